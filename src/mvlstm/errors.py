@@ -1,0 +1,56 @@
+"""The exceptions of mvlstm: one base class, each also a built-in error of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class MVLSTMError(Exception):
+    """Base class of every error that mvlstm raises on purpose."""
+
+
+class DataError(MVLSTMError, ValueError):
+    """The table does not fit what was asked of it."""
+
+
+class ParameterError(MVLSTMError, ValueError):
+    """A setting has a value it cannot have."""
+
+
+class NotFittedError(MVLSTMError, ValueError, AttributeError):
+    """A result was asked of a model that has not been fitted."""
+
+
+class ModelFileError(MVLSTMError, ValueError):
+    """A model file is damaged, foreign or of an unknown version."""
+
+
+class TrainingError(MVLSTMError, RuntimeError):
+    """Training could not go on, for instance because the loss became NaN."""
+
+
+class MissingExtraError(MVLSTMError, ImportError):
+    """An optional library is needed and not installed."""
+
+
+class MVLSTMWarning(UserWarning):
+    """The result is usable, but something about it should be known."""
+
+
+def check_option(name: str, value: object, options: Iterable[object]) -> None:
+    """Raise `ParameterError` unless ``value`` is one of ``options``.
+
+    Examples
+    --------
+    >>> check_option("gates", "full", ("full", "variable"))
+    >>> check_option("gates", "fulll", ("full", "variable"))
+    Traceback (most recent call last):
+        ...
+    mvlstm.errors.ParameterError: gates='fulll' is not an option; choose 'full' or 'variable'.
+    """
+    options = tuple(options)
+    if value in options:
+        return
+    head = ", ".join(repr(option) for option in options[:-1])
+    choices = f"{head} or {options[-1]!r}" if head else repr(options[-1])
+    raise ParameterError(f"{name}={value!r} is not an option; choose {choices}.")
