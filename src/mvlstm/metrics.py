@@ -1,0 +1,471 @@
+r"""Scores of point forecasts and of predictive distributions: arrays in, numbers or arrays out.
+
+A predictive distribution is a mixture of normals held in three arrays of equal shape ``(..., J)``:
+``weights`` (summing to one over the last axis), ``means`` and ``variances``. The leading axes,
+usually origins x steps ``(M, H)``, are free; functions that compare with ``actual`` take it with
+shape ``(...)``. Work is done in chunks of rows, so memory stays bounded for any table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import erf, ndtr, ndtri, stdtr
+
+from mvlstm.errors import DataError, ParameterError
+
+__all__ = [
+    "DieboldMariano",
+    "calibrate_variance",
+    "coverage",
+    "crps_mixture",
+    "diebold_mariano",
+    "holm",
+    "interval_score",
+    "kendall_tau",
+    "mae",
+    "mixture_cdf",
+    "mixture_mean",
+    "mixture_quantile",
+    "mixture_variance",
+    "pit",
+    "rmse",
+    "skill",
+]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+_CHUNK = 262_144  # mixture components held in a temporary array at once (2 MB)
+_SQRT_2PI = float(np.sqrt(2.0 * np.pi))
+_SQRT_2 = float(np.sqrt(2.0))
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+# ------------------------------------------------------------------------------- point forecasts
+
+
+def rmse(actual: ArrayLike, predicted: ArrayLike) -> float:
+    """Root of the mean squared error; NaN for empty input.
+
+    Examples
+    --------
+    >>> rmse([1.0, 2.0], [1.0, 4.0])
+    1.4142135623730951
+    """
+    error = _errors(actual, predicted)
+    return float(np.sqrt(np.mean(error**2))) if error.size else float("nan")
+
+
+def mae(actual: ArrayLike, predicted: ArrayLike) -> float:
+    """Mean absolute error; NaN for empty input.
+
+    Examples
+    --------
+    >>> mae([1.0, 2.0], [1.0, 4.0])
+    1.0
+    """
+    error = _errors(actual, predicted)
+    return float(np.mean(np.abs(error))) if error.size else float("nan")
+
+
+def skill(score: float, reference: float) -> float:
+    """Share of the reference's error that is removed, ``1 - score / reference``.
+
+    Examples
+    --------
+    >>> skill(0.75, 1.0)
+    0.25
+    """
+    return 1.0 - score / reference if reference > 0 else float("nan")
+
+
+def coverage(actual: ArrayLike, low: ArrayLike, high: ArrayLike) -> float:
+    """Fraction of the actual values inside ``[low, high]``; NaN for empty input.
+
+    Examples
+    --------
+    >>> coverage([0.0, 1.0, 5.0, 2.0], [0, 0, 0, 0], [2, 2, 2, 2])
+    0.75
+    """
+    y, lo, hi = (np.asarray(a, dtype=np.float64) for a in (actual, low, high))
+    return float(np.mean((lo <= y) & (y <= hi))) if y.size else float("nan")
+
+
+def interval_score(
+    actual: ArrayLike, low: ArrayLike, high: ArrayLike, *, level: float = 0.9
+) -> float:
+    """Mean interval score (Winkler): width plus ``2 / (1 - level)`` times the distance missed by.
+
+    Examples
+    --------
+    >>> interval_score([0.0, 3.0], [-1.0, -1.0], [1.0, 1.0], level=0.5)
+    6.0
+    """
+    _check_probability("level", level)
+    y, lo, hi = (np.asarray(a, dtype=np.float64) for a in (actual, low, high))
+    missed = np.maximum(lo - y, 0.0) + np.maximum(y - hi, 0.0)
+    return float(np.mean(hi - lo + 2.0 / (1.0 - level) * missed)) if y.size else float("nan")
+
+
+# ---------------------------------------------------------------------------- mixtures of normals
+
+
+def mixture_mean(weights: ArrayLike, means: ArrayLike) -> FloatArray:
+    """Mean of the mixture, ``sum_j w_j mu_j``, shape ``(...)``."""
+    w, mu = np.asarray(weights, dtype=np.float64), np.asarray(means, dtype=np.float64)
+    return np.asarray(np.sum(w * mu, axis=-1))
+
+
+def mixture_variance(weights: ArrayLike, means: ArrayLike, variances: ArrayLike) -> FloatArray:
+    """Variance of the mixture: mean variance plus variance of the means, shape ``(...)``."""
+    w, mu, v = (np.asarray(a, dtype=np.float64) for a in (weights, means, variances))
+    centred = mu - mixture_mean(w, mu)[..., None]
+    return np.asarray(np.sum(w * (v + centred**2), axis=-1))
+
+
+def mixture_cdf(
+    weights: ArrayLike, means: ArrayLike, variances: ArrayLike, x: ArrayLike
+) -> FloatArray:
+    """Distribution function of the mixture at ``x`` of shape ``(...)``.
+
+    Examples
+    --------
+    >>> mixture_cdf([0.5, 0.5], [-1.0, 1.0], [1.0, 1.0], 0.0).item()
+    0.5
+    """
+    mix = _Mixture.of(weights, means, variances)
+    at = np.broadcast_to(np.asarray(x, dtype=np.float64), mix.shape).reshape(-1)
+    out = np.empty(at.size)
+    for rows in mix.chunks():
+        part = mix.take(rows)
+        out[rows] = np.sum(part.w * ndtr((at[rows, None] - part.mu) / part.sd), axis=-1)
+    return out.reshape(mix.shape)
+
+
+def pit(
+    weights: ArrayLike, means: ArrayLike, variances: ArrayLike, actual: ArrayLike
+) -> FloatArray:
+    """Probability integral transform: the CDF at what happened, uniform when well calibrated."""
+    return mixture_cdf(weights, means, variances, actual)
+
+
+def mixture_quantile(
+    weights: ArrayLike, means: ArrayLike, variances: ArrayLike, q: float
+) -> FloatArray:
+    r"""Quantile ``q`` of every mixture, shape ``(...)``.
+
+    The answer lies between the smallest and the largest of the components' own quantiles
+    :math:`\mu_j + \sqrt{v_j}\,\Phi^{-1}(q)`. Inside that bracket Newton steps on the CDF are taken,
+    replaced by bisection whenever one leaves the bracket or gains too little. Rows with a value
+    that is not finite give NaN.
+
+    Examples
+    --------
+    >>> mixture_quantile([[1.0]], [[2.0]], [[4.0]], 0.5)
+    array([2.])
+    """
+    _check_probability("q", q)
+    mix = _Mixture.of(weights, means, variances)
+    out = np.empty(mix.w.shape[0])
+    for rows in mix.chunks():
+        out[rows] = _quantile_rows(mix.take(rows), q)
+    return out.reshape(mix.shape)
+
+
+def crps_mixture(
+    weights: ArrayLike, means: ArrayLike, variances: ArrayLike, actual: ArrayLike
+) -> FloatArray:
+    r"""Continuous ranked probability score of every row in closed form, shape ``(...)``.
+
+    .. math::
+        \sum_i w_i A(y-\mu_i, v_i) - \tfrac12 \sum_{ij} w_i w_j A(\mu_i-\mu_j, v_i+v_j), \quad
+        A(m, v) = 2\sqrt v\,\varphi(m/\sqrt v) + m\,(2\Phi(m/\sqrt v)-1).
+
+    In the units of the target; smaller is better; the absolute error for a certain forecast.
+    """
+    mix = _Mixture.of(weights, means, variances)
+    y = np.broadcast_to(np.asarray(actual, dtype=np.float64), mix.shape).reshape(-1)
+    out = np.empty(y.size)
+    for rows in mix.chunks():
+        part = mix.take(rows)
+        toward = np.sum(part.w * _expected_abs(y[rows, None] - part.mu, part.sd), axis=-1)
+        out[rows] = toward - 0.5 * _spread(part)
+    return out.reshape(mix.shape)
+
+
+def calibrate_variance(
+    weights: ArrayLike,
+    means: ArrayLike,
+    variances: ArrayLike,
+    actual: ArrayLike,
+    *,
+    level: float = 0.9,
+) -> float:
+    r"""Find one factor on all variances that gives the central interval its stated coverage.
+
+    The factor :math:`c` is the smallest for which the central ``level`` interval of the mixture
+    with variances :math:`c\,v_j` covers at least ``level`` of the rows with a finite ``actual``,
+    found by bisection. It stays within a factor of 100 of the maximum-likelihood factor, so that
+    component means which cover by their spread alone do not shrink the variances to spikes. With
+    fewer than 20 rows, too few to see a 5 % tail, the answer moves towards the
+    maximum-likelihood factor; without any row it is 1.
+
+    Returns
+    -------
+    float
+        The factor, to be multiplied onto ``variances``.
+    """
+    _check_probability("level", level)
+    mix = _Mixture.of(weights, means, variances)
+    y = np.broadcast_to(np.asarray(actual, dtype=np.float64), mix.shape).reshape(-1)
+    good = np.isfinite(y) & mix.finite()
+    mix, y = mix.take(np.flatnonzero(good)), y[good]
+    if y.size == 0:
+        return 1.0
+    likely = _likely_scale(mix, y)
+    low, high = np.log(likely) - np.log(100.0), np.log(likely) + np.log(100.0)
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        if _central_coverage(mix, y, float(np.exp(0.5 * middle)), level) >= level - 1e-12:
+            high = middle
+        else:
+            low = middle
+    trust = min(1.0, y.size / 20.0)
+    return float(np.exp(trust * high + (1.0 - trust) * np.log(likely)))
+
+
+# ------------------------------------------------------------------------------ comparing, ranking
+
+
+class DieboldMariano(NamedTuple):
+    """Outcome of `diebold_mariano`: negative differences favour the first forecast."""
+
+    statistic: float
+    p_value: float
+    difference: float
+    n: int
+    lags: int
+
+
+def diebold_mariano(errors: ArrayLike, rival: ArrayLike, *, horizon: int = 1) -> DieboldMariano:
+    r"""Test whether a forecast is more accurate than its rival (one-sided).
+
+    With :math:`d_t = e_t^2 - r_t^2` the null hypothesis is :math:`E\,d_t \ge 0`; a small p-value
+    says that the first forecast has the smaller squared error. The variance of the mean is
+    Newey-West's with :math:`\max(h-1, \lfloor n^{1/3} \rfloor)` lags, the statistic carries the
+    small-sample correction of Harvey, Leybourne and Newbold and is compared with Student's t of
+    n - 1 degrees of freedom.
+
+    Parameters
+    ----------
+    errors, rival : array of shape (n,)
+        Forecast errors at the same times, in time order.
+    horizon : int
+        Steps ahead h.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> noise = np.random.default_rng(0).normal(size=(2, 500))
+    >>> diebold_mariano(noise[0], 1.5 * noise[1]).p_value < 0.01
+    True
+    """
+    e, r = np.asarray(errors, dtype=np.float64), np.asarray(rival, dtype=np.float64)
+    if e.ndim != 1 or e.shape != r.shape:
+        raise DataError(
+            f"diebold_mariano needs two error series of one length, not shapes {e.shape} and "
+            f"{r.shape}. Pass errors of the same times."
+        )
+    n = e.size
+    if n < max(3, horizon + 1):
+        raise DataError(
+            f"{n} errors are too few for a Diebold-Mariano test at horizon={horizon}; "
+            f"at least {max(3, horizon + 1)} are needed."
+        )
+    d = e**2 - r**2
+    lags = min(max(horizon - 1, int(np.floor(n ** (1.0 / 3.0) + 1e-9))), n - 1)
+    difference = float(d.mean())
+    variance = _newey_west(d - difference, lags) / n
+    correction = np.sqrt(max(n + 1 - 2 * horizon + horizon * (horizon - 1) / n, 0.0) / n)
+    if variance <= 0.0:
+        statistic = 0.0 if difference == 0.0 else float(np.copysign(np.inf, difference))
+    else:
+        statistic = float(correction * difference / np.sqrt(variance))
+    p_value = 1.0 if not d.any() else float(stdtr(n - 1, statistic))
+    return DieboldMariano(statistic, p_value, difference, n, lags)
+
+
+def holm(p_values: ArrayLike) -> FloatArray:
+    """Adjust p-values for the size of their family by Holm's step-down method.
+
+    NaN entries are no part of the family and stay NaN.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    adjusted = np.full(p.shape, np.nan)
+    family = np.flatnonzero(~np.isnan(p))
+    order = family[np.argsort(p[family], kind="stable")]
+    factors = np.arange(family.size, 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * factors), 1.0)
+    return adjusted
+
+
+def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
+    """Kendall's tau-b of two rankings; NaN when one of them is constant.
+
+    Examples
+    --------
+    >>> kendall_tau([1, 2, 3], [1, 2, 3]), kendall_tau([1, 2, 3], [3, 2, 1])
+    (1.0, -1.0)
+    """
+    x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    upper = np.triu_indices(x.size, 1)
+    dx = np.sign(x[:, None] - x[None, :])[upper]
+    dy = np.sign(y[:, None] - y[None, :])[upper]
+    scale = float(np.sqrt(np.sum(dx != 0) * np.sum(dy != 0)))
+    return float(np.sum(dx * dy)) / scale if scale > 0 else float("nan")
+
+
+# ------------------------------------------------------------------------------------- inner parts
+
+
+class _Mixture(NamedTuple):
+    """Mixtures flattened to rows x components, with standard deviations."""
+
+    w: FloatArray  # (R, J)
+    mu: FloatArray  # (R, J)
+    sd: FloatArray  # (R, J)
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, weights: ArrayLike, means: ArrayLike, variances: ArrayLike) -> _Mixture:
+        w, mu, v = np.broadcast_arrays(
+            *(np.asarray(a, dtype=np.float64) for a in (weights, means, variances))
+        )
+        if w.ndim == 0:
+            raise DataError("A mixture needs an axis of components; received scalars.")
+        flat = [a.reshape(-1, w.shape[-1]) for a in (w, mu, v)]
+        return cls(flat[0], flat[1], np.sqrt(np.maximum(flat[2], _TINY)), w.shape[:-1])
+
+    def take(self, rows: slice | NDArray[np.intp]) -> _Mixture:
+        w = self.w[rows]
+        return _Mixture(w, self.mu[rows], self.sd[rows], (w.shape[0],))
+
+    def chunks(self) -> Iterator[slice]:
+        size = max(1, _CHUNK // max(1, self.w.shape[1]))
+        for start in range(0, self.w.shape[0], size):
+            yield slice(start, start + size)
+
+    def finite(self) -> BoolArray:
+        total = self.w.sum(axis=-1) + self.mu.sum(axis=-1) + self.sd.sum(axis=-1)
+        return np.asarray(np.isfinite(total))
+
+
+def _quantile_rows(mix: _Mixture, q: float) -> FloatArray:
+    """Safeguarded Newton on the CDF for one chunk; solved rows leave the iteration."""
+    out = np.full(mix.w.shape[0], np.nan)
+    rows = np.flatnonzero(mix.finite())
+    mix = mix.take(rows)
+    own = mix.mu + mix.sd * ndtri(q)  # each component's own quantile
+    used = mix.w > 0
+    low = np.min(np.where(used, own, np.inf), axis=-1)
+    high = np.max(np.where(used, own, -np.inf), axis=-1)
+    x = np.clip(np.sum(mix.w * own, axis=-1), low, high)
+    previous = high - low  # last step taken: Newton must at least halve it
+    for _ in range(200):
+        tolerance = 1e-12 * np.maximum(np.abs(low), np.abs(high)) + _TINY
+        done = high - low <= tolerance
+        if done.any():
+            out[rows[done]] = 0.5 * (low + high)[done]
+            keep = np.flatnonzero(~done)
+            rows, mix = rows[keep], mix.take(keep)
+            low, high, x, previous = low[keep], high[keep], x[keep], previous[keep]
+        if rows.size == 0:
+            return out
+        z = (x[:, None] - mix.mu) / mix.sd
+        excess = np.sum(mix.w * ndtr(z), axis=-1) - q
+        density = np.sum(mix.w / mix.sd * np.exp(-0.5 * z * z), axis=-1) / _SQRT_2PI
+        low = np.where(excess < 0, x, low)
+        high = np.where(excess < 0, high, x)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step = -excess / density
+        newton = x + step
+        usable = (newton > low) & (newton < high) & (2.0 * np.abs(step) <= previous)
+        settled = usable & (np.abs(step) <= 1e-10 * mix.sd.min(axis=-1))
+        moved = np.where(usable, newton, 0.5 * (low + high))
+        previous = np.abs(moved - x)
+        x = moved
+        low, high = np.where(settled, x, low), np.where(settled, x, high)
+    out[rows] = x
+    return out
+
+
+def _expected_abs(distance: FloatArray, sd: FloatArray) -> FloatArray:
+    """A(m, v) = E|Z| of Z ~ N(m, v), with sd = sqrt(v)."""
+    z = distance / sd
+    return np.asarray(2.0 * sd * np.exp(-0.5 * z * z) / _SQRT_2PI + distance * erf(z / _SQRT_2))
+
+
+def _spread(mix: _Mixture) -> FloatArray:
+    """E|Z - Z'| of two independent draws of each mixture, shape (R,)."""
+    variance = mix.sd**2
+    total = np.sum(mix.w**2 * mix.sd, axis=-1) * (2.0 / np.sqrt(np.pi))  # pairs i = j
+    for i in range(mix.w.shape[1] - 1):
+        other = slice(i + 1, None)
+        sd = np.sqrt(variance[:, i, None] + variance[:, other])
+        gap = _expected_abs(mix.mu[:, i, None] - mix.mu[:, other], sd)
+        total += 2.0 * mix.w[:, i] * np.sum(mix.w[:, other] * gap, axis=-1)
+    return np.asarray(total)
+
+
+def _central_coverage(mix: _Mixture, y: FloatArray, scale: float, level: float) -> float:
+    """Share of rows in the central interval once the standard deviations are scaled."""
+    at = mixture_cdf(mix.w, mix.mu, (scale * mix.sd) ** 2, y)
+    tail = 0.5 * (1.0 - level)
+    return float(np.mean((at >= tail) & (at <= 1.0 - tail)))
+
+
+def _likely_scale(mix: _Mixture, y: FloatArray, rounds: int = 30) -> float:
+    """Maximum-likelihood factor on the variances, by expectation maximisation."""
+    squared = ((y[:, None] - mix.mu) / mix.sd) ** 2
+    with np.errstate(divide="ignore"):
+        base = np.log(mix.w) - np.log(mix.sd)
+    factor = float(np.mean(np.sum(mix.w * squared, axis=-1)))
+    for _ in range(rounds):
+        factor = float(np.clip(factor, 1e-10, 1e10))
+        log_joint = base - 0.5 * squared / factor
+        share = np.exp(log_joint - log_joint.max(axis=-1, keepdims=True))
+        share /= share.sum(axis=-1, keepdims=True)
+        factor = float(np.mean(np.sum(share * squared, axis=-1)))
+    return float(np.clip(factor, 1e-10, 1e10))
+
+
+def _newey_west(centred: FloatArray, lags: int) -> float:
+    """Long-run variance with Bartlett weights."""
+    n = centred.size
+    total = float(centred @ centred) / n
+    for lag in range(1, lags + 1):
+        total += 2.0 * (1.0 - lag / (lags + 1.0)) * float(centred[lag:] @ centred[:-lag]) / n
+    return total
+
+
+def _errors(actual: ArrayLike, predicted: ArrayLike) -> FloatArray:
+    y, x = np.asarray(actual, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
+    if y.shape != x.shape:
+        raise DataError(
+            f"Actual values have shape {y.shape} but forecasts {x.shape}. Pass arrays that match."
+        )
+    return y - x
+
+
+def _check_probability(name: str, value: float) -> None:
+    if not 0.0 < value < 1.0:
+        raise ParameterError(f"{name}={value!r} must lie strictly between 0 and 1, such as 0.9.")
