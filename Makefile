@@ -1,0 +1,53 @@
+# Everything on a fresh machine: needs only Python 3.11 or newer and make.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+EXTRAS := dev,baselines,report
+PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+FAST   := not slow and not gpu and not browser
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test test-all lint format types wheel clean
+
+help:  ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 12
+
+venv: $(STAMP)  ## create .venv and install the pinned packages
+
+# The build backend is installed first and used without isolation, so that it is pinned as well.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + "; try: make PYTHON=python3.11")'
+	@echo "Setting up $(VENV) (a few minutes the first time) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) hatchling editables
+	@$(PIP) --no-build-isolation --editable '.[$(EXTRAS)]'
+	@touch $@
+
+demo: $(STAMP)  ## the main job on built-in data, into ./mvlstm-demo
+	@$(BIN)/mvlstm demo
+
+test: $(STAMP)  ## the fast tests
+	$(BIN)/python -m pytest -q -m "$(FAST)"
+
+test-all: $(STAMP)  ## every test that this machine can run
+	$(BIN)/python -m pytest -q
+
+lint: $(STAMP)  ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(STAMP)  ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(STAMP)  ## mypy, strict
+	$(BIN)/mypy
+
+wheel: $(STAMP)  ## build dist/*.whl
+	$(BIN)/python -m build --no-isolation --wheel
+
+clean:  ## remove what make made
+	rm -rf $(VENV) build dist mvlstm-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

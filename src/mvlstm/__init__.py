@@ -1,0 +1,73 @@
+"""Forecast one series from many, and see which variables matter, at which lags, and how surely.
+
+The public names below are resolved when first used, so that ``import mvlstm`` stays quick.
+
+Examples
+--------
+>>> import mvlstm as mv
+>>> table = mv.datasets.load("synthetic").frame
+>>> list(table.columns[-3:])
+['x8', 'x9', 'y']
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from mvlstm._version import __version__
+
+if TYPE_CHECKING:
+    from mvlstm import errors
+    from mvlstm.data import datasets
+    from mvlstm.errors import MVLSTMError, MVLSTMWarning
+    from mvlstm.forecasters.io import load
+    from mvlstm.forecasters.mvlstm import MVLSTM
+    from mvlstm.forecasters.naive import Persistence
+    from mvlstm.results import Evaluation, Explanation, Forecast, History
+
+__all__ = [
+    "MVLSTM",
+    "Evaluation",
+    "Explanation",
+    "Forecast",
+    "History",
+    "MVLSTMError",
+    "MVLSTMWarning",
+    "Persistence",
+    "__version__",
+    "datasets",
+    "errors",
+    "load",
+]
+
+_MODULES = {
+    "datasets": "mvlstm.data.datasets",
+    "errors": "mvlstm.errors",
+}
+_NAMES = {
+    "MVLSTM": "mvlstm.forecasters.mvlstm",
+    "Persistence": "mvlstm.forecasters.naive",
+    "load": "mvlstm.forecasters.io",
+    "Evaluation": "mvlstm.results",
+    "Explanation": "mvlstm.results",
+    "Forecast": "mvlstm.results",
+    "History": "mvlstm.results",
+    "MVLSTMError": "mvlstm.errors",
+    "MVLSTMWarning": "mvlstm.errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        value: object = import_module(_MODULES[name])
+    elif name in _NAMES:
+        value = getattr(import_module(_NAMES[name]), name)
+    else:
+        raise AttributeError(f"module 'mvlstm' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
