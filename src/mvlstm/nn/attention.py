@@ -1,0 +1,37 @@
+r"""Attention over time within each variable, and the summary it yields (paper, eq. 5 to 8)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Summary(NamedTuple):
+    """What a window comes down to: one vector a variable, and the weights that made it."""
+
+    vectors: Tensor  # (K, B, N, 2 d), last state first, context second
+    weights: Tensor  # (K, B, N, T - 1), rows sum to one
+
+
+def temporal_attention(h: Tensor, Ws: Tensor, bs: Tensor) -> Summary:
+    r"""Weigh the first T - 1 states of each variable and join the result to its last state.
+
+    .. math::
+        e^n_t = \tanh(W_s^n \cdot h^n_t + b_s^n), \quad a^n = \operatorname{softmax}_t(e^n), \quad
+        \tilde h^n = [h^n_T ; \textstyle\sum_{t<T} a^n_t h^n_t]
+
+    The scores lie in (-1, 1), so a weight is at most :math:`e^2` times another.
+
+    Parameters
+    ----------
+    h : (K, T, B, N, d) with T >= 2
+    Ws : (K, N, d)
+    bs : (K, N)
+    """
+    memory, last = h[:, :-1], h[:, -1]
+    e = torch.tanh(torch.einsum("ktbnd,knd->kbnt", memory, Ws) + bs[:, None, :, None])
+    a = torch.softmax(e, dim=-1)  # (K, B, N, T - 1)
+    context = torch.einsum("kbnt,ktbnd->kbnd", a, memory)
+    return Summary(torch.cat([last, context], dim=-1), a)

@@ -1,0 +1,158 @@
+r"""The multi-variable LSTM of Guo and Lin (2018), all members at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import log
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from mvlstm.nn.attention import temporal_attention
+from mvlstm.nn.cell import Cell, Gates, Layer
+from mvlstm.nn.mixture import Prediction, gaussian_nll, log_prior, mixture_nll
+from mvlstm.nn.parameters import Parameters, Shapes, glorot
+from mvlstm.nn.recurrence import recurrence
+
+Attention = Literal["bounded", "free"]
+Head = Literal["mixture", "fusion"]
+Loss = Literal["nll", "mse", "nll+mse"]
+Dropout = Callable[[Tensor, int], Tensor]
+
+
+@dataclass(frozen=True)
+class MVLSTMNetwork:
+    r"""Recurrent layers, temporal attention per variable, and a mixture (or fusion) head.
+
+    A description: parameters come in with each call, ``network(parameters, x)``, every one with
+    the members axis first. With the summary :math:`\tilde h^n` of variable n,
+
+    .. math::
+        \mu_n = W_o^n \cdot \tilde h^n + b_o^n, \qquad s_n = W_v \cdot \tilde h^n + b_v, \qquad
+        \pi = \operatorname{softmax}(\tanh s), \qquad \hat y = \sum_n \pi_n \mu_n .
+
+    ``attention="free"`` leaves out the tanh. ``head="fusion"`` (MV-Fusion) blends the summaries
+    in place of the predictions, :math:`\hat y = w_f \cdot \sum_n \pi_n \tilde h^n + b_f`. Each
+    step ahead has its own ``Wo, bo, Wv, bv``; one step is the paper's case.
+
+    Parameters
+    ----------
+    groups : tuple of int
+        Variable of each input column; the target's variable is the last.
+    n_variables, hidden_size, layers, horizon : int
+        N, d, number of stacked layers, H.
+    sigma : float or "learned"
+        Standard deviation of the components in units of the scaled target.
+
+    Shapes
+    ------
+    x : (K, T, B, C)
+    Ws (N, d), bs (N), Wv (H, 2 d), bv (H), and Wo (H, N, 2 d), bo (H, N) or wf (H, 2 d), bf (H);
+    log_sigma2 (H) if learned
+    """
+
+    groups: tuple[int, ...]
+    n_variables: int
+    hidden_size: int
+    layers: int = 1
+    horizon: int = 1
+    cell: Cell = "lstm"
+    gates: Gates = "full"
+    attention: Attention = "bounded"
+    head: Head = "mixture"
+    loss_name: Loss = "nll"
+    sigma: float | Literal["learned"] = 1.0
+
+    @cached_property
+    def stack(self) -> tuple[Layer, ...]:
+        """The recurrent layers; a layer above the first takes each variable's state below."""
+        N, d = self.n_variables, self.hidden_size
+        above = tuple(n for n in range(N) for _ in range(d))
+        return tuple(
+            Layer(self.groups if level == 0 else above, N, d, self.cell, self.gates)
+            for level in range(self.layers)
+        )
+
+    @cached_property
+    def head_shapes(self) -> Shapes:
+        """Shapes of the parameters above the recurrence."""
+        N, d, H = self.n_variables, self.hidden_size, self.horizon
+        shapes: Shapes = {"Ws": (N, d), "bs": (N,), "Wv": (H, 2 * d), "bv": (H,)}
+        if self.head == "mixture":
+            shapes |= {"Wo": (H, N, 2 * d), "bo": (H, N)}
+        else:
+            shapes |= {"wf": (H, 2 * d), "bf": (H,)}
+        if self.sigma == "learned":
+            shapes["log_sigma2"] = (H,)
+        return shapes
+
+    @cached_property
+    def shapes(self) -> Shapes:
+        """Shapes of one member's parameters, in the order they are stored."""
+        shapes: Shapes = {}
+        for level, layer in enumerate(self.stack):
+            shapes |= {f"{name}_{level}": shape for name, shape in layer.shapes.items()}
+        return shapes | self.head_shapes
+
+    def initial(self, generator: torch.Generator) -> Parameters:
+        """Draw one member's parameters: Glorot per block, zero biases."""
+        d = self.hidden_size
+        drawn: Parameters = {}
+        for level, layer in enumerate(self.stack):
+            drawn |= {f"{name}_{level}": w for name, w in layer.initial(generator).items()}
+        for name, shape in self.head_shapes.items():
+            if name in ("Ws", "Wv", "Wo", "wf"):
+                fan_in = d if name == "Ws" else 2 * d
+                drawn[name] = glorot(shape, fan_in, 1, generator)
+            else:
+                drawn[name] = torch.zeros(shape, dtype=torch.float64)
+        return drawn
+
+    def layer_parameters(self, p: Parameters, level: int) -> Parameters:
+        """Return the parameters of one recurrent layer under its own names."""
+        return {name: p[f"{name}_{level}"] for name in self.stack[level].shapes}
+
+    def __call__(self, p: Parameters, x: Tensor, dropout: Dropout | None = None) -> Prediction:
+        """Return the prediction for windows x (K, T, B, C).
+
+        ``dropout(tensor, site)`` is applied to the summaries and between layers while training.
+        """
+        h = x
+        for level, layer in enumerate(self.stack):
+            if level and dropout is not None:
+                h = dropout(h, level)
+            h = recurrence(layer, self.layer_parameters(p, level), h.flatten(3))
+        summary, weights = temporal_attention(h, p["Ws"], p["bs"])  # (K, B, N, 2 d)
+        if dropout is not None:
+            summary = dropout(summary, 0)
+        return self._head(p, summary, weights)
+
+    def _head(self, p: Parameters, summary: Tensor, weights: Tensor) -> Prediction:
+        scores = torch.einsum("kbnf,khf->kbhn", summary, p["Wv"]) + p["bv"][:, None, :, None]
+        log_pi = log_prior(scores, bounded=self.attention == "bounded")  # (K, B, H, N)
+        log_sigma2 = self._log_sigma2(p, summary)
+        if self.head == "fusion":
+            fused = torch.einsum("kbhn,kbnf->kbhf", log_pi.exp(), summary)
+            mean = torch.einsum("kbhf,khf->kbh", fused, p["wf"]) + p["bf"].unsqueeze(1)
+            return Prediction(mean, log_sigma2, None, log_pi, weights)
+        mu = torch.einsum("kbnf,khnf->kbhn", summary, p["Wo"]) + p["bo"].unsqueeze(1)
+        mean = (log_pi.exp() * mu).sum(dim=-1)
+        return Prediction(mean, log_sigma2, mu, log_pi, weights)
+
+    def _log_sigma2(self, p: Parameters, like: Tensor) -> Tensor:
+        if self.sigma == "learned":
+            return p["log_sigma2"]
+        return like.new_full((like.shape[0], self.horizon), 2 * log(float(self.sigma)))
+
+    def loss(self, prediction: Prediction, y: Tensor) -> Tensor:
+        """Return each member's mean loss (K,) against labels y (K, B, H)."""
+        total = torch.zeros_like(y[:, 0, 0])
+        if "nll" in self.loss_name:
+            nll = mixture_nll if self.head == "mixture" else gaussian_nll
+            total = total + nll(prediction, y).mean(dim=(1, 2))
+        if "mse" in self.loss_name:
+            total = total + (y - prediction.mean).square().mean(dim=(1, 2))
+        return total

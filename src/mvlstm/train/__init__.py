@@ -1,0 +1,1 @@
+"""Training: plain functions over networks and windows; nothing here knows a forecaster."""

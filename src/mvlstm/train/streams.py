@@ -1,0 +1,67 @@
+"""Random numbers that are a pure function of (member, step, place), the same on every device.
+
+A draw depends on a key and a counter alone, never on what was drawn before. So a member's
+training does not depend on who trains beside it, and a run resumed from a checkpoint goes on
+exactly as one never stopped, with no generator state to save.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+from torch import Tensor
+
+ORDER_SITE = 1 << 20  # places 0, 1, ... belong to dropout
+
+
+def member_key(seed: int) -> int:
+    """Return a well-mixed 31-bit key for a member's seed."""
+    digest = hashlib.blake2b(f"mvlstm member {seed}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "little") & 0x7FFFFFFF
+
+
+def _mix(x: Tensor) -> Tensor:
+    """Scramble 32-bit integers (two multiply-and-shift rounds, wrapping)."""
+    x = (x ^ ((x >> 16) & 0xFFFF)) * 0x7FEB352D
+    x = (x ^ ((x >> 15) & 0x1FFFF)) * -0x7B935975  # 0x846CA68B as a signed number
+    return x ^ ((x >> 16) & 0xFFFF)
+
+
+def random_bits(keys: Tensor, step: Tensor, site: int, n: int) -> Tensor:
+    """Return int32 random bits (K, n) for members' ``keys`` (K,), a ``step`` () and a place.
+
+    All arguments are int32 tensors on one device, so that the call can be part of a CUDA graph.
+    """
+    stream = _mix(_mix(keys + step * -0x61C88647) ^ (site * 0x5BD1E995 & 0x7FFFFFFF))  # (K,)
+    counter = _mix(torch.arange(n, dtype=torch.int32, device=keys.device))
+    return _mix(stream.unsqueeze(1) ^ counter)
+
+
+def shuffled(keys: Tensor, epoch: Tensor, n: int) -> Tensor:
+    """Return for each member a permutation (K, n) of 0..n-1 for this epoch."""
+    return torch.argsort(random_bits(keys, epoch, ORDER_SITE, n), dim=1, stable=True)
+
+
+class KeyedDropout:
+    """Inverted dropout whose masks are keyed by member and step; the rate may differ by member.
+
+    Parameters
+    ----------
+    keys : (K,) int32
+    step : () int32
+    rates : (K,) float
+        Probability of dropping a value.
+    """
+
+    def __init__(self, keys: Tensor, step: Tensor, rates: Tensor) -> None:
+        self.keys, self.step = keys, step
+        self.threshold = (rates.double() * 2.0**32 - 2.0**31).clamp(max=2.0**31 - 1).int()
+        self.scale = 1.0 / (1.0 - rates)
+
+    def __call__(self, tensor: Tensor, site: int) -> Tensor:
+        """Return ``tensor`` (K, ...) with dropped values zero and the others scaled up."""
+        K = tensor.shape[0]
+        bits = random_bits(self.keys, self.step, site, tensor[0].numel())
+        kept = (bits >= self.threshold.unsqueeze(1)) * self.scale.to(tensor.dtype).unsqueeze(1)
+        return tensor * kept.view_as(tensor) if K else tensor
