@@ -1,0 +1,38 @@
+"""What a training run is told: settings shared by all members, and each member's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Member:
+    """One network of the ensemble: its seed and the settings that may differ between members."""
+
+    seed: int
+    learning_rate: float = 1e-3
+    l2: float = 0.0
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Settings shared by all members.
+
+    Parameters
+    ----------
+    batch_size : int
+        Windows a step, for each member.
+    max_epochs, patience : int
+        Most epochs; epochs without a better validation error before a member stops.
+    gradient_clip : float
+        Largest norm of a member's gradient.
+    drop_failed : bool
+        Go on without members whose loss is no longer finite (a grid search) instead of raising.
+    """
+
+    batch_size: int = 64
+    max_epochs: int = 100
+    patience: int = 10
+    gradient_clip: float = 5.0
+    drop_failed: bool = False

@@ -1,0 +1,126 @@
+"""The training loop: all members together, each with its own order of data and its own end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mvlstm.errors import TrainingError
+from mvlstm.nn.parameters import unflatten
+from mvlstm.train.config import Member, TrainConfig
+from mvlstm.train.data import WindowData
+from mvlstm.train.predict import mean_rows
+from mvlstm.train.protocol import Network
+from mvlstm.train.state import TrainState
+from mvlstm.train.stepper import Stepper
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands after an epoch."""
+
+    epoch: int
+    max_epochs: int
+    error: float  # mean over members of the lowest validation RMSE so far, scaled units
+    running: int
+    members: int
+    seconds: float
+
+
+OnEpoch = Callable[[Progress, TrainState], None]
+
+
+def train(
+    network: Network,
+    data: WindowData,
+    members: Sequence[Member],
+    config: TrainConfig,
+    *,
+    dtype: torch.dtype = torch.float32,
+    state: TrainState | None = None,
+    on_epoch: OnEpoch | None = None,
+) -> TrainState:
+    """Train every member until it stops improving; return the final state.
+
+    ``state.best`` holds each member's weights at its lowest validation error. Pass a ``state``
+    from an earlier run to go on from there.
+    """
+    state = state or TrainState.start(network, members, data.device, dtype)
+    stepper = Stepper(network, data, config, members, state)
+    started = time.monotonic()
+    while state.running.any() and int(state.epoch) < config.max_epochs:
+        losses = stepper.run_epoch(int(state.epoch))
+        errors = validation_errors(network, stepper.flat.detach(), data)
+        record(state, stepper, losses, errors, members, config)
+        if on_epoch is not None:
+            on_epoch(progress(state, config, time.monotonic() - started), state)
+        if len(stepper.rows) != int(state.running.sum()) and state.running.any():
+            stepper = Stepper(network, data, config, members, state)
+    return state
+
+
+def validation_errors(network: Network, flat: Tensor, data: WindowData) -> Tensor:
+    """Return each member's RMSE (k,) on the stopping windows, in units of the scaled target."""
+    p = unflatten(flat, network.shapes)
+    means = mean_rows(network, p, data.table, data.stop, data.window)  # (k, S, H)
+    return (means - data.labels[data.stop]).square().mean(dim=(1, 2)).sqrt()
+
+
+def record(
+    state: TrainState,
+    stepper: Stepper,
+    losses: Tensor,
+    errors: Tensor,
+    members: Sequence[Member],
+    config: TrainConfig,
+) -> None:
+    """Enter an epoch's outcome into the state and decide who goes on."""
+    stepper.write_back(state)
+    state.epoch += 1
+    rows = stepper.rows
+    finite = torch.isfinite(losses) & torch.isfinite(errors)
+    if not config.drop_failed:
+        require_finite(finite, rows, members, int(state.epoch))
+    better = finite & (errors < state.best_error[rows])
+    state.best[rows[better]] = stepper.flat.detach()[better]
+    state.best_error[rows[better]] = errors[better]
+    state.best_epoch[rows[better]] = int(state.epoch)
+    waited = int(state.epoch) - state.best_epoch[rows]
+    state.running[rows] = finite & (waited < config.patience)
+    state.losses = append(state.losses, losses, rows, len(members))
+    state.errors = append(state.errors, errors, rows, len(members))
+
+
+def require_finite(finite: Tensor, rows: Tensor, members: Sequence[Member], epoch: int) -> None:
+    """Raise if a member's loss or validation error is no longer a number."""
+    if bool(finite.all()):
+        return
+    k = int(rows[~finite][0])
+    raise TrainingError(
+        f"Loss became NaN or infinite in epoch {epoch} (member {k}) with "
+        f"learning_rate={members[k].learning_rate:g}. Lower learning_rate, or look for extreme "
+        "values in the table."
+    )
+
+
+def append(history: Tensor, values: Tensor, rows: Tensor, n_members: int) -> Tensor:
+    """Add a row to a history (E, K), NaN for members that had stopped."""
+    row = torch.full((1, n_members), torch.nan, dtype=history.dtype)
+    row[0, rows.cpu()] = values.detach().to("cpu", history.dtype)
+    return torch.cat([history, row])
+
+
+def progress(state: TrainState, config: TrainConfig, seconds: float) -> Progress:
+    """Summarise the state for a progress display."""
+    return Progress(
+        epoch=int(state.epoch),
+        max_epochs=config.max_epochs,
+        error=float(state.best_error.mean()),
+        running=int(state.running.sum()),
+        members=len(state.running),
+        seconds=seconds,
+    )

@@ -1,0 +1,35 @@
+"""What a network must offer to be trained here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from mvlstm.nn.mixture import Prediction
+from mvlstm.nn.parameters import Parameters, Shapes
+
+
+class Network(Protocol):
+    """A pure function of (parameters, windows), with every member's parameters stacked."""
+
+    @property
+    def shapes(self) -> Shapes:
+        """Shapes of one member's parameters, in the order they are stored."""
+        ...
+
+    def initial(self, generator: torch.Generator) -> Parameters:
+        """Draw one member's parameters."""
+        ...
+
+    def __call__(
+        self, p: Parameters, x: Tensor, dropout: Callable[[Tensor, int], Tensor] | None = None
+    ) -> Prediction:
+        """Return the prediction for windows x (K, T, B, C)."""
+        ...
+
+    def loss(self, prediction: Prediction, y: Tensor) -> Tensor:
+        """Return each member's mean loss (K,) against labels y (K, B, H)."""
+        ...

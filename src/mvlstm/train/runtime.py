@@ -1,0 +1,25 @@
+"""Devices, in one place."""
+
+from __future__ import annotations
+
+import torch
+
+from mvlstm.errors import ParameterError
+
+
+def resolve_device(name: str) -> torch.device:
+    """Return the device for ``name``: "auto" is CUDA where there is a GPU, else the CPU."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ParameterError(
+            f"device={name!r} is not a device; choose 'auto', 'cpu' or 'cuda'."
+        ) from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ParameterError(
+            f"device={name!r} was asked for, but torch finds no CUDA GPU here. "
+            "Use device='cpu' or 'auto'."
+        )
+    return device

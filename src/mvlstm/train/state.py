@@ -1,0 +1,71 @@
+"""The whole state of a training run as named tensors: what a checkpoint holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from mvlstm.nn.parameters import flatten
+from mvlstm.train.config import Member
+from mvlstm.train.protocol import Network
+from mvlstm.train.streams import member_key
+
+
+@dataclass
+class TrainState:
+    """Everything a run needs to go on: weights, optimiser, best weights, counters, history.
+
+    All tensors have the members axis first, except the counters and the two histories (epochs
+    first).
+    """
+
+    flat: Tensor  # (K, P) weights now
+    first: Tensor  # (K, P) Adam's running mean of the gradient
+    second: Tensor  # (K, P) and of its square
+    best: Tensor  # (K, P) weights with the lowest validation error so far
+    best_error: Tensor  # (K,)
+    best_epoch: Tensor  # (K,) int64, counted from 1; 0 before the first
+    running: Tensor  # (K,) bool, not yet stopped
+    epoch: Tensor  # () int64, epochs done
+    step: Tensor  # () int64, optimiser steps done
+    losses: Tensor  # (E, K) mean training loss by epoch, NaN for members that had stopped
+    errors: Tensor  # (E, K) validation RMSE by epoch, likewise
+
+    @classmethod
+    def start(
+        cls, network: Network, members: Sequence[Member], device: torch.device, dtype: torch.dtype
+    ) -> TrainState:
+        """Return the state before the first step: each member drawn from its own seed."""
+        drawn = []
+        for member in members:
+            generator = torch.Generator().manual_seed(member_key(member.seed))
+            one = network.initial(generator)
+            drawn.append(flatten({k: v.unsqueeze(0) for k, v in one.items()}, network.shapes))
+        flat = torch.cat(drawn).to(device, dtype)
+        K = len(members)
+        return cls(
+            flat=flat,
+            first=torch.zeros_like(flat),
+            second=torch.zeros_like(flat),
+            best=flat.clone(),
+            best_error=torch.full((K,), torch.inf, dtype=dtype, device=device),
+            best_epoch=torch.zeros(K, dtype=torch.int64, device=device),
+            running=torch.ones(K, dtype=torch.bool, device=device),
+            epoch=torch.zeros((), dtype=torch.int64),
+            step=torch.zeros((), dtype=torch.int64),
+            losses=torch.empty((0, K), dtype=torch.float64),
+            errors=torch.empty((0, K), dtype=torch.float64),
+        )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the state as named tensors, ready for a safetensors file."""
+        return {f.name: getattr(self, f.name).detach().cpu().contiguous() for f in fields(self)}
+
+    @classmethod
+    def from_tensors(cls, tensors: dict[str, Tensor], device: torch.device) -> TrainState:
+        """Rebuild a state from `tensors`; counters and histories stay on the CPU."""
+        here = {"epoch", "step", "losses", "errors"}
+        return cls(**{k: v if k in here else v.to(device) for k, v in tensors.items()})
