@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 EXTRAS := dev,baselines,report
-PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+PIP    := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 FAST   := not slow and not gpu and not browser
 
 .DEFAULT_GOAL := help

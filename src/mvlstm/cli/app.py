@@ -1,0 +1,48 @@
+"""The `mvlstm` command: its sub-commands, put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mvlstm._version import __version__
+from mvlstm.cli import data, demo, evaluate, explain, fit, forecast
+
+app = typer.Typer(
+    name="mvlstm",
+    help="Forecast one series from many, with intervals, and see which variables matter.",
+    epilog="Start with: mvlstm demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"mvlstm {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Forecast one series from many, with intervals, and see which variables matter."""
+
+
+app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
+app.command("fit", epilog=fit.EXAMPLE)(fit.fit)
+app.command("forecast", epilog=forecast.EXAMPLE)(forecast.forecast)
+app.command("evaluate", epilog=evaluate.EXAMPLE)(evaluate.evaluate)
+app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
+app.add_typer(data.app, name="data")
+
+
+def main() -> None:
+    """Run the command line; the console script's entry."""
+    app()

@@ -1,0 +1,46 @@
+"""`mvlstm evaluate`: scores on unseen rows, persistence beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Separator
+from mvlstm.cli.session import session, table
+
+EXAMPLE = "Example: mvlstm evaluate model.safetensors air.csv"
+
+
+def evaluate(
+    model: ModelFile,
+    data: DataFile,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write them to a .csv, .parquet or .json file."),
+    ] = None,
+    sep: Separator = None,
+    decimal: Decimal = ".",
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Score the model on rows it has not seen, beside persistence (tomorrow equals today)."""
+    with session(as_json=as_json, debug=debug) as output:
+        from mvlstm import load
+        from mvlstm.data.io import TABLE_SUFFIXES, check_output, read_table, write_table
+
+        if out is not None:
+            check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))
+        result = load(model).evaluate(read_table(data, sep=sep, decimal=decimal))
+        scores = result.to_frame().rename_axis("model").reset_index()
+        if out is not None:
+            write_table(out, scores)
+
+        output.data = {**result.to_dict(), "out": None if out is None else str(out)}
+        first, last = result.period
+        title = f"Scores for {result.target} on {result.part} rows, {first} to {last}"
+        output.show(table(scores, title=title))
+        output.notes(result.notes)
+        if out is not None:
+            output.show(f"wrote {out}")

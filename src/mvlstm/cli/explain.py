@@ -1,0 +1,54 @@
+"""`mvlstm explain`: which variables matter, and how sure that is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Separator
+from mvlstm.cli.session import session, table
+
+EXAMPLE = "Example: mvlstm explain model.safetensors air.csv --out importance.csv"
+CAVEAT = "This importance is predictive, not causal: it says what the forecasts rest on."
+
+
+def explain(
+    model: ModelFile,
+    data: DataFile,
+    effort: Annotated[
+        str, typer.Option(metavar="quick|default|full", help="How thoroughly to measure.")
+    ] = "default",
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write it to a .csv, .parquet or .json file."),
+    ] = None,
+    sep: Separator = None,
+    decimal: Decimal = ".",
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Rank the variables by what their scrambling costs, with intervals and verdicts."""
+    with session(as_json=as_json, debug=debug) as output:
+        from mvlstm import load
+        from mvlstm.data.io import TABLE_SUFFIXES, check_output, read_table, write_table
+
+        if out is not None:
+            check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))
+        rows = read_table(data, sep=sep, decimal=decimal)
+        result = load(model).explain(rows, effort=effort)
+        if out is not None:
+            write_table(out, result.to_frame())
+
+        output.data = {
+            **result.to_dict(),
+            "caveat": CAVEAT,
+            "out": None if out is None else str(out),
+        }
+        title = f"Importance for {result.target}, {result.n_windows} {result.part} windows"
+        output.show(table(result.to_frame(), title=title, digits=3))
+        output.notes(result.notes)
+        output.show(CAVEAT)
+        if out is not None:
+            output.show(f"wrote {out}")

@@ -1,0 +1,239 @@
+"""`mvlstm fit`: a table in, a model file out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mvlstm.cli.options import (
+    AsJson,
+    DataFile,
+    Debug,
+    Decimal,
+    Quiet,
+    Separator,
+    fraction_or_count,
+    number_or_word,
+    split_names,
+)
+from mvlstm.cli.session import session
+from mvlstm.errors import check_option
+
+EXAMPLE = (
+    "Example: mvlstm fit air.csv --target pm2.5 --time year,month,day,hour --exclude No,cbwd "
+    "--missing drop --gaps close --test 0.2 --out model.safetensors"
+)
+PRESETS = ("default", "paper", "indep", "fusion")
+
+COLUMNS, MODEL, TRAINING = "Columns and rows", "Model", "Training"
+
+
+def fit(
+    data: DataFile,
+    target: Annotated[
+        str, typer.Option(metavar="COL", help="Column to forecast.", rich_help_panel=COLUMNS)
+    ],
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="Model file to write (.safetensors).")],
+    time: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL[,COL...]",
+            help="Time column, or several such as year,month,day,hour.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None,
+    variables: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL[,COL...]", help="Use only these variables.", rich_help_panel=COLUMNS
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL[,COL...]", help="Leave these out.", rich_help_panel=COLUMNS),
+    ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="error|drop|fill", help="What missing values lead to.", rich_help_panel=COLUMNS
+        ),
+    ] = None,
+    gaps: Annotated[
+        str | None,
+        typer.Option(
+            metavar="error|close|respect",
+            help="What irregular times lead to.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE|ROWS", help="Last rows left unseen: 0.2 or 500.", rich_help_panel=COLUMNS
+        ),
+    ] = None,
+    valid: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE|ROWS",
+            help="Rows before them that stop training and calibrate.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None,
+    sep: Separator = None,
+    decimal: Decimal = ".",
+    preset: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(PRESETS),
+            help="Start from these settings; the options below change them.",
+            rich_help_panel=MODEL,
+        ),
+    ] = PRESETS[0],
+    window: Annotated[
+        int | None, typer.Option(help="Rows looked back on.", rich_help_panel=MODEL)
+    ] = None,
+    horizon: Annotated[
+        int | None, typer.Option(help="Steps ahead to forecast.", rich_help_panel=MODEL)
+    ] = None,
+    hidden_size: Annotated[
+        int | None, typer.Option(help="Units a variable.", rich_help_panel=MODEL)
+    ] = None,
+    layers: Annotated[
+        int | None, typer.Option(help="Recurrent layers.", rich_help_panel=MODEL)
+    ] = None,
+    cell: Annotated[
+        str | None,
+        typer.Option(metavar="lstm|gru", help="Recurrent cell.", rich_help_panel=MODEL),
+    ] = None,
+    gates: Annotated[
+        str | None,
+        typer.Option(metavar="full|variable", help="What the gates see.", rich_help_panel=MODEL),
+    ] = None,
+    attention: Annotated[
+        str | None,
+        typer.Option(
+            metavar="bounded|free", help="Attention over variables.", rich_help_panel=MODEL
+        ),
+    ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            metavar="mixture|fusion", help="How the variables combine.", rich_help_panel=MODEL
+        ),
+    ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(metavar="nll|mse|nll+mse", help="Training loss.", rich_help_panel=MODEL),
+    ] = None,
+    sigma: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER|learned|calibrated",
+            help="Standard deviation of a component.",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    link: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|last|linear", help="Added to the mixture.", rich_help_panel=MODEL
+        ),
+    ] = None,
+    dropout: Annotated[
+        float | None, typer.Option(help="Dropout probability.", rich_help_panel=TRAINING)
+    ] = None,
+    l2: Annotated[
+        float | None,
+        typer.Option("--l2", help="Penalty on the weights.", rich_help_panel=TRAINING),
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Step size of Adam.", rich_help_panel=TRAINING)
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Windows a step.", rich_help_panel=TRAINING)
+    ] = None,
+    max_epochs: Annotated[
+        int | None, typer.Option(help="Passes over the rows at most.", rich_help_panel=TRAINING)
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            help="Epochs without a better validation error before stopping.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None,
+    members: Annotated[
+        int | None,
+        typer.Option(help="Networks trained side by side.", rich_help_panel=TRAINING),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Fixes all that is random.", rich_help_panel=TRAINING)
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="auto|cpu|cuda", help="Where to train.", rich_help_panel=TRAINING),
+    ] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Fit a model to a CSV or Parquet table and write it to one file.
+
+    Settings left out have the defaults of mvlstm.MVLSTM.
+    """
+    settings = {
+        "window": window,
+        "horizon": horizon,
+        "hidden_size": hidden_size,
+        "layers": layers,
+        "cell": cell,
+        "gates": gates,
+        "attention": attention,
+        "head": head,
+        "loss": loss,
+        "sigma": number_or_word(sigma),
+        "link": link,
+        "dropout": dropout,
+        "l2": l2,
+        "learning_rate": learning_rate,
+        "batch_size": batch_size,
+        "max_epochs": max_epochs,
+        "patience": patience,
+        "members": members,
+        "seed": seed,
+        "device": device,
+        "missing": missing,
+        "gaps": gaps,
+        "verbose": 0 if quiet else None,
+    }
+    with session(as_json=as_json, debug=debug) as output:
+        check_option("--preset", preset, PRESETS)
+        parts = {
+            "test": fraction_or_count("--test", test),
+            "valid": fraction_or_count("--valid", valid),
+        }
+
+        from mvlstm import MVLSTM
+        from mvlstm.data.io import check_output, read_table
+
+        check_output(out, inputs=(data,))
+        build = MVLSTM if preset == PRESETS[0] else getattr(MVLSTM, preset)
+        model = build(**{name: value for name, value in settings.items() if value is not None})
+        table = read_table(data, sep=sep, decimal=decimal)
+        model.fit(
+            table,
+            target,
+            time=split_names(time, table.columns),
+            variables=split_names(variables, table.columns),
+            exclude=split_names(exclude, table.columns),
+            **{name: value for name, value in parts.items() if value is not None},
+        )
+        model.save(out)
+
+        summary = model.summary()
+        output.data = {"model": str(out), **summary}
+        output.notes(summary["notes"])
+        output.show(f"wrote {out}")

@@ -1,0 +1,44 @@
+"""`mvlstm forecast`: the next values, with intervals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Separator
+from mvlstm.cli.session import session, table
+
+EXAMPLE = "Example: mvlstm forecast model.safetensors air.csv --out next.csv"
+
+
+def forecast(
+    model: ModelFile,
+    data: DataFile,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write them to a .csv, .parquet or .json file."),
+    ] = None,
+    sep: Separator = None,
+    decimal: Decimal = ".",
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Forecast the steps after the last row: mean, median and 90 % interval (q05 to q95)."""
+    with session(as_json=as_json, debug=debug) as output:
+        from mvlstm import load
+        from mvlstm.data.io import TABLE_SUFFIXES, check_output, read_table, write_table
+
+        if out is not None:
+            check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))
+        result = load(model).forecast(read_table(data, sep=sep, decimal=decimal))
+        rows = result.to_frame()
+        if out is not None:
+            write_table(out, rows)
+
+        output.data = {**result.to_dict(), "out": None if out is None else str(out)}
+        output.show(table(rows.drop(columns="part"), title=f"Forecast of {result.target}"))
+        output.notes(result.notes)
+        if out is not None:
+            output.show(f"wrote {out}")

@@ -1,0 +1,80 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mvlstm.errors import ParameterError
+
+ModelFile = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="Model file written by `mvlstm fit`.")
+]
+DataFile = Annotated[
+    Path, typer.Argument(metavar="DATA", help="CSV or Parquet file, a row a time step.")
+]
+Separator = Annotated[
+    str | None,
+    typer.Option("--sep", metavar="CHAR", help="Column separator of the CSV; found out if left."),
+]
+Decimal = Annotated[
+    str, typer.Option("--decimal", metavar="CHAR", help="Decimal mark of the CSV: . or ,")
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress while fitting.")]
+
+
+def split_names(given: Iterable[str] | None, columns: Iterable[str]) -> list[str] | None:
+    """Read ``A,B`` or repeated options as column names; None if the option was not given.
+
+    A name that is a column as it stands is not split, so names with commas can be used.
+
+    Examples
+    --------
+    >>> split_names(["year,month", "a,b"], ["year", "month", "a,b"])
+    ['year', 'month', 'a,b']
+    """
+    if not given:
+        return None
+    known = set(columns)
+    names: list[str] = []
+    for text in given:
+        names += [text] if text in known else [n.strip() for n in text.split(",") if n.strip()]
+    return names
+
+
+def fraction_or_count(option: str, text: str | None) -> float | int | None:
+    """Read ``0.2`` as a fraction of the rows and ``500`` as a number of rows.
+
+    Examples
+    --------
+    >>> fraction_or_count("--test", "0.2"), fraction_or_count("--test", "500")
+    (0.2, 500)
+    """
+    if text is None:
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise ParameterError(
+        f"{option} {text!r} is not a number; give a fraction of the rows such as 0.2, or a number "
+        "of rows such as 500."
+    )
+
+
+def number_or_word(text: str | None) -> float | str | None:
+    """Read a number as a number and anything else as the word it is, for the model to judge."""
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text

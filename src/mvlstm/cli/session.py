@@ -1,0 +1,145 @@
+"""One run of a command: what it prints, where, and with which code it ends.
+
+Standard output carries the result alone: tables for a person or, with ``--json``, one JSON object.
+Progress, warnings and errors go to standard error. Exit codes: 0 done, 2 bad input (one message
+that names the culprit and the remedy), 1 a fault, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import TYPE_CHECKING, Any, TextIO
+
+import typer
+
+from mvlstm.errors import MVLSTMError, MVLSTMWarning, TrainingError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import RenderableType
+
+BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
+PLAIN_WIDTH = 160  # where the output is not a terminal, tables are not squeezed into 80 columns
+
+
+class Output:
+    """Gathers the result of a command and prints it in one go at the end.
+
+    Parameters
+    ----------
+    as_json : bool
+        Print ``data`` with the warnings as JSON instead of what was shown.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self.data: dict[str, Any] = {}
+        self.warnings: list[str] = []
+        self._shown: list[RenderableType] = []
+
+    def show(self, *what: RenderableType) -> None:
+        """Add text or a table to what a person will see."""
+        self._shown.extend(what)
+
+    def notes(self, notes: tuple[str, ...] | list[str]) -> None:
+        """Add plain sentences, each on its own line."""
+        self.show(*(f"note: {note}" for note in dict.fromkeys(notes)))
+
+    def warn(self, message: str) -> None:
+        """Say something on standard error at once and keep it for the JSON object."""
+        if message not in self.warnings:
+            self.warnings.append(message)
+            typer.echo(f"warning: {message}", err=True)
+
+    def print(self, stream: TextIO) -> None:
+        """Write the result to ``stream``."""
+        if self.as_json:
+            text = json.dumps({**self.data, "warnings": self.warnings}, allow_nan=False, indent=2)
+            stream.write(f"{text}\n")
+            return
+        from rich.console import Console
+
+        width = None if stream.isatty() else PLAIN_WIDTH
+        console = Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+        for item in self._shown:
+            console.print(item)
+
+
+@contextmanager
+def session(*, as_json: bool, debug: bool) -> Iterator[Output]:
+    """Run the body of a command; print its `Output`, or its error, and set the exit code."""
+    output = Output(as_json=as_json)
+    try:
+        with redirect_stdout(sys.stderr), _warnings_to(output):
+            yield output
+        output.print(sys.stdout)
+    except (typer.Exit, typer.Abort):
+        raise
+    except KeyboardInterrupt:
+        typer.echo("interrupted; no file was left half-written.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        typer.echo(f"error: {_describe(error)}", err=True)
+        raise typer.Exit(_exit_code(error)) from None
+
+
+def table(frame: pd.DataFrame, *, title: str | None = None, digits: int = 4) -> RenderableType:
+    """Draw a DataFrame: numbers to ``digits`` significant digits, right-aligned, headers as named.
+
+    Values are shown as text, whatever they contain.
+    """
+    from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    cells: list[list[str]] = []
+    for name in frame.columns:
+        column = frame[name]
+        right = is_numeric_dtype(column) and not is_bool_dtype(column)
+        drawn.add_column(Text(str(name)), justify="right" if right else "left", overflow="fold")
+        if is_float_dtype(column):
+            cells.append(["" if v != v else f"{v:.{digits}g}" for v in column])
+        else:
+            cells.append([str(v) for v in column])
+    for row in zip(*cells, strict=True):
+        drawn.add_row(*(Text(cell) for cell in row))
+    return drawn
+
+
+@contextmanager
+def _warnings_to(output: Output) -> Iterator[None]:
+    """Let our own warnings through to ``output`` and silence those of the libraries beneath."""
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        output.warn(str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", MVLSTMWarning)
+        warnings.showwarning = show
+        yield
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, MVLSTMError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        where = f" ({error.filename})" if error.filename else ""
+        return f"{error.strerror}{where}. Free space or choose another place, then run again."
+    if isinstance(error, MemoryError):
+        return "Out of memory. Use a smaller window, batch_size, hidden_size or fewer members."
+    return f"{type(error).__name__}: {error}. This is a fault in mvlstm; --debug shows where."
+
+
+def _exit_code(error: Exception) -> int:
+    bad_input = isinstance(error, MVLSTMError) and not isinstance(error, TrainingError)
+    return BAD_INPUT if bad_input else FAULT
