@@ -1,0 +1,205 @@
+"""Choosing the columns of a table by name and turning them into numbers."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm.errors import DataError, ParameterError
+
+_SHOWN = 8
+
+
+def name_list(names: Sequence[str]) -> str:
+    """Write names as a list, shortened when there are many."""
+    shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
+    return f"[{shown}, ... {len(names)} in all]" if len(names) > _SHOWN else f"[{shown}]"
+
+
+def option_list(names: Sequence[str]) -> str:
+    """Write names the way a command-line option takes them, quoted where a shell needs it."""
+    joined = ",".join(names)
+    return joined if re.fullmatch(r"[\w.,:=+-]+", joined) else f'"{joined}"'
+
+
+def exclude_hint(names: Sequence[str]) -> str:
+    """Say how to leave columns out, in Python and on the command line."""
+    return f"exclude={list(names)!r} (--exclude {option_list(names)})"
+
+
+def missing_column_message(what: str, name: str, names: Sequence[str], option: str) -> str:
+    """Say that a column does not exist, and which one may have been meant."""
+    lower = {other.strip().lower(): other for other in names}
+    near = difflib.get_close_matches(name.strip().lower(), list(lower), n=3, cutoff=0.6)
+    if near:
+        candidates = " or ".join(f"'{lower[key]}'" for key in near)
+        hint = f"Did you mean {candidates} ({option} {option_list([lower[near[0]]])})?"
+    else:
+        hint = f"Choose one with {option} COLUMN."
+    return f"{what} '{name}' is not in the table; its columns are {name_list(names)}. {hint}"
+
+
+def as_names(what: str, value: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Turn one name, several or none into a tuple of names."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,)
+    try:
+        names = tuple(str(name) for name in value)
+    except TypeError:
+        raise ParameterError(
+            f"{what}={value!r} is not a column name or a list of names, e.g. {what}=['a', 'b']."
+        ) from None
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ParameterError(f"{what} names '{twice}' twice; name each column once.")
+    return names
+
+
+def column_names(table: Any) -> list[str]:
+    """Return the column names as text, after checking that this is a table with unique names."""
+    if not isinstance(table, pd.DataFrame):
+        hint = "Read a file with mvlstm.read_table(path)" if isinstance(table, str) else (
+            "Make one with pandas.DataFrame(...)"
+        )
+        raise DataError(f"A pandas DataFrame is needed, not {type(table).__name__}. {hint}.")
+    if isinstance(table.columns, pd.MultiIndex):
+        raise DataError(
+            "The table has column names of several levels. Give each column one name, e.g. "
+            "table.columns = ['_'.join(map(str, c)) for c in table.columns]."
+        )
+    names = [str(name) for name in table.columns]
+    if len(set(names)) < len(names):
+        twice = list(dict.fromkeys(name for name in names if names.count(name) > 1))
+        where = [i for i, name in enumerate(names) if name == twice[0]]
+        raise DataError(
+            f"Column names must be unique; '{twice[0]}' stands at columns {where}"
+            + (f", and {name_list(twice[1:])} repeat too" if len(twice) > 1 else "")
+            + ". Rename or remove one of each."
+        )
+    return names
+
+
+def choose_variables(
+    names: Sequence[str],
+    *,
+    target: str,
+    time: Sequence[str],
+    variables: Sequence[str] | None,
+    exclude: Sequence[str],
+) -> tuple[str, ...]:
+    """Return the names of the exogenous columns, in order: those asked for, or all that are left.
+
+    Raises
+    ------
+    DataError
+        If a name is not in the table or is asked for in two roles.
+    """
+    if target not in names:
+        raise DataError(missing_column_message("Target", target, names, "--target"))
+    for option, chosen in (("variables", variables or ()), ("exclude", exclude)):
+        for name in chosen:
+            if name not in names:
+                what = "Variable" if option == "variables" else "Excluded column"
+                raise DataError(missing_column_message(what, name, names, f"--{option}"))
+    if target in time:
+        raise DataError(f"'{target}' is both target and time; the target must be another column.")
+    if target in exclude:
+        raise DataError(f"'{target}' is both target and excluded; take it out of exclude.")
+    if variables is None:
+        taken = {target, *time, *exclude}
+        return tuple(name for name in names if name not in taken)
+    both = [name for name in variables if name in exclude or name in time]
+    if both:
+        role = "time" if both[0] in time else "excluded"
+        raise DataError(f"'{both[0]}' is both a variable and {role}; decide for one.")
+    return tuple(name for name in variables if name != target)
+
+
+def numeric_columns(
+    table: pd.DataFrame,
+    names: Sequence[str],
+    wanted: Sequence[str],
+    where: Callable[[int], str],
+) -> NDArray[np.float64]:
+    """Copy the wanted columns, in order, into one float array of shape (rows, columns).
+
+    Booleans and integers become floats, missing entries NaN. Text counts as numbers only if every
+    entry can be read as one.
+
+    Parameters
+    ----------
+    where : callable
+        Describes a row in words, for messages.
+    """
+    place = {name: i for i, name in enumerate(names)}
+    values = np.empty((len(table), len(wanted)), dtype=np.float64)
+    bad: list[tuple[str, int, Any]] = []
+    for j, name in enumerate(wanted):
+        column = table.iloc[:, place[name]]
+        numbers, row = _as_floats(column)
+        if numbers is None:
+            bad.append((name, row, column.iloc[row]))
+        else:
+            values[:, j] = numbers
+    if bad:
+        raise DataError(_not_numeric_message(bad, where))
+    return values
+
+
+def _as_floats(column: pd.Series[Any]) -> tuple[NDArray[np.float64] | None, int]:
+    """Return the column as floats, or None and the row of its first entry that is no number."""
+    dtype = column.dtype
+    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
+        if pd.api.types.is_complex_dtype(dtype):
+            return None, 0
+        if isinstance(dtype, np.dtype):
+            return column.to_numpy(dtype=np.float64), -1
+        return column.to_numpy(dtype=np.float64, na_value=np.nan), -1
+    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
+        return None, 0
+    entries = column.astype(object)
+    missing = np.asarray(entries.isna(), dtype=bool)
+    numbers = np.full(len(entries), np.nan)
+    for row in np.flatnonzero(~missing):
+        entry = entries.iloc[row]
+        try:
+            numbers[row] = float(entry)
+        except (TypeError, ValueError, OverflowError):
+            return None, int(row)
+    return numbers, -1
+
+
+def _not_numeric_message(
+    bad: Sequence[tuple[str, int, Any]], where: Callable[[int], str]
+) -> str:
+    name, row, value = bad[0]
+    names = [entry[0] for entry in bad]
+    also = f" ({name_list(names[1:])} neither)" if len(names) > 1 else ""
+    text = value if isinstance(value, str) else None
+    shown = repr(value) if len(repr(value)) <= 40 else repr(value)[:37] + "..."
+    message = f"Column '{name}' is not numeric{also}: {shown} at {where(row)}. "
+    if text is not None and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", text):
+        return message + (
+            "It looks like a decimal comma: read the file with decimal=',' (--decimal ,)."
+        )
+    if _looks_like_time(value):
+        others = f", and leave out the others with {exclude_hint(names[1:])}" if names[1:] else ""
+        return message + (
+            f"If it holds the times, pass time='{name}' (--time {option_list([name])}){others}; "
+            f"otherwise leave it out with {exclude_hint(names)}."
+        )
+    return message + f"Leave it out with {exclude_hint(names)}, or turn it into numbers first."
+
+
+def _looks_like_time(value: Any) -> bool:
+    if isinstance(value, str):
+        return re.search(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}:\d{2}", value) is not None
+    return isinstance(value, pd.Timestamp | np.datetime64) or hasattr(value, "isoformat")

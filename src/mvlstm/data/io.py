@@ -1,0 +1,289 @@
+"""Reading tables from CSV and Parquet files, and writing files whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import difflib
+import gzip
+import io
+import os
+import secrets
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pandas as pd
+
+from mvlstm.errors import DataError, ParameterError
+
+SEPARATORS = (",", ";", "\t", "|")
+TEXT_SUFFIXES = (".csv", ".txt", ".tsv", ".dat")
+PARQUET_SUFFIXES = (".parquet", ".pq")
+_HEAD = 65_536
+
+
+def read_table(
+    path: str | os.PathLike[str], *, sep: str | None = None, decimal: str = "."
+) -> pd.DataFrame:
+    """Read a table from a CSV or Parquet file.
+
+    Parameters
+    ----------
+    path : path
+        ``.parquet`` or ``.pq`` is Parquet; anything else is text with a header line, UTF-8
+        (or UTF-16 with a byte-order mark), also gzipped (``.gz``).
+    sep : str, optional
+        Separator of the columns; by default comma, semicolon, tab or bar, whichever the header
+        holds most of.
+    decimal : {".", ","}
+        Decimal mark.
+
+    Returns
+    -------
+    DataFrame
+        A first column without a name, as pandas writes its index, becomes the index.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, empty, damaged, or has two columns of one name.
+    """
+    file = Path(path)
+    _check_readable(file)
+    if file.suffix.lower() in PARQUET_SUFFIXES:
+        return _read_parquet(file)
+    if file.suffix.lower() in (".xls", ".xlsx", ".ods"):
+        raise DataError(f"'{file}' is a spreadsheet; save it as CSV or Parquet first.")
+    return _read_text(file, sep, decimal)
+
+
+def _check_readable(file: Path) -> None:
+    if file.is_dir():
+        raise DataError(f"'{file}' is a folder; name a CSV or Parquet file in it.")
+    if file.exists():
+        return
+    folder = file.parent
+    if not folder.is_dir():
+        raise DataError(f"'{file}' does not exist, nor does the folder '{folder}'.")
+    with contextlib.suppress(OSError):
+        near = difflib.get_close_matches(file.name, os.listdir(folder), n=1)
+        if near:
+            raise DataError(f"'{file}' does not exist. Did you mean '{folder / near[0]}'?")
+    raise DataError(f"'{file}' does not exist. Check the path.")
+
+
+def _read_parquet(file: Path) -> pd.DataFrame:
+    try:
+        import pyarrow.parquet as parquet
+
+        table = parquet.read_table(file).to_pandas()
+    except ImportError as error:
+        raise DataError("Reading Parquet needs pyarrow: pip install pyarrow.") from error
+    except OSError as error:
+        _cannot_read(file, error)
+    except Exception as error:  # pyarrow raises its own family of errors
+        raise DataError(f"'{file}' is not a readable Parquet file: {_first_line(error)}") from error
+    assert isinstance(table, pd.DataFrame)
+    return table
+
+
+def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
+    if decimal not in (".", ","):
+        raise ParameterError(f"decimal={decimal!r} is not an option; choose '.' or ','.")
+    try:
+        encoding, head = _read_head(file)
+    except OSError as error:
+        _cannot_read(file, error)
+    separator = _separator(head, sep)
+    if separator == decimal:
+        raise ParameterError(
+            f"The columns of '{file}' are separated by {separator!r}, which is also the decimal "
+            "mark. Name the separator with sep=';' (--sep ';') or the mark with decimal (--decimal)."
+        )
+    header = _header(file, head, separator)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            table = pd.read_csv(
+                file,
+                sep=separator,
+                decimal=decimal,
+                encoding=encoding,
+                index_col=False,
+                skipinitialspace=True,
+                low_memory=False,
+                compression="gzip" if file.suffix.lower() == ".gz" else None,
+            )
+    except OSError as error:
+        _cannot_read(file, error)
+    except pd.errors.ParserWarning as error:
+        raise DataError(
+            f"'{file}' has rows with more fields than its {len(header)} column names. Correct "
+            "the header, or name the separator with sep=... (--sep)."
+        ) from error
+    except UnicodeError as error:
+        raise DataError(f"'{file}' is not UTF-8 text ({error}). Save it as UTF-8.") from error
+    except (ValueError, OverflowError, EOFError) as error:
+        raise DataError(
+            f"'{file}' cannot be read as a table: {_first_line(error)}. Name the separator with "
+            "sep=... (--sep) if it is not a comma."
+        ) from error
+    if header[0].strip() == "" and len(header) > 1:
+        return _with_index(table)
+    return table
+
+
+def _read_head(file: Path) -> tuple[str, str]:
+    """Return the file's encoding and its beginning as text."""
+    opener: Any = gzip.open if file.suffix.lower() == ".gz" else open
+    try:
+        with opener(file, "rb") as stream:
+            raw: bytes = stream.read(_HEAD)
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise DataError(f"'{file}' is not a complete gzip file: {error}.") from error
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16", raw.decode("utf-16", errors="ignore")
+    if b"\x00" in raw:
+        raise DataError(f"'{file}' is not a text file. Give a CSV or Parquet file.")
+    return "utf-8-sig", raw.decode("utf-8-sig", errors="replace")
+
+
+def _separator(head: str, sep: str | None) -> str:
+    if sep is not None:
+        if len(sep) != 1:
+            raise ParameterError(f"sep={sep!r} must be one character, e.g. ';' (--sep ';').")
+        return sep
+    line = next((line for line in head.splitlines() if line.strip()), "")
+    counts = {mark: len(_fields(line, mark)) for mark in SEPARATORS}
+    return max(SEPARATORS, key=lambda mark: counts[mark])
+
+
+def _fields(line: str, mark: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=mark, skipinitialspace=True), [])
+    except csv.Error:
+        return []
+
+
+def _header(file: Path, head: str, separator: str) -> list[str]:
+    """Return the column names, refusing an empty file and names that occur twice."""
+    line = next((line for line in head.splitlines() if line.strip()), "")
+    names = _fields(line, separator)
+    if not names:
+        raise DataError(f"'{file}' is empty; a header line with column names is needed.")
+    twice = [name for name, count in Counter(names).items() if count > 1 and name.strip()]
+    if twice:
+        raise DataError(
+            f"'{file}' has {Counter(names)[twice[0]]} columns named '{twice[0]}'. Column names "
+            "must be unique: rename or remove one."
+        )
+    return names
+
+
+def _with_index(table: pd.DataFrame) -> pd.DataFrame:
+    """Make the unnamed first column the index if it holds integers or dates."""
+    first = table.columns[0]
+    column = table[first]
+    index: pd.Index | None = None
+    if pd.api.types.is_integer_dtype(column.dtype):
+        index = pd.Index(column)
+    elif not pd.api.types.is_numeric_dtype(column.dtype):
+        with contextlib.suppress(ValueError, TypeError, OverflowError):
+            index = pd.DatetimeIndex(pd.to_datetime(column, format="ISO8601"))
+    if index is None:
+        return table
+    return table.drop(columns=first).set_index(index.rename(None))
+
+
+def _cannot_read(file: Path, error: OSError) -> NoReturn:
+    raise DataError(f"'{file}' cannot be read: {error.strerror or error}.") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+# Writing ------------------------------------------------------------------------------------
+
+
+def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
+    """Write a file so that its name always stands for complete contents.
+
+    The data go to a temporary file in the same folder, are flushed to disk, and only then take
+    the name. After a failure the temporary file is gone and an earlier file is untouched.
+
+    Returns
+    -------
+    Path
+        The path written.
+
+    Raises
+    ------
+    DataError
+        If the folder is missing or read-only, or the disk is full.
+    """
+    file = Path(path)
+    if file.is_dir():
+        raise DataError(f"'{file}' is a folder; give the name of a file to write.")
+    if not file.parent.is_dir():
+        raise DataError(f"The folder '{file.parent}' does not exist; create it first.")
+    content = data.encode("utf-8") if isinstance(data, str) else data
+    temporary = file.with_name(f".{file.name[:100]}.{secrets.token_hex(6)}.tmp")
+    try:
+        with open(temporary, "xb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if file.exists():
+            temporary.chmod(file.stat().st_mode & 0o777)
+        os.replace(temporary, file)
+    except OSError as error:
+        raise DataError(
+            f"'{file}' cannot be written: {error.strerror or error}. Nothing was changed; choose "
+            "another place."
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    _sync_folder(file.parent)
+    return file
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name itself survive a power cut, where the system allows it."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def write_table(path: str | os.PathLike[str], table: pd.DataFrame, *, index: bool = False) -> Path:
+    """Write a table atomically; the suffix decides between CSV, Parquet and JSON.
+
+    Parameters
+    ----------
+    path : path
+        ``.csv``, ``.parquet`` (or ``.pq``) or ``.json`` (a list of records).
+    table : DataFrame
+    index : bool
+        Whether to write the index too, as its first column or columns.
+    """
+    file = Path(path)
+    suffix = file.suffix.lower()
+    plain = table.reset_index() if index else table
+    if suffix == ".csv":
+        return write_atomic(file, plain.to_csv(index=False))
+    if suffix == ".json":
+        text = plain.to_json(orient="records", date_format="iso", double_precision=15, indent=1)
+        return write_atomic(file, f"{text}\n")
+    if suffix in PARQUET_SUFFIXES:
+        buffer = io.BytesIO()
+        plain.to_parquet(buffer, index=False)
+        return write_atomic(file, buffer.getvalue())
+    raise DataError(
+        f"'{file}' has no known ending for a table; use .csv, .parquet or .json."
+    )

@@ -1,0 +1,187 @@
+"""Dividing rows in time into train, validation and new, and windows by the part of their label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvlstm.data.frame import SeriesFrame
+from mvlstm.data.windows import check_window, origin_rows
+from mvlstm.errors import DataError, ParameterError
+
+PartName = Literal["train", "stop", "calibration", "new"]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Borders of the parts, as row numbers.
+
+    Rows [0, a) train; [a, m) stop and select; [m, b) calibrate; [b, n) are new, that is unseen.
+    Together [a, b) is the validation part.
+
+    Parameters
+    ----------
+    a, m, b, n : int
+    """
+
+    a: int
+    m: int
+    b: int
+    n: int
+
+    def rows(self, part: PartName | Literal["validation"]) -> slice:
+        """The rows of one part."""
+        borders = {
+            "train": (0, self.a),
+            "stop": (self.a, self.m),
+            "calibration": (self.m, self.b),
+            "validation": (self.a, self.b),
+            "new": (self.b, self.n),
+        }
+        return slice(*borders[part])
+
+    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Part of each row, "train", "validation" or "new", in the shape of ``rows``.
+
+        Rows after the last one known are new.
+        """
+        choices = np.array(["train", "validation", "new"])
+        return choices[np.searchsorted([self.a, self.b], np.asarray(rows), side="right")]
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the borders as plain numbers."""
+        return {"a": self.a, "m": self.m, "b": self.b, "n": self.n}
+
+
+def chronological(n_rows: int, *, test: float = 0.0, valid: float = 0.1) -> Parts:
+    """Divide rows in time: the last part is left unseen, validation comes before it.
+
+    With n rows, a = floor((1 - test - valid) n) and b = floor((1 - test) n), computed exactly:
+    test=0.2 and valid=0.1 mean 7n/10 and 8n/10, free of floating-point error. The first half of
+    the validation rows [a, b) stops training and selects, the second half calibrates.
+
+    Parameters
+    ----------
+    n_rows : int
+    test, valid : float
+        Fraction of all rows (below 1), or a whole number of rows (1 or more).
+
+    Examples
+    --------
+    >>> chronological(1000, test=0.2)
+    Parts(a=700, m=750, b=800, n=1000)
+    """
+    test_share = _share("test", test, n_rows)
+    valid_share = _share("valid", valid, n_rows)
+    if test_share + valid_share >= 1:
+        raise ParameterError(
+            f"test={test} and valid={valid} leave nothing of {n_rows:,} rows to train on; "
+            "make them smaller."
+        )
+    b = floor((1 - test_share) * n_rows)
+    a = floor((1 - test_share - valid_share) * n_rows)
+    return Parts(a=a, m=(a + b) // 2, b=b, n=n_rows)
+
+
+def _share(name: str, value: float, n_rows: int) -> Fraction:
+    """Turn a fraction or a number of rows into an exact share of the rows."""
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if isinstance(value, bool) or not number or not np.isfinite(value) or value < 0:
+        raise ParameterError(
+            f"{name}={value!r} must be a fraction of the rows, 0 or more and below 1 "
+            f"(--{name} 0.2), or a whole number of rows."
+        )
+    if value < 1:
+        return Fraction(str(float(value)))
+    if value != int(value):
+        raise ParameterError(
+            f"{name}={value!r} is neither a fraction below 1 nor a whole number of rows."
+        )
+    return Fraction(int(value), max(n_rows, 1))
+
+
+def origins_by_part(
+    origins: NDArray[np.int64], horizon: int, parts: Parts
+) -> dict[PartName, NDArray[np.int64]]:
+    """Put every window in the part in which all its labels lie.
+
+    The labels of origin i are rows i+1 .. i+horizon. A window's inputs may reach back over a
+    border (they are past when the forecast is made); one whose labels straddle a border belongs
+    to no part, so no label is used twice.
+    """
+    first = np.asarray(origins) + 1
+    last = np.asarray(origins) + horizon
+    result: dict[PartName, NDArray[np.int64]] = {}
+    names: tuple[PartName, ...] = ("train", "stop", "calibration", "new")
+    for name in names:
+        rows = parts.rows(name)
+        result[name] = origins[(first >= rows.start) & (last < rows.stop)]
+    return result
+
+
+def split_windows(
+    frame: SeriesFrame, *, window: int, horizon: int = 1, test: float = 0.0, valid: float = 0.1
+) -> tuple[Parts, dict[PartName, NDArray[np.int64]]]:
+    """Divide a frame's rows and windows, and refuse a frame too short for it.
+
+    Every part that was asked for gets at least one window: train always, stop and calibration
+    unless ``valid=0``, new unless ``test=0``.
+
+    Raises
+    ------
+    DataError
+        If a part would be left without a window.
+    """
+    check_window(window, horizon)
+    parts = chronological(frame.n_rows, test=test, valid=valid)
+    windows = origins_by_part(origin_rows(frame, window, horizon), horizon, parts)
+    empty = [name for name in _asked(test, valid) if not len(windows[name])]
+    if not empty:
+        return parts, windows
+    least = _least_rows(window, horizon, test, valid)
+    settings = f"window={window} with horizon={horizon}, test={test:g} and valid={valid:g}"
+    if frame.n_rows < least:
+        raise DataError(
+            f"{frame.n_rows:,} rows are too few: {settings} needs at least {least:,}. "
+            "Shorten the window (--window) or supply more history."
+        )
+    longest = int(np.unique(frame.segments, return_counts=True)[1].max())
+    raise DataError(
+        f"No window fits into the {empty[0]} rows: {settings} needs {window + horizon} rows "
+        f"without a gap there, and the longest stretch anywhere has {longest:,}. Shorten the "
+        "window (--window), or use gaps='close' (--gaps close)."
+    )
+
+
+def _asked(test: float, valid: float) -> list[PartName]:
+    names: list[PartName] = ["train"]
+    if valid > 0:
+        names += ["stop", "calibration"]
+    if test > 0:
+        names.append("new")
+    return names
+
+
+def _least_rows(window: int, horizon: int, test: float, valid: float) -> int:
+    """The smallest number of rows without gaps that gives every part a window."""
+
+    def enough(n_rows: int) -> bool:
+        try:
+            parts = chronological(n_rows, test=test, valid=valid)
+        except ParameterError:
+            return False
+        origins = np.arange(window - 1, n_rows - horizon, dtype=np.int64)
+        windows = origins_by_part(origins, horizon, parts)
+        return all(len(windows[name]) for name in _asked(test, valid))
+
+    n_rows = window + horizon
+    while not enough(n_rows):
+        n_rows += max(1, n_rows // 64)
+    while enough(n_rows - 1):
+        n_rows -= 1
+    return n_rows

@@ -1,0 +1,100 @@
+"""Windows of a series as row numbers: nothing is copied before it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from mvlstm.data.frame import SeriesFrame
+from mvlstm.errors import ParameterError
+
+
+def check_window(window: int, horizon: int = 1) -> None:
+    """Raise `ParameterError` unless ``window`` and ``horizon`` are whole and large enough."""
+    for name, value, least in (("window", window, 2), ("horizon", horizon, 1)):
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if not whole or value < least:
+            raise ParameterError(f"{name}={value!r} must be a whole number, {least} or more.")
+
+
+def origin_rows(
+    frame: SeriesFrame, window: int, horizon: int = 1, *, labelled: bool = True
+) -> NDArray[np.int64]:
+    """Row numbers at which a forecast can be made.
+
+    Row i is an origin if the rows i-window+1 .. i lie in one segment; with ``labelled`` the rows
+    i+1 .. i+horizon, whose target is to be forecast, must exist in that segment too.
+
+    Parameters
+    ----------
+    frame : SeriesFrame
+    window, horizon : int
+    labelled : bool
+        Whether the steps ahead must be known (to train and score) or not (to forecast).
+
+    Returns
+    -------
+    int64 array, increasing
+    """
+    check_window(window, horizon)
+    return origins_in(frame.segments, window, horizon if labelled else 0)
+
+
+def origins_in(segments: NDArray[np.int64], before: int, after: int) -> NDArray[np.int64]:
+    """Rows with ``before`` rows up to themselves and ``after`` rows ahead in their segment."""
+    n_rows = len(segments)
+    if n_rows < before + after:
+        return np.empty(0, dtype=np.int64)
+    candidates = np.arange(before - 1, n_rows - after, dtype=np.int64)
+    if segments[0] == segments[-1]:  # segments never fall, so there is only one
+        return candidates
+    inside = segments[candidates - before + 1] == segments[candidates + after]
+    return candidates[inside]
+
+
+def window_view(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
+    """All windows of consecutive rows as one read-only view, (rows - window + 1, window, columns).
+
+    Entry s holds rows s .. s+window-1, so the window of origin i is entry i - window + 1.
+    """
+    return sliding_window_view(values, (window, values.shape[1]))[:, 0]
+
+
+def gather_windows(
+    values: NDArray[np.float64], origins: NDArray[np.int64], window: int
+) -> NDArray[np.float64]:
+    """Copy the windows that end at ``origins``, (len(origins), window, columns), and only these."""
+    if len(origins) == 0:
+        return np.empty((0, window, values.shape[1]), dtype=values.dtype)
+    return window_view(values, window)[np.asarray(origins) - window + 1]
+
+
+def iterate_windows(
+    values: NDArray[np.float64],
+    origins: NDArray[np.int64],
+    window: int,
+    *,
+    chunk: int = 4096,
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Yield ``(origins, windows)`` in chunks, so that memory stays bounded."""
+    for start in range(0, len(origins), chunk):
+        part = origins[start : start + chunk]
+        yield part, gather_windows(values, part, window)
+
+
+def gather_labels(
+    frame: SeriesFrame, origins: NDArray[np.int64], horizon: int
+) -> NDArray[np.float64]:
+    """The target 1 .. horizon steps after each origin, (len(origins), horizon).
+
+    Steps beyond the last row, or beyond the origin's segment, are NaN.
+    """
+    rows = np.asarray(origins, dtype=np.int64)[:, None] + np.arange(1, horizon + 1)
+    inside = np.minimum(rows, frame.n_rows - 1)
+    known = (rows < frame.n_rows) & (
+        frame.segments[inside] == frame.segments[np.asarray(origins, dtype=np.int64)][:, None]
+    )
+    return np.where(known, frame.target_values[inside], np.nan)
