@@ -9,10 +9,10 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install -qq --constra
 FAST   := not slow and not gpu and not browser
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all lint format types wheel clean
+.PHONY: help venv demo test test-all test-wheel lint format types wheel clean
 
 help:  ## show this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
 
 venv: $(STAMP)  ## create .venv and install the pinned packages
 
@@ -33,6 +33,9 @@ test: $(STAMP)  ## the fast tests
 
 test-all: $(STAMP)  ## every test that this machine can run
 	$(BIN)/python -m pytest -q
+
+test-wheel: $(STAMP)  ## build the wheel and run the demo from it in an empty environment
+	$(BIN)/python -m pytest -q tests/packaging
 
 lint: $(STAMP)  ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from mvlstm.cli.files import TABLE_SUFFIXES, check_output
 from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Separator
 from mvlstm.cli.session import session, table
 
@@ -27,11 +28,12 @@ def evaluate(
 ) -> None:
     """Score the model on rows it has not seen, beside persistence (tomorrow equals today)."""
     with session(as_json=as_json, debug=debug) as output:
-        from mvlstm import load
-        from mvlstm.data.io import TABLE_SUFFIXES, check_output, read_table, write_table
-
         if out is not None:
             check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))
+
+        from mvlstm import load
+        from mvlstm.data.io import read_table, write_table
+
         result = load(model).evaluate(read_table(data, sep=sep, decimal=decimal))
         scores = result.to_frame().rename_axis("model").reset_index()
         if out is not None:

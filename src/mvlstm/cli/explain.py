@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from mvlstm.cli.files import TABLE_SUFFIXES, check_output
 from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Separator
 from mvlstm.cli.session import session, table
 
@@ -31,11 +32,12 @@ def explain(
 ) -> None:
     """Rank the variables by what their scrambling costs, with intervals and verdicts."""
     with session(as_json=as_json, debug=debug) as output:
-        from mvlstm import load
-        from mvlstm.data.io import TABLE_SUFFIXES, check_output, read_table, write_table
-
         if out is not None:
             check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))
+
+        from mvlstm import load
+        from mvlstm.data.io import read_table, write_table
+
         rows = read_table(data, sep=sep, decimal=decimal)
         result = load(model).explain(rows, effort=effort)
         if out is not None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from mvlstm.cli.files import MODEL_SUFFIXES, check_output
 from mvlstm.cli.options import (
     AsJson,
     DataFile,
@@ -84,6 +85,14 @@ def fit(
     ] = None,
     sep: Separator = None,
     decimal: Decimal = ".",
+    difference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|auto",
+            help="Difference columns that have a unit root.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None,
     preset: Annotated[
         str,
         typer.Option(
@@ -207,9 +216,11 @@ def fit(
         "device": device,
         "missing": missing,
         "gaps": gaps,
-        "verbose": 0 if quiet else None,
+        "difference": difference,
+        "verbose": 0 if quiet else 1,
     }
     with session(as_json=as_json, debug=debug) as output:
+        check_output(out, suffixes=MODEL_SUFFIXES, inputs=(data,))
         check_option("--preset", preset, PRESETS)
         parts = {
             "test": fraction_or_count("--test", test),
@@ -217,9 +228,8 @@ def fit(
         }
 
         from mvlstm import MVLSTM
-        from mvlstm.data.io import check_output, read_table
+        from mvlstm.data.io import read_table
 
-        check_output(out, inputs=(data,))
         build = MVLSTM if preset == PRESETS[0] else getattr(MVLSTM, preset)
         model = build(**{name: value for name, value in settings.items() if value is not None})
         table = read_table(data, sep=sep, decimal=decimal)
@@ -233,7 +243,16 @@ def fit(
         )
         model.save(out)
 
-        summary = model.summary()
-        output.data = {"model": str(out), **summary}
-        output.notes(summary["notes"])
-        output.show(f"wrote {out}")
+        history = model.history_
+        output.data = {
+            "model": str(out),
+            "forecaster": type(model).__name__,
+            "parameters": model.get_params(),
+            "target": model.layout_.target,
+            "variables": list(model.layout_.columns),
+            "history": history.to_dict(),
+            "seconds": model.fit_seconds_,
+            "notes": list(model.notes_),
+        }
+        output.notes([*model.notes_, *history.notes])
+        output.show(repr(history), f"wrote {out}", f"next: mvlstm evaluate {out} {data}")

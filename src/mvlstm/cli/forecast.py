@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from mvlstm.cli.files import TABLE_SUFFIXES, check_output
 from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Separator
 from mvlstm.cli.session import session, table
 
@@ -27,11 +28,12 @@ def forecast(
 ) -> None:
     """Forecast the steps after the last row: mean, median and 90 % interval (q05 to q95)."""
     with session(as_json=as_json, debug=debug) as output:
-        from mvlstm import load
-        from mvlstm.data.io import TABLE_SUFFIXES, check_output, read_table, write_table
-
         if out is not None:
             check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))
+
+        from mvlstm import load
+        from mvlstm.data.io import read_table, write_table
+
         result = load(model).forecast(read_table(data, sep=sep, decimal=decimal))
         rows = result.to_frame()
         if out is not None:

@@ -67,7 +67,7 @@ class Output:
         width = None if stream.isatty() else PLAIN_WIDTH
         console = Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
         for item in self._shown:
-            console.print(item)
+            console.print(item, soft_wrap=isinstance(item, str))
 
 
 @contextmanager

@@ -1,0 +1,151 @@
+"""What the commands print and write when all goes well."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import mvlstm as mv
+
+from .conftest import TINY, Run, make_table
+
+
+def test_fit_writes_a_model_that_loads(run: Run, table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.safetensors"
+    done = run(
+        "fit", table, "--target", "y", "--time", "when", *TINY, "--loss", "mse", "--out", out
+    )
+    assert done.code == 0, done.stderr
+    assert f"wrote {out}" in done.stdout
+    assert done.stderr == ""
+    model = mv.load(out)
+    assert model.get_params()["loss"] == "mse"
+    assert model.get_params()["window"] == 4
+    assert [p.name for p in tmp_path.iterdir()] == ["m.safetensors"]
+
+
+def test_fit_leaves_defaults_to_the_constructor(
+    run: Run, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, object] = {}
+
+    def fit(self: mv.MVLSTM, table: pd.DataFrame, target: str, **options: object) -> None:
+        seen.update(self.get_params(), **options)
+        raise mv.errors.DataError("enough seen")
+
+    monkeypatch.setattr(mv.MVLSTM, "fit", fit)
+    run("fit", table, "--target", "y", "--quiet", "--out", tmp_path / "m.safetensors")
+    assert {k: seen[k] for k in mv.MVLSTM().get_params()} == {
+        **mv.MVLSTM().get_params(),
+        "verbose": 0,
+    }
+    run(
+        *("fit", table, "--target", "y", "--preset", "paper", "--sigma", "0.5", "--test", "48"),
+        *("--time", "when", "--exclude", "x1,x2", "--out", tmp_path / "m.safetensors"),
+    )
+    assert seen["loss"] == mv.MVLSTM.paper().get_params()["loss"]
+    assert seen["sigma"] == 0.5
+    assert seen["test"] == 48
+    assert seen["time"] == ["when"]
+    assert seen["exclude"] == ["x1", "x2"]
+    assert "valid" not in seen
+
+
+def test_fit_reads_several_time_columns(run: Run, tmp_path: Path) -> None:
+    frame = make_table()
+    when = frame.pop("when").dt
+    frame = frame.assign(year=when.year, month=when.month, day=when.day, hour=when.hour)
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
+    done = run(
+        *("fit", tmp_path / "t.csv", "--target", "y", "--time", "year,month,day,hour", *TINY),
+        *("--sep", ";", "--decimal", ",", "--out", tmp_path / "m.safetensors", "--json"),
+    )
+    assert done.code == 0, done.stderr
+    assert json.loads(done.stdout)["variables"] == ["x1", "x2", "y"]
+
+
+def test_fit_shows_plain_lines_where_there_is_no_terminal(
+    run: Run, table: Path, tmp_path: Path
+) -> None:
+    loud = [word for word in TINY if word != "--quiet"]
+    out = tmp_path / "m.safetensors"
+    done = run("fit", table, "--target", "y", "--time", "when", *loud, "--out", out, "--json")
+    assert "epoch" in done.stderr
+    assert "\r" not in done.stderr
+    json.loads(done.stdout)
+
+
+def test_forecast(run: Run, model: Path, table: Path) -> None:
+    done = run("forecast", model, table)
+    assert done.code == 0, done.stderr
+    assert "2024-01-11 00:00:00" in done.stdout
+    assert "q95" in done.stdout
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".json"])
+def test_forecast_writes_the_table(
+    run: Run, model: Path, table: Path, tmp_path: Path, suffix: str
+) -> None:
+    out = tmp_path / f"next{suffix}"
+    done = run("forecast", model, table, "--out", out)
+    assert done.code == 0, done.stderr
+    read = {".csv": pd.read_csv, ".parquet": pd.read_parquet, ".json": pd.read_json}[suffix]
+    rows = read(out)
+    assert list(rows.columns) == ["origin", "step", "time", "mean", "median", "q05", "q95", "part"]
+    assert len(rows) == 1
+    expected = mv.load(model).forecast(pd.read_csv(table)).mean.iloc[0]
+    assert rows["mean"][0] == pytest.approx(expected, rel=1e-6)
+    assert [p.name for p in tmp_path.iterdir()] == [out.name]
+
+
+def test_evaluate(run: Run, model: Path, table: Path) -> None:
+    done = run("evaluate", model, table)
+    assert done.code == 0, done.stderr
+    assert "persistence" in done.stdout
+    scores = json.loads(run("evaluate", model, table, "--json").stdout)
+    assert scores["part"] == "new"
+    assert scores["scores"]["persistence"]["n"] == 48
+
+
+def test_explain(run: Run, model: Path, table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "importance.csv"
+    done = run("explain", model, table, "--effort", "quick", "--out", out)
+    assert done.code == 0, done.stderr
+    assert "predictive, not causal" in done.stdout
+    assert set(pd.read_csv(out)["variable"]) == {"x1", "x2", "y"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("forecast",), ("evaluate",), ("explain", "--effort", "quick")],
+    ids=lambda words: words[0],
+)
+def test_json_is_all_there_is_on_stdout(
+    run: Run, model: Path, table: Path, words: tuple[str, ...]
+) -> None:
+    done = run(words[0], model, table, *words[1:], "--json")
+    assert done.code == 0, done.stderr
+    assert json.loads(done.stdout)["warnings"] == []
+
+
+def test_data_list_and_path(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MVLSTM_DATA", str(tmp_path))
+    assert run("data", "path").stdout.strip() == str(tmp_path)
+    listed = json.loads(run("data", "list", "--json").stdout)["datasets"]
+    assert {"synthetic", "lorenz96"} <= {row["name"] for row in listed}
+    assert "synthetic" in run("data", "list").stdout
+
+
+@pytest.mark.parametrize("command", ["demo", "fit", "forecast", "evaluate", "explain", "data"])
+def test_help_shows_an_example(run: Run, command: str) -> None:
+    done = run(command, "--help")
+    assert done.code == 0
+    assert f"Example: mvlstm {command}" in done.stdout
+
+
+def test_no_command_shows_the_list(run: Run) -> None:
+    assert "forecast" in run("--help").stdout
+    assert run("--version").stdout == f"mvlstm {mv.__version__}\n"

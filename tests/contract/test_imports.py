@@ -1,0 +1,159 @@
+"""Who may import whom: every arrow between modules points downwards, heavy libraries load late."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import mvlstm
+
+ROOT = Path(mvlstm.__file__).parent
+
+# layer: what it may import besides itself and what anyone may
+ANYONE = {"errors", "_version"}
+EVERYTHING = {"*"}
+ALLOWED: dict[str, set[str]] = {
+    "errors": set(),
+    "_version": set(),
+    "data": set(),
+    "metrics": set(),
+    "nn": set(),
+    "results": {"metrics"},
+    "train": {"nn", "results"},
+    "explain": {"data", "results", "metrics"},
+    "forecasters": {"data", "nn", "train", "explain", "results", "metrics"},
+    "evaluate": {"data", "forecasters", "metrics", "results"},
+    "bench": {"evaluate", "explain", "forecasters", "data", "results"},
+    "plot": {"results"},
+    "report": {"plot", "results"},
+    "testing": {"forecasters", "data", "results"},
+    "demo": {"forecasters", "data", "results"},
+    "cli": EVERYTHING,
+    "__main__": {"cli"},
+    "__init__": EVERYTHING,  # names the public modules; at run time it imports them when asked
+}
+# convenience methods that reach up, each thin and with the import inside the method
+EXCEPTIONS: set[tuple[str, str]] = set()
+
+TORCH_LAYERS = {"nn", "train", "forecasters"}
+FORBIDDEN_LIBRARIES = {"nn": {"pandas", "sklearn", "rich", "safetensors"}}
+LATE_LIBRARIES = {"plotly", "jinja2", "ray", "xgboost", "statsmodels", "pyarrow", "skops"}
+HEAVY_LIBRARIES = {"torch", "pandas", "numpy", "scipy", "sklearn", "safetensors"} | LATE_LIBRARIES
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module, where it stands, and whether it runs when the file is imported."""
+
+    module: str
+    line: int
+    at_import: bool
+
+
+def _python_files() -> list[Path]:
+    return sorted(ROOT.rglob("*.py"))
+
+
+def _layer(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def _package(path: Path) -> list[str]:
+    return ["mvlstm", *path.relative_to(ROOT).parts[:-1]]
+
+
+def _imports(path: Path) -> Iterator[Import]:
+    late: set[ast.AST] = set()
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if typing_only or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            late.update(ast.walk(node))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno, node not in late)
+        elif isinstance(node, ast.ImportFrom):
+            base = _package(path)[: len(_package(path)) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                yield Import(f"{module}.{alias.name}", node.lineno, node not in late)
+
+
+def _inner_layer(name: str) -> str | None:
+    """Layer of ours that ``name`` belongs to; None if it is not ours."""
+    parts = name.split(".")
+    if parts[0] != "mvlstm":
+        return None
+    if len(parts) == 1:
+        return "__init__"
+    public = {**mvlstm._NAMES, **mvlstm._MODULES}
+    if len(parts) == 2 and parts[1] in public:
+        return public[parts[1]].split(".")[1]
+    return "_version" if parts[1] == "__version__" else parts[1]
+
+
+@pytest.mark.parametrize("path", _python_files(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_arrows_point_down(path: Path) -> None:
+    layer = _layer(path)
+    assert layer in ALLOWED, f"add the layer '{layer}' to the table in this test"
+    allowed = ALLOWED[layer] | ANYONE | {layer}
+    wrong = [
+        f"line {found.line}: {layer} imports {found.module}"
+        for found in _imports(path)
+        if (inner := _inner_layer(found.module)) is not None
+        and inner not in allowed
+        and allowed.isdisjoint(EVERYTHING)
+        and not ((layer, inner) in EXCEPTIONS and not found.at_import)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("path", _python_files(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_libraries_stay_in_their_layers(path: Path) -> None:
+    layer = _layer(path)
+    forbidden = set(FORBIDDEN_LIBRARIES.get(layer, ()))
+    if layer not in TORCH_LAYERS:
+        forbidden.add("torch")
+    found = list(_imports(path))
+    wrong = [f"line {i.line}: {i.module}" for i in found if i.module.split(".")[0] in forbidden]
+    early = LATE_LIBRARIES | (HEAVY_LIBRARIES if layer in {"cli", "__init__", "errors"} else set())
+    wrong += [
+        f"line {i.line}: {i.module} must be imported inside the function that needs it"
+        for i in found
+        if i.at_import and i.module.split(".")[0] in early
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def _loaded_after(code: str) -> set[str]:
+    script = f"{code}\nimport json, sys\nsys.stderr.write(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    return {name.split(".")[0] for name in json.loads(done.stderr)}
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    loaded = _loaded_after("import mvlstm")
+    assert loaded.isdisjoint(HEAVY_LIBRARIES | {"typer", "rich"})
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = "from mvlstm.cli.app import app\napp(['{}', '--help'], standalone_mode=False)"
+    for command in ("fit", "demo"):
+        loaded = _loaded_after(code.format(command))
+        assert "typer" in loaded
+        assert loaded.isdisjoint(HEAVY_LIBRARIES)
+
+
+def test_results_need_no_torch() -> None:
+    code = "import mvlstm as mv\nmv.Forecast, mv.Explanation, mv.datasets"
+    assert "torch" not in _loaded_after(code)

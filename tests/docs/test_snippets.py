@@ -1,0 +1,74 @@
+"""Every Python snippet of README and docs runs and prints what the page says; commands exist.
+
+A ``text`` block that follows a ``python`` block is what the snippet prints. Words must agree
+exactly, numbers to within a few per cent, since training differs slightly between machines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from mvlstm.cli.app import app
+
+PROJECT = Path(__file__).parents[2]
+PAGES = sorted([PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *PROJECT.glob("docs/*.md")])
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+
+
+def _blocks(page: Path) -> list[tuple[str, str]]:
+    """Language and text of every fenced block."""
+    return FENCE.findall(page.read_text(encoding="utf-8"))
+
+
+def _snippets(page: Path) -> list[tuple[str, str | None]]:
+    """Python blocks, each with what it should print if the page shows it."""
+    return [
+        (code, after if kind == "text" else None)
+        for (language, code), (kind, after) in pairwise([*_blocks(page), ("", "")])
+        if language == "python"
+    ]
+
+
+def _assert_prints(printed: str, shown: str) -> None:
+    assert NUMBER.sub("#", printed).split() == NUMBER.sub("#", shown).split(), printed
+    for got, said in zip(NUMBER.findall(printed), NUMBER.findall(shown), strict=True):
+        assert float(got) == pytest.approx(float(said), rel=0.05, abs=0.02), printed
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_python_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "snippet"}
+    for code, shown in _snippets(page):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, page.name, "exec"), namespace)
+        if shown is not None:
+            _assert_prints(printed.getvalue(), shown)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_commands_exist(page: Path) -> None:
+    root = typer.main.get_command(app)
+    for language, text in _blocks(page):
+        if language not in {"sh", "console"}:
+            continue
+        for line in text.replace("\\\n", " ").splitlines():
+            words = shlex.split(line.removeprefix("$ "), comments=True)
+            if words[:1] != ["mvlstm"]:
+                continue
+            command, rest = root, words[1:]
+            while rest and rest[0] in getattr(command, "commands", {}):
+                command, rest = command.commands[rest[0]], rest[1:]  # type: ignore[attr-defined]
+            known = {name for p in command.params for name in p.opts} | {"--help", "-h"}
+            unknown = {w.split("=")[0] for w in rest if w.startswith("-")} - known
+            assert not unknown, f"{line}: {sorted(unknown)}"
