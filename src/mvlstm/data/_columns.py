@@ -66,8 +66,10 @@ def as_names(what: str, value: str | Sequence[str] | None) -> tuple[str, ...]:
 def column_names(table: Any) -> list[str]:
     """Return the column names as text, after checking that this is a table with unique names."""
     if not isinstance(table, pd.DataFrame):
-        hint = "Read a file with mvlstm.read_table(path)" if isinstance(table, str) else (
-            "Make one with pandas.DataFrame(...)"
+        hint = (
+            "Read a file with mvlstm.read_table(path)"
+            if isinstance(table, str)
+            else ("Make one with pandas.DataFrame(...)")
         )
         raise DataError(f"A pandas DataFrame is needed, not {type(table).__name__}. {hint}.")
     if isinstance(table.columns, pd.MultiIndex):
@@ -177,9 +179,7 @@ def _as_floats(column: pd.Series[Any]) -> tuple[NDArray[np.float64] | None, int]
     return numbers, -1
 
 
-def _not_numeric_message(
-    bad: Sequence[tuple[str, int, Any]], where: Callable[[int], str]
-) -> str:
+def _not_numeric_message(bad: Sequence[tuple[str, int, Any]], where: Callable[[int], str]) -> str:
     name, row, value = bad[0]
     names = [entry[0] for entry in bad]
     also = f" ({name_list(names[1:])} neither)" if len(names) > 1 else ""

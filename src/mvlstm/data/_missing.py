@@ -36,7 +36,7 @@ def handle_missing(
         raise DataError(_missing_message(values, absent, times, columns))
     if missing == "fill":
         return _fill_forward(values, absent, times, columns, fill_limit)
-    keep = ~absent.any(axis=1)
+    keep: NDArray[np.bool_] = np.logical_not(absent.any(axis=1))
     if not keep.any():
         fullest = int(absent.sum(axis=0).argmax())
         raise DataError(
@@ -90,7 +90,7 @@ def _fill_forward(
     start = 0
     filled = 0
     rows = np.arange(len(values))
-    for j in np.flatnonzero(absent.any(axis=0)):
+    for j in np.flatnonzero(absent.any(axis=0)).tolist():
         gone = absent[:, j]
         if gone.all():
             raise DataError(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mvlstm.data._columns import missing_column_message
 from mvlstm.errors import DataError
 
-Step: TypeAlias = "pd.Timedelta | pd.DateOffset | int"
+Step: TypeAlias = "pd.Timedelta | pd.DateOffset | pd.offsets.MonthEnd | int"
 """The distance between two rows: a duration, a calendar offset (months, local days) or a count."""
 
 CLOCK_PARTS = ("year", "month", "day", "hour", "minute", "second")
@@ -200,7 +200,7 @@ def _parse_dates(column: pd.Series[Any], what: str) -> tuple[pd.DatetimeIndex, l
             complete.append((times, options))
             if times.is_monotonic_increasing:
                 break
-        elif best is None or times.notna().sum() > best.notna().sum():
+        elif best is None or np.sum(times.notna()) > np.sum(best.notna()):
             best = times
     if not complete:
         bad = present if best is None else present & best.isna()
@@ -236,7 +236,7 @@ def _try_dates(column: pd.Series[Any], options: dict[str, Any]) -> pd.DatetimeIn
 
 
 def ticks(times: pd.Index) -> NDArray[np.int64]:
-    """Times as integers: nanoseconds UTC for dates, the number itself otherwise."""
+    """Turn times into integers: nanoseconds UTC for dates, the number itself otherwise."""
     if isinstance(times, pd.DatetimeIndex):
         return np.asarray(times.as_unit("ns").asi8, dtype=np.int64)
     return np.asarray(times, dtype=np.int64)
@@ -269,7 +269,7 @@ def check_order(times: pd.Index) -> None:
 
 
 def find_step(times: pd.Index) -> Step | None:
-    """The distance between neighbouring rows: the median one; calendar months where they fit."""
+    """Find the distance between neighbouring rows: the median one, or months where they fit."""
     if len(times) < 2:
         return None
     difference = np.diff(ticks(times))
@@ -282,7 +282,7 @@ def find_step(times: pd.Index) -> Step | None:
 
 def _calendar_step(
     times: pd.DatetimeIndex, duration: pd.Timedelta, *, regular: bool
-) -> pd.DateOffset | None:
+) -> pd.DateOffset | pd.offsets.MonthEnd | None:
     """Months, month ends or local days, when these describe the times and a duration cannot."""
     wall = times.tz_localize(None)
     clock = wall - wall.normalize()
@@ -320,15 +320,15 @@ def spacing(times: pd.Index, step: Step) -> tuple[NDArray[np.int64], int]:
 
 
 def add_steps(times: pd.Index, step: Step, count: int) -> pd.Index:
-    """The times ``count`` steps after each of ``times``."""
+    """Move every time by ``count`` steps."""
     if count == 0:
         return times
-    moved = times + count * step
-    assert isinstance(moved, pd.Index)
+    shift: Any = count * step
+    moved: pd.Index = times + shift
     return moved
 
 
-def _offset_parts(step: pd.DateOffset) -> tuple[str, int]:
+def _offset_parts(step: pd.DateOffset | pd.offsets.MonthEnd) -> tuple[str, int]:
     if isinstance(step, pd.offsets.MonthEnd):
         return "month_ends", int(step.n)
     fields: dict[str, int] = dict(step.kwds)
@@ -391,8 +391,10 @@ def step_from_json(value: Any) -> Step | None:
         elif isinstance(count, int) and not isinstance(count, bool) and count > 0:
             if kind == "integer":
                 return count
-            if kind in ("months", "days"):
-                return pd.DateOffset(**{kind: count})
+            if kind == "months":
+                return pd.DateOffset(months=count)
+            if kind == "days":
+                return pd.DateOffset(days=count)
             if kind == "month_ends":
                 return pd.offsets.MonthEnd(count)
     raise ValueError(f"not a step: {value!r}")

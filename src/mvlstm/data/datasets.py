@@ -7,55 +7,23 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from mvlstm.data._catalogue import (
+    CATALOGUE,
+    ENERGY_FILE,
+    PLANT_FILES,
+    PM25_FILE,
+    SML_FILES,
+    WIND_LEVELS,
+    DatasetInfo,
+)
 from mvlstm.data.synthetic import Truth, lorenz96, synthetic
 from mvlstm.errors import DataError, ParameterError
-
-
-@dataclass(frozen=True)
-class DatasetInfo:
-    """Facts about a data set.
-
-    Parameters
-    ----------
-    name, title : str
-    rows : int
-        Rows before cleaning (for made-up sets: by default).
-    variables : tuple of str
-        Columns in order, target last.
-    licence, citation : str
-    oddities : str
-        What to know before trusting it.
-    files : dict
-        File in the data folder: its SHA-256. Empty for sets that are made up.
-    url : str
-        Where to get it.
-    """
-
-    name: str
-    title: str
-    rows: int
-    variables: tuple[str, ...]
-    licence: str
-    citation: str
-    oddities: str
-    files: dict[str, str] = field(default_factory=dict)
-    url: str = ""
-
-    @property
-    def target(self) -> str:
-        """Name of the column to forecast."""
-        return self.variables[-1]
-
-    @property
-    def builtin(self) -> bool:
-        """Whether it needs no file."""
-        return not self.files
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,171 +73,20 @@ class Dataset:
         return {"target": self.target, **self.fit_options, **self.model_options}
 
 
-_UCI = "UCI Machine Learning Repository"
-_PM25_FILE = "pm25/PRSA_data_2010.1.1-2014.12.31.csv"
-_ENERGY_FILE = "energy/energydata_complete.csv"
-_SML_FILES = ("sml2010/NEW-DATA-1.T15.txt", "sml2010/NEW-DATA-2.T15.txt")
-_PLANT_FILES = {
-    "plant_temperature": "plant/plant-temperature.csv",
-    "cloud_cover": "plant/weather-cloudcover.csv",
-    "dew_point": "plant/weather-dewpoint.csv",
-    "humidity": "plant/weather-humidity.csv",
-    "temperature": "plant/weather-temperature.csv",
-    "wind_bearing": "plant/weather-windbearing.csv",
-    "wind_speed": "plant/weather-windspeed.csv",
-    "power": "plant/plant-power.csv",
-}
-_WIND = ("NE", "NW", "SE", "cv")
-
-_INFO = {
-    info.name: info
-    for info in (
-        DatasetInfo(
-            name="synthetic",
-            title="Ten ARMA series, two of which drive the target",
-            rows=10_000,
-            variables=(*(f"x{i}" for i in range(10)), "y"),
-            licence="made by this package",
-            citation="After Guo and Lin (2018), whose own recipe is one sentence",
-            oddities="Made up; the best possible forecast has RMSE 1.",
-        ),
-        DatasetInfo(
-            name="lorenz96",
-            title="Lorenz-96 system, ten coupled variables seen through noise",
-            rows=20_000,
-            variables=tuple(f"x{i}" for i in range(10)),
-            licence="made by this package",
-            citation="Lorenz (1996), Predictability: a problem partly solved",
-            oddities="Made up and chaotic; drivers of the target are its neighbours.",
-        ),
-        DatasetInfo(
-            name="pm25",
-            title="Beijing PM2.5, hourly, 2010 to 2014",
-            rows=43_824,
-            variables=("DEWP", "TEMP", "PRES", "Iws", "Is", "Ir", "pm2.5"),
-            licence="CC BY 4.0",
-            citation=f"Chen (2015), Beijing PM2.5, {_UCI}, doi 10.24432/C5JS49",
-            oddities=(
-                "2,067 rows lack the target; they are dropped and the gaps closed, as in the "
-                "paper. Wind direction (cbwd) is left out unless with_wind=True."
-            ),
-            files={
-                _PM25_FILE: "4127f868775e31b3956522adc0ec75af8937dde6a3896e8beed3a376c6d27f1c"
-            },
-            url="https://archive.ics.uci.edu/dataset/381/beijing+pm2+5+data",
-        ),
-        DatasetInfo(
-            name="energy",
-            title="Appliances energy use of a house, every 10 minutes, 2016",
-            rows=19_735,
-            variables=(
-                *(f"T{i}" for i in range(1, 10)),
-                *("T_out", "Windspeed", "RH_out", "Tdewpoint", "Appliances"),
-            ),
-            licence="see the page of the data set",
-            citation=(
-                "Candanedo, Feldheim and Deramaix (2017), Data driven prediction models of "
-                f"energy use of appliances in a low-energy house; {_UCI}"
-            ),
-            oddities="Lights, humidities of the rooms and the two noise columns are left out.",
-            files={
-                _ENERGY_FILE: "2820bf712ad0275cb18b85a05250926100d8e65ebb9f4d2d016ca91ea152a25d"
-            },
-            url="https://archive.ics.uci.edu/dataset/374/appliances+energy+prediction",
-        ),
-        DatasetInfo(
-            name="sml2010",
-            title="Room temperature of a house in Valencia, every 15 minutes, 2012",
-            rows=4_137,
-            variables=(
-                "Temperature_Habitacion_Sensor",
-                "Weather_Temperature",
-                "CO2_Comedor_Sensor",
-                "CO2_Habitacion_Sensor",
-                "Humedad_Comedor_Sensor",
-                "Humedad_Habitacion_Sensor",
-                "Lighting_Comedor_Sensor",
-                "Lighting_Habitacion_Sensor",
-                "Precipitacion",
-                "Meteo_Exterior_Crepusculo",
-                "Meteo_Exterior_Viento",
-                "Meteo_Exterior_Sol_Oest",
-                "Meteo_Exterior_Sol_Est",
-                "Meteo_Exterior_Sol_Sud",
-                "Meteo_Exterior_Piranometro",
-                "Temperature_Exterior_Sensor",
-                "Humedad_Exterior_Sensor",
-                "Temperature_Comedor_Sensor",
-            ),
-            licence="see the page of the data set",
-            citation=f"Zamora-Martinez et al. (2014), SML2010; {_UCI}",
-            oddities=(
-                "Two files with a week between them, so windows do not cross that gap. Smooth "
-                "and drifting: plain persistence and linear models are very good here."
-            ),
-            files={
-                _SML_FILES[0]: "bd5a4c4f1f6a0652258179c9963fb5c90885eedee4a981617898c18d6b5c4541",
-                _SML_FILES[1]: "1c008643381903a51557a0599cbd7706ae71b07f2d449d165b17f13b6e12a97e",
-            },
-            url="https://archive.ics.uci.edu/dataset/274/sml2010",
-        ),
-        DatasetInfo(
-            name="plant",
-            title="Photovoltaic plant 1 of the ECML-PKDD 2017 challenge, 2012, hours 2 to 20",
-            rows=6_954,
-            variables=tuple(_PLANT_FILES),
-            licence="unknown; for evaluation only, do not redistribute",
-            citation="ECML-PKDD 2017 Discovery Challenge, multi-plant photovoltaic forecasting",
-            oddities=(
-                "From 2012-09-12 on, and on 1 to 5 January, the hours within a day are out of "
-                "order; plant temperature is 0 from 26 January to 23 February; two fifths of "
-                "the weather temperature are 0 or -1. Fit to replicate the paper, not for claims."
-            ),
-            files={
-                _PLANT_FILES["power"]: (
-                    "05d836ef10da49b967fa1bec3ad7e33feabf8cc6b958bc8dbe3e101befde3874"
-                ),
-                _PLANT_FILES["plant_temperature"]: (
-                    "65bb671ea06aabea405d8dd33f9a9b0bf19c000c4f4024340a0b858e77eb772f"
-                ),
-                _PLANT_FILES["cloud_cover"]: (
-                    "f75efca621cae8e3143e1be8fa08a5b4ffdcb296e68aa60871254a4171fe3413"
-                ),
-                _PLANT_FILES["dew_point"]: (
-                    "3e2316b57c9efd58312e0bf7154964d00266dde7bc4f56c875b6f9e77c4d1f76"
-                ),
-                _PLANT_FILES["humidity"]: (
-                    "23b5f125dc1c26cefb3496267409e35708a179d1d8699e7d639cebec39fea49d"
-                ),
-                _PLANT_FILES["temperature"]: (
-                    "7950e22c16553417fe44d29ef48427047a24057c8bb08b24b8dc961df51c036d"
-                ),
-                _PLANT_FILES["wind_bearing"]: (
-                    "29316ac561a4ebd67d361753f30e40323a095e8c019136efbfc317b3b8c7fcb9"
-                ),
-                _PLANT_FILES["wind_speed"]: (
-                    "67ca4bcc7923107f93f37c567908b7992fb2471da0d9bc3f004fbfcbb988bc1f"
-                ),
-            },
-        ),
-    )
-}
-
-
 def available() -> tuple[str, ...]:
     """Names of the data sets that `load` knows, present or not."""
-    return tuple(_INFO)
+    return tuple(CATALOGUE)
 
 
 def describe(name: str) -> DatasetInfo:
     """Facts about one data set: rows, variables, licence, citation, oddities."""
-    if name not in _INFO:
-        near = difflib.get_close_matches(str(name), _INFO, n=1)
+    if name not in CATALOGUE:
+        near = difflib.get_close_matches(str(name), CATALOGUE, n=1)
         hint = f"Did you mean '{near[0]}'?" if near else "See `mvlstm data list`."
         raise ParameterError(
-            f"There is no data set '{name}'; choose one of {', '.join(_INFO)}. {hint}"
+            f"There is no data set '{name}'; choose one of {', '.join(CATALOGUE)}. {hint}"
         )
-    return _INFO[name]
+    return CATALOGUE[name]
 
 
 def is_present(name: str) -> bool:
@@ -384,42 +201,42 @@ def _load_lorenz96(
 
 
 def _load_pm25(info: DatasetInfo, with_wind: bool = False) -> Dataset:
-    raw = _read_csv(info, _PM25_FILE)
-    frame = _take(info, raw, info.rows, _PM25_FILE)
+    raw = _read_csv(info, PM25_FILE)
+    frame = _take(info, raw, info.rows, PM25_FILE)
     frame.index = pd.DatetimeIndex(pd.to_datetime(raw[["year", "month", "day", "hour"]]))
     frame.index.name = "time"
     if with_wind:
-        for place, level in enumerate(_WIND):
+        for place, level in enumerate(WIND_LEVELS):
             frame.insert(6 + place, f"cbwd_{level}", (raw["cbwd"] == level).to_numpy(float))
     return Dataset(info.name, frame, info.target, info, missing="drop", gaps="close")
 
 
 def _load_energy(info: DatasetInfo) -> Dataset:
-    raw = _read_csv(info, _ENERGY_FILE, parse_dates=["date"], skipinitialspace=True)
-    frame = _take(info, raw, info.rows, _ENERGY_FILE)
+    raw = _read_csv(info, ENERGY_FILE, parse_dates=["date"], skipinitialspace=True)
+    frame = _take(info, raw, info.rows, ENERGY_FILE)
     frame.index = pd.DatetimeIndex(raw["date"], name="time")
     return Dataset(info.name, frame, info.target, info)
 
 
 def _load_sml2010(info: DatasetInfo) -> Dataset:
     parts = []
-    for file in _SML_FILES:
+    for file in SML_FILES:
         with open(_path(info, file), encoding="utf-8") as stream:
             header = stream.readline().lstrip("#").split()
         names = [entry.split(":", 1)[-1] for entry in header]
         parts.append(_read_csv(info, file, sep=r"\s+", skiprows=1, names=names, index_col=False))
     raw = pd.concat(parts, ignore_index=True)
-    frame = _take(info, raw, info.rows, _SML_FILES[0])
+    frame = _take(info, raw, info.rows, SML_FILES[0])
     times = pd.to_datetime(raw["Date"] + " " + raw["Time"], format="%d/%m/%Y %H:%M")
     frame.index = pd.DatetimeIndex(times, name="time")
-    return Dataset(info.name, frame, info.target, info, gaps="respect")
+    return Dataset(info.name, frame, info.target, info, gaps="close")
 
 
 def _load_plant(info: DatasetInfo) -> Dataset:
     columns = {}
     index: pd.DatetimeIndex | None = None
     hours = list(range(2, 21))
-    for name, file in _PLANT_FILES.items():
+    for name, file in PLANT_FILES.items():
         raw = _read_csv(
             info, file, sep=";", skiprows=1, header=None, names=["plant", "day", *hours]
         )
@@ -430,7 +247,7 @@ def _load_plant(info: DatasetInfo) -> Dataset:
         )
         columns[name] = pd.Series(raw[hours].to_numpy(float).ravel(), index=times)
         index = times if index is None else index
-    frame = _take(info, pd.DataFrame(columns), info.rows, _PLANT_FILES["power"])
+    frame = _take(info, pd.DataFrame(columns), info.rows, PLANT_FILES["power"])
     return Dataset(info.name, frame, info.target, info, gaps="close")
 
 

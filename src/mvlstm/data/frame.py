@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,126 +19,23 @@ from mvlstm.data._columns import (
     numeric_columns,
     option_list,
 )
+from mvlstm.data._gaps import check_spacing, find_segments
 from mvlstm.data._missing import handle_missing
 from mvlstm.data._times import (
     CLOCK_PARTS,
     Step,
     add_steps,
     check_order,
-    describe_distance,
     describe_step,
     describe_time,
     find_step,
     position,
     read_times,
-    spacing,
-    step_from_json,
-    step_to_json,
 )
-from mvlstm.errors import DataError, ModelFileError, ParameterError, check_option
+from mvlstm.data.layout import Gaps, Layout, Missing
+from mvlstm.errors import DataError
 
-Missing = Literal["error", "drop", "fill"]
-Gaps = Literal["error", "close", "respect"]
-MISSING: tuple[str, ...] = get_args(Missing)
-GAPS: tuple[str, ...] = get_args(Gaps)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What the columns of a table are and how its rows are cleaned.
-
-    A fitted model keeps its layout, so that later tables are read the same way
-    (`rebuild_frame`). Every field survives `to_dict`, JSON and `from_dict`.
-
-    Parameters
-    ----------
-    target : str
-        Name of the column to forecast.
-    time : tuple of str
-        Columns that make up the time; empty for the index.
-    variables : tuple of str or None
-        The exogenous columns in order; None before they are resolved against a table.
-    exclude : tuple of str
-        Columns left out.
-    missing : {"error", "drop", "fill"}
-        What to do with missing or infinite values.
-    fill_limit : int
-        Longest stretch of rows that ``missing="fill"`` bridges.
-    gaps : {"error", "close", "respect"}
-        What to do where the spacing of the rows changes.
-    step : Timedelta, DateOffset, int or None
-        Spacing of the rows seen in fit.
-    time_kind : {"datetime", "integer"}
-        What the times were in fit.
-    time_zone : str or None
-        Their time zone, if they had one.
-    """
-
-    target: str
-    time: tuple[str, ...] = ()
-    variables: tuple[str, ...] | None = None
-    exclude: tuple[str, ...] = ()
-    missing: Missing = "error"
-    fill_limit: int = 24
-    gaps: Gaps = "error"
-    step: Step | None = None
-    time_kind: Literal["datetime", "integer"] = "integer"
-    time_zone: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold."""
-        return {
-            "target": self.target,
-            "time": list(self.time),
-            "variables": None if self.variables is None else list(self.variables),
-            "exclude": list(self.exclude),
-            "missing": self.missing,
-            "fill_limit": self.fill_limit,
-            "gaps": self.gaps,
-            "step": step_to_json(self.step),
-            "time_kind": self.time_kind,
-            "time_zone": self.time_zone,
-        }
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Layout:
-        """Build a layout from what `to_dict` returned, checking every field."""
-        known = cls.__dataclass_fields__
-        try:
-            unknown = sorted(set(values) - set(known))
-            if unknown:
-                raise ValueError(f"unknown fields {unknown}")
-            fields = dict(values)
-            for name in ("time", "variables", "exclude"):
-                if fields.get(name) is not None:
-                    fields[name] = tuple(fields[name])
-                    if not all(isinstance(entry, str) for entry in fields[name]):
-                        raise ValueError(f"{name} must hold names")
-            fields["step"] = step_from_json(fields.get("step"))
-            layout = cls(**fields)
-            if not isinstance(layout.target, str):
-                raise ValueError("target must be a name")
-            if layout.time_kind not in ("datetime", "integer"):
-                raise ValueError(f"time_kind={layout.time_kind!r}")
-            layout.check()
-        except (TypeError, ValueError, KeyError) as error:
-            raise ModelFileError(
-                f"The description of the columns is damaged or of a newer version: {error}"
-            ) from error
-        return layout
-
-    def check(self) -> None:
-        """Raise `ParameterError` if an option has a value it cannot have."""
-        check_option("missing", self.missing, MISSING)
-        check_option("gaps", self.gaps, GAPS)
-        limit = self.fill_limit
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise ParameterError(f"fill_limit={limit!r} must be a whole number of rows, 1 or more.")
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Every column a table needs besides its time: the exogenous ones, then the target."""
-        return (*(self.variables or ()), self.target)
+__all__ = ["Layout", "SeriesFrame", "build_frame", "rebuild_frame"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -199,7 +96,7 @@ class SeriesFrame:
         return self.values[:, -1]
 
     def future_times(self, origins: NDArray[np.int64], horizon: int) -> NDArray[Any]:
-        """Times of the steps ahead of given rows.
+        """Return the times of the steps ahead of given rows.
 
         Where the row ahead exists (in the same segment) it is that row's time; beyond, the last
         time known plus so many steps.
@@ -336,7 +233,7 @@ def build_frame(
     _check_constant(values, layout.columns)
     step = find_step(times)
     layout = replace(layout, step=step)
-    segments, gap_notes = _segments(times, step, layout.gaps, dropped=bool(cleaned))
+    segments, gap_notes = find_segments(times, step, layout.gaps, dropped=bool(cleaned))
     notes += cleaned + gap_notes + _suspicions(values, layout, names, times)
     return _assemble(values, times, segments, layout, notes)
 
@@ -369,8 +266,8 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
     values, times, cleaned = _clean(table, names, times, layout)
     step = layout.step if layout.step is not None else find_step(times)
     if step is not None:
-        _check_spacing(times, step, layout.gaps, caller)
-    segments, gap_notes = _segments(times, step, layout.gaps, dropped=bool(cleaned))
+        check_spacing(times, step, layout.gaps, caller)
+    segments, gap_notes = find_segments(times, step, layout.gaps, dropped=bool(cleaned))
     known = {*layout.columns, *layout.time, *layout.exclude}
     extra = [name for name in names if name not in known]
     if extra:
@@ -434,9 +331,7 @@ def _check_time_facts(times: pd.Index, layout: Layout, caller: str) -> None:
         )
 
 
-def _check_present(
-    table: pd.DataFrame, names: Sequence[str], layout: Layout, caller: str
-) -> None:
+def _check_present(table: pd.DataFrame, names: Sequence[str], layout: Layout, caller: str) -> None:
     from_index = len(layout.time) == 1 and layout.time[0] == table.index.name
     needed = [*layout.columns, *(() if from_index else layout.time)]
     absent = [name for name in needed if name not in names]
@@ -447,74 +342,11 @@ def _check_present(
         )
 
 
-def _check_spacing(times: pd.Index, step: Step, gaps: str, caller: str) -> None:
-    """Refuse a table sampled at another rate than the one the model was fitted on."""
-    if len(times) < 3:
-        return
-    distances, unit = spacing(times, step)
-    middle = int(np.median(distances))
-    if gaps == "close":
-        other = middle * 2 <= unit or middle >= unit * 2
-    else:
-        other = not (distances == unit).any()
-    if other:
-        raise DataError(
-            f"{caller}() received rows {describe_distance(middle, step)} apart, but fit() saw "
-            f"rows {describe_step(step)} apart. Resample the table to that step, or fit a model "
-            "on data of this one."
-        )
-
-
-def _segments(
-    times: pd.Index, step: Step | None, gaps: str, *, dropped: bool
-) -> tuple[NDArray[np.int64], list[str]]:
-    """Number the stretches without a gap, or refuse gaps."""
-    segments = np.zeros(len(times), dtype=np.int64)
-    if step is None or len(times) < 2:
-        return segments, []
-    distances, unit = spacing(times, step)
-    uneven = distances != unit
-    count = int(uneven.sum())
-    if not count:
-        return segments, []
-    if gaps == "error":
-        raise DataError(_gaps_message(times, step, distances, uneven, dropped=dropped))
-    if gaps == "close":
-        note = f"Closed {count:,} gaps: rows on both sides count as consecutive."
-        return segments, [note]
-    np.cumsum(uneven, out=segments[1:])
-    return segments, [f"No window crosses the {count:,} gaps between the rows."]
-
-
-def _gaps_message(
-    times: pd.Index,
-    step: Step,
-    distances: NDArray[np.int64],
-    uneven: NDArray[np.bool_],
-    *,
-    dropped: bool,
-) -> str:
-    row = int(uneven.argmax())
-    count = int(uneven.sum())
-    if isinstance(times, pd.DatetimeIndex):
-        between = f"{describe_time(times[row])} and {describe_time(times[row + 1])}"
-    else:
-        between = f"{times[row]} and {times[row + 1]}"
-    cause = " (dropping rows with missing values opens gaps)" if dropped else ""
-    return (
-        f"The rows are not evenly spaced{cause}: most are {describe_step(step)} apart, but "
-        f"{count:,} of {len(distances):,} steps are not, the first between {between} "
-        f"({describe_distance(int(distances[row]), step)}, row {row}). Use gaps='close' "
-        "(--gaps close) to take the rows as consecutive, or gaps='respect' (--gaps respect) to "
-        "let no window cross a gap."
-    )
-
-
 def _check_constant(values: NDArray[np.float64], columns: Sequence[str]) -> None:
     constant = np.flatnonzero(values.min(axis=0) == values.max(axis=0))
     if not len(constant):
         return
-    names = [columns[j] for j in constant]
+    names = [columns[int(j)] for j in constant]
     if names[-1] == columns[-1]:
         raise DataError(
             f"Target '{names[-1]}' is constant (always {values[0, -1]:g}); there is nothing to "
@@ -534,9 +366,11 @@ def _suspicions(
     """Note columns that were probably meant to be something else."""
     notes = []
     parts = [name for name in names if name.lower() in CLOCK_PARTS and name in layout.columns]
-    if not layout.time and isinstance(times, pd.RangeIndex) and {"year", "month"} <= {
-        part.lower() for part in parts
-    }:
+    if (
+        not layout.time
+        and isinstance(times, pd.RangeIndex)
+        and {"year", "month"} <= {part.lower() for part in parts}
+    ):
         notes.append(
             f"Columns {name_list(parts)} are used as variables; if they are the time, pass "
             f"time={parts!r} (--time {option_list(parts)})."
@@ -545,6 +379,6 @@ def _suspicions(
         start = values[:64, j]
         if (np.diff(start) == 1).all() and (np.diff(values[:, j]) > 0).all():
             notes.append(
-                f"Column '{name}' looks like a row number; leave it out with {exclude_hint([name])}."
+                f"Column '{name}' looks like a row number; use {exclude_hint([name])} if so."
             )
     return notes

@@ -100,7 +100,7 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
     if separator == decimal:
         raise ParameterError(
             f"The columns of '{file}' are separated by {separator!r}, which is also the decimal "
-            "mark. Name the separator with sep=';' (--sep ';') or the mark with decimal (--decimal)."
+            "mark. Name the separator with sep=';' (--sep ';'), or the mark (--decimal)."
         )
     header = _header(file, head, separator)
     try:
@@ -284,6 +284,4 @@ def write_table(path: str | os.PathLike[str], table: pd.DataFrame, *, index: boo
         buffer = io.BytesIO()
         plain.to_parquet(buffer, index=False)
         return write_atomic(file, buffer.getvalue())
-    raise DataError(
-        f"'{file}' has no known ending for a table; use .csv, .parquet or .json."
-    )
+    raise DataError(f"'{file}' has no known ending for a table; use .csv, .parquet or .json.")

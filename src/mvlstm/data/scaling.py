@@ -44,7 +44,7 @@ class Scaler:
 
     @classmethod
     def identity(cls, n_columns: int) -> Scaler:
-        """A scaler that changes nothing."""
+        """Make a scaler that changes nothing."""
         return cls(np.zeros(n_columns), np.ones(n_columns))
 
     def transform(

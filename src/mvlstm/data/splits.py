@@ -35,7 +35,7 @@ class Parts:
     n: int
 
     def rows(self, part: PartName | Literal["validation"]) -> slice:
-        """The rows of one part."""
+        """Return the rows of one part."""
         borders = {
             "train": (0, self.a),
             "stop": (self.a, self.m),
@@ -168,7 +168,7 @@ def _asked(test: float, valid: float) -> list[PartName]:
 
 
 def _least_rows(window: int, horizon: int, test: float, valid: float) -> int:
-    """The smallest number of rows without gaps that gives every part a window."""
+    """Find the smallest number of rows without gaps that gives every part a window."""
 
     def enough(n_rows: int) -> bool:
         try:

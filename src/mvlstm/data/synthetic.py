@@ -149,7 +149,8 @@ def _exogenous(rng: np.random.Generator, length: int) -> NDArray[np.float64]:
 
 def _coupling_weights(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
     size = rng.uniform(0.3, 1.0, count)
-    return size * rng.choice([-1.0, 1.0], count)
+    sign = rng.choice([-1.0, 1.0], count)
+    return np.asarray(size * sign)
 
 
 def _lagged_sum(x: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -160,7 +161,7 @@ def _lagged_sum(x: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray
 def _standardise(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean 0 and deviation 1 over the part after the burn-in."""
     kept = x[BURN_IN:]
-    return (x - kept.mean()) / kept.std()
+    return np.asarray((x - kept.mean()) / kept.std())
 
 
 def lorenz96(
@@ -171,7 +172,7 @@ def lorenz96(
     noise: float = 0.1,
     seed: int = 0,
 ) -> tuple[pd.DataFrame, Truth]:
-    r"""The Lorenz-96 system, sampled every 0.1 and seen through noise.
+    r"""Run the Lorenz-96 system, sampled every 0.1 and seen through noise.
 
     :math:`dx_i/dt = (x_{i+1} - x_{i-2}) x_{i-1} - x_i + F`, indices modulo p, integrated by
     classical Runge-Kutta with step 0.01 from :math:`N(0, 0.01^2)` after 1,000 samples of burn-in.

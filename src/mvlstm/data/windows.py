@@ -52,7 +52,7 @@ def origins_in(segments: NDArray[np.int64], before: int, after: int) -> NDArray[
     if segments[0] == segments[-1]:  # segments never fall, so there is only one
         return candidates
     inside = segments[candidates - before + 1] == segments[candidates + after]
-    return candidates[inside]
+    return np.asarray(candidates[inside])
 
 
 def window_view(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
@@ -88,7 +88,7 @@ def iterate_windows(
 def gather_labels(
     frame: SeriesFrame, origins: NDArray[np.int64], horizon: int
 ) -> NDArray[np.float64]:
-    """The target 1 .. horizon steps after each origin, (len(origins), horizon).
+    """Return the target 1 .. horizon steps after each origin, (len(origins), horizon).
 
     Steps beyond the last row, or beyond the origin's segment, are NaN.
     """
