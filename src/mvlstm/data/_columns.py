@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -66,12 +67,11 @@ def as_names(what: str, value: str | Sequence[str] | None) -> tuple[str, ...]:
 def column_names(table: Any) -> list[str]:
     """Return the column names as text, after checking that this is a table with unique names."""
     if not isinstance(table, pd.DataFrame):
-        hint = (
-            "Read a file with mvlstm.read_table(path)"
-            if isinstance(table, str)
-            else ("Make one with pandas.DataFrame(...)")
+        path = isinstance(table, str | os.PathLike)
+        make = "mvlstm.data.read_table(path)" if path else "pandas.DataFrame(...)"
+        raise DataError(
+            f"A pandas DataFrame is needed, not {type(table).__name__}. Make one with {make}."
         )
-        raise DataError(f"A pandas DataFrame is needed, not {type(table).__name__}. {hint}.")
     if isinstance(table.columns, pd.MultiIndex):
         raise DataError(
             "The table has column names of several levels. Give each column one name, e.g. "
@@ -188,7 +188,8 @@ def _not_numeric_message(bad: Sequence[tuple[str, int, Any]], where: Callable[[i
     message = f"Column '{name}' is not numeric{also}: {shown} at {where(row)}. "
     if text is not None and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", text):
         return message + (
-            "It looks like a decimal comma: read the file with decimal=',' (--decimal ,)."
+            "It looks like a decimal comma: read the file with decimal=',' (--decimal ,), or remove "
+            "the comma if it marks thousands."
         )
     if _looks_like_time(value):
         others = f", and leave out the others with {exclude_hint(names[1:])}" if names[1:] else ""

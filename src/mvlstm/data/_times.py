@@ -116,7 +116,11 @@ def _column_times(column: pd.Series[Any], name: str) -> tuple[pd.Index, list[str
         plain = column.dt.to_timestamp() if isinstance(dtype, pd.PeriodDtype) else column
         return _checked(pd.DatetimeIndex(plain, name=name), what), []
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
-        return _number_times(column, name), []
+        numbers = _number_times(column, name)
+        days = _written_days(numbers)
+        if days is not None:
+            return days, [f"{what} was read as dates written like {numbers[0]}."]
+        return numbers, []
     times, notes = _parse_dates(column, what)
     return _checked(times.rename(name), what), notes
 
@@ -134,6 +138,16 @@ def _number_times(column: pd.Series[Any], name: str) -> pd.Index:
     if pd.api.types.is_integer_dtype(column.dtype):
         return _integers(column.to_numpy(dtype=np.int64), name)
     return _integers(numbers, name)
+
+
+def _written_days(numbers: pd.Index) -> pd.DatetimeIndex | None:
+    """Read integers such as 20130502 as days, if every one of them is such a day."""
+    if not len(numbers) or numbers.min() < 17000101 or numbers.max() > 22611231:
+        return None
+    days = _try_dates(pd.Series(numbers.astype(str)), {"format": "%Y%m%d"})
+    if days is None or days.isna().any():
+        return None
+    return days.rename(numbers.name)
 
 
 def _assembled_times(

@@ -25,6 +25,16 @@ from mvlstm.data._catalogue import (
 from mvlstm.data.synthetic import Truth, lorenz96, synthetic
 from mvlstm.errors import DataError, ParameterError
 
+__all__ = [
+    "Dataset",
+    "DatasetInfo",
+    "available",
+    "data_folder",
+    "describe",
+    "is_present",
+    "load",
+]
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -233,20 +243,18 @@ def _load_sml2010(info: DatasetInfo) -> Dataset:
 
 
 def _load_plant(info: DatasetInfo) -> Dataset:
-    columns = {}
-    index: pd.DatetimeIndex | None = None
     hours = list(range(2, 21))
+    clock = pd.to_timedelta(hours, unit="h").to_numpy()
+    columns = {}
     for name, file in PLANT_FILES.items():
         raw = _read_csv(
             info, file, sep=";", skiprows=1, header=None, names=["plant", "day", *hours]
         )
         raw = raw[raw["plant"] == 1]
         days = pd.to_datetime(raw["day"], format="%d/%m/%Y")
-        times = pd.DatetimeIndex(
-            [day + pd.Timedelta(hours=hour) for day in days for hour in hours], name="time"
-        )
-        columns[name] = pd.Series(raw[hours].to_numpy(float).ravel(), index=times)
-        index = times if index is None else index
+        times = (days.to_numpy()[:, None] + clock).ravel()
+        index = pd.DatetimeIndex(times, name="time")
+        columns[name] = pd.Series(raw[hours].to_numpy(float).ravel(), index=index)
     frame = _take(info, pd.DataFrame(columns), info.rows, PLANT_FILES["power"])
     return Dataset(info.name, frame, info.target, info, gaps="close")
 

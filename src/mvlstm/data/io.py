@@ -96,7 +96,7 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
         encoding, head = _read_head(file)
     except OSError as error:
         _cannot_read(file, error)
-    separator = _separator(head, sep)
+    separator = _separator(head, sep, decimal)
     if separator == decimal:
         raise ParameterError(
             f"The columns of '{file}' are separated by {separator!r}, which is also the decimal "
@@ -150,14 +150,15 @@ def _read_head(file: Path) -> tuple[str, str]:
     return "utf-8-sig", raw.decode("utf-8-sig", errors="replace")
 
 
-def _separator(head: str, sep: str | None) -> str:
+def _separator(head: str, sep: str | None, decimal: str) -> str:
+    """Return the separator given, or the candidate that splits the header most."""
     if sep is not None:
         if len(sep) != 1:
             raise ParameterError(f"sep={sep!r} must be one character, e.g. ';' (--sep ';').")
         return sep
     line = next((line for line in head.splitlines() if line.strip()), "")
-    counts = {mark: len(_fields(line, mark)) for mark in SEPARATORS}
-    return max(SEPARATORS, key=lambda mark: counts[mark])
+    candidates = [mark for mark in SEPARATORS if mark != decimal]
+    return max(candidates, key=lambda mark: len(_fields(line, mark)))
 
 
 def _fields(line: str, mark: str) -> list[str]:

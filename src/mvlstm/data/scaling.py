@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from mvlstm.errors import ModelFileError
 
-_CHUNK = 65_536
+_CHUNK = 1_000_000  # values at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +73,9 @@ class Scaler:
         if values.ndim < 2:
             result[...] = function(values.astype(np.float64))
             return result
-        for start in range(0, len(values), _CHUNK):
-            part = slice(start, start + _CHUNK)
+        rows = max(1, _CHUNK // max(1, values[:1].size))
+        for start in range(0, len(values), rows):
+            part = slice(start, start + rows)
             result[part] = function(values[part].astype(np.float64, copy=False))
         return result
 
@@ -122,6 +123,6 @@ def _mean_and_deviation(column: NDArray[np.float64]) -> tuple[float, float]:
     mean = float(scaled.mean())
     scaled -= mean
     deviation = float(np.sqrt(np.mean(scaled * scaled)))
-    if deviation <= 4 * np.finfo(np.float64).eps:
-        return mean * size, 1.0
-    return mean * size, deviation * size
+    scale = deviation * size
+    varies = deviation > 4 * np.finfo(np.float64).eps and scale > 0
+    return mean * size, scale if varies else 1.0

@@ -143,9 +143,10 @@ def split_windows(
     empty = [name for name in _asked(test, valid) if not len(windows[name])]
     if not empty:
         return parts, windows
+    one_stretch = frame.segments[0] == frame.segments[-1]
     least = _least_rows(window, horizon, test, valid)
     settings = f"window={window} with horizon={horizon}, test={test:g} and valid={valid:g}"
-    if frame.n_rows < least:
+    if one_stretch or frame.n_rows < least:
         raise DataError(
             f"{frame.n_rows:,} rows are too few: {settings} needs at least {least:,}. "
             "Shorten the window (--window) or supply more history."
@@ -175,13 +176,13 @@ def _least_rows(window: int, horizon: int, test: float, valid: float) -> int:
             parts = chronological(n_rows, test=test, valid=valid)
         except ParameterError:
             return False
-        origins = np.arange(window - 1, n_rows - horizon, dtype=np.int64)
-        windows = origins_by_part(origins, horizon, parts)
-        return all(len(windows[name]) for name in _asked(test, valid))
+        rows = [parts.rows(name) for name in _asked(test, valid)]
+        return all(max(window, part.start) + horizon <= part.stop for part in rows)
 
-    n_rows = window + horizon
-    while not enough(n_rows):
-        n_rows += max(1, n_rows // 64)
-    while enough(n_rows - 1):
-        n_rows -= 1
-    return n_rows
+    low = high = window + horizon
+    while not enough(high):
+        low, high = high, 2 * high
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+    return high
