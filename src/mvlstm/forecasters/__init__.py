@@ -1,0 +1,1 @@
+"""The forecasters: one contract, many models."""

@@ -1,0 +1,430 @@
+"""The contract of every forecaster, and all of it that does not depend on the model."""
+
+from __future__ import annotations
+
+import time as clock
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from mvlstm import metrics
+from mvlstm.data.frame import Layout, SeriesFrame, build_frame, rebuild_frame
+from mvlstm.data.splits import PartName, origins_by_part, split_windows
+from mvlstm.data.windows import check_window, gather_labels, gather_windows
+from mvlstm.errors import DataError, NotFittedError, ParameterError, check_option
+from mvlstm.forecasters.borders import Borders
+from mvlstm.forecasters.predictive import Predictive
+from mvlstm.forecasters.preparation import Preparation, Prepared
+from mvlstm.results import Evaluation, Explanation, Forecast, History
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Difference = Literal["none", "auto"]
+LEVEL = 0.9  # the interval that is calibrated
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What a model learns from: a prepared table and the origins of each part.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    origins : dict
+        Rows of the windows' ends for "train", "stop", "calibration" and "new".
+    window, horizon : int
+    """
+
+    prepared: Prepared
+    origins: dict[PartName, IntArray]
+    window: int
+    horizon: int
+
+    @property
+    def n_variables(self) -> int:
+        """N, target included."""
+        return self.prepared.frame.n_variables
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """Variable of each column."""
+        return self.prepared.frame.groups
+
+    def labels(self, part: PartName) -> FloatArray:
+        """Labels (M, H) of a part's windows, in units of the target."""
+        return self.prepared.labels(self.origins[part], self.horizon)
+
+    def windows(self, part: PartName) -> FloatArray:
+        """Scaled windows (M, T, C) of a part: a copy, for models that need them all at once."""
+        return gather_windows(self.prepared.table, self.origins[part], self.window)
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionArrays:
+    """Attention of K members over N variables for M windows and H steps.
+
+    Shapes
+    ------
+    prior, posterior : (K, M, H, N); posterior None for a head without components
+    temporal : (K, N, T - 1), mean over the windows, oldest step first; or None
+    leakage : (N, N) or None
+    """
+
+    prior: FloatArray
+    posterior: FloatArray | None
+    temporal: FloatArray | None
+    leakage: FloatArray | None
+
+
+class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
+    """One table in, named results out.
+
+    A subclass has a keyword-only constructor that stores its arguments untouched, ``window``,
+    ``horizon``, ``missing``, ``gaps`` and ``verbose`` among them, and supplies
+    `_learn`, `_predict_rows` and `_predict_windows`, `_weights` and `_set_weights`. What is
+    learned ends in an underscore.
+    """
+
+    window: int
+    horizon: int
+    missing: Literal["error", "drop", "fill"]
+    gaps: Literal["error", "close", "respect"]
+    difference: Difference = "none"
+    verbose: int
+    ensemble: ClassVar[bool] = False  # whether there are members with seeds of their own
+    table_dtype: ClassVar[type] = np.float64  # precision of the prepared table
+
+    layout_: Layout
+    preparation_: Preparation
+    borders_: Borders
+    spread_: FloatArray  # (K, H) squared error of each member on the stopping rows
+    calibration_: FloatArray  # (H,) factor on the variances
+    persistence_: FloatArray  # (H,) calibrated variance of persistence
+    history_: History
+    notes_: tuple[str, ...]
+    fit_seconds_: float
+
+    # ------------------------------------------------------------------ what a subclass supplies
+
+    @abstractmethod
+    def _learn(self, problem: Problem) -> None:
+        """Learn from the training windows, choosing on the stopping ones."""
+
+    @abstractmethod
+    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
+        """Predict the labels of windows ending at ``origins``."""
+
+    @abstractmethod
+    def _predict_windows(self, windows: FloatArray) -> FloatArray:
+        """Return members' point forecasts of the labels (K, M, H) for scaled windows (M, T, C)."""
+
+    @abstractmethod
+    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return what was learned as named arrays and plain JSON values, for the model file."""
+
+    @abstractmethod
+    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
+        """Put back what `_weights` returned, checking every shape."""
+
+    def _attention(self, prepared: Prepared, origins: IntArray) -> AttentionArrays | None:
+        """Return attention over variables and time, for models that have it."""
+        return None
+
+    def _model_importance(self) -> FloatArray | None:
+        """Return the method's own variable importance (N,), for models that define one."""
+        return None
+
+    def _check_parameters(self) -> None:
+        """Raise `ParameterError` for a setting with a value it cannot have."""
+        check_window(self.window, self.horizon)
+        check_option("difference", self.difference, ("none", "auto"))
+
+    # ------------------------------------------------------------------------------- the contract
+
+    def fit(
+        self,
+        table: pd.DataFrame,
+        target: str,
+        *,
+        time: str | Sequence[str] | None = None,
+        variables: Sequence[str] | None = None,
+        exclude: str | Sequence[str] | None = None,
+        test: float = 0.0,
+        valid: float = 0.1,
+    ) -> Self:
+        """Learn from a table.
+
+        Parameters
+        ----------
+        table : DataFrame
+            One row a time, oldest first.
+        target : str
+            Column to forecast.
+        time : str or sequence of str, optional
+            Column or columns (``["year", "month", "day", "hour"]``) that hold the time; by default
+            the index.
+        variables, exclude : sequence of str, optional
+            Columns to use beside the target (default: all), and columns to leave out.
+        test : float
+            Fraction of the rows, at the end, to leave unseen.
+        valid : float
+            Fraction of all rows, before those, that stops training and calibrates intervals.
+
+        Returns
+        -------
+        self
+        """
+        started = clock.monotonic()
+        self._check_parameters()
+        if not valid > 0:
+            raise ParameterError(
+                f"valid={valid!r} leaves no rows to stop training and calibrate intervals on; "
+                "use a fraction such as 0.1."
+            )
+        frame = build_frame(
+            table,
+            target=target,
+            time=time,
+            variables=variables,
+            exclude=exclude,
+            missing=self.missing,
+            gaps=self.gaps,
+        )
+        problem, notes = self._problem(frame, test=test, valid=valid)
+        self.layout_ = frame.layout
+        self.notes_ = (*frame.notes, *notes)
+        self.history_ = History(np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.int64))
+        self._learn(problem)
+        self._calibrate(problem)
+        self.fit_seconds_ = clock.monotonic() - started
+        return self
+
+    def predict(self, table: pd.DataFrame) -> Forecast:
+        """Forecast every row that has a full window before it and whose steps ahead are known.
+
+        With ``horizon=1`` the forecasts are those of ``table.index[window:]``, in order. Each says
+        whether the model had seen the value (``part``).
+        """
+        frame = self._read(table, "predict")
+        prepared = self._prepare(frame)
+        origins = prepared.origins(self.window, self.horizon)
+        if not len(origins):
+            self._too_short(frame, self.window + self.preparation_.lead + self.horizon, "predict")
+        return self._forecast_rows(prepared, origins)
+
+    def forecast(self, table: pd.DataFrame) -> Forecast:
+        """Forecast the ``horizon`` steps after the table's last row."""
+        frame = self._read(table, "forecast")
+        prepared = self._prepare(frame)
+        origins = prepared.origins(self.window, 0)
+        if not len(origins) or origins[-1] != frame.n_rows - 1:
+            self._too_short(frame, self.window + self.preparation_.lead, "forecast")
+        return self._forecast_rows(prepared, origins[-1:])
+
+    def evaluate(self, table: pd.DataFrame) -> Evaluation:
+        """Score forecasts of rows the model has not seen, persistence beside them.
+
+        If the table has no such rows, the rows the intervals were calibrated on are used and the
+        result says so.
+        """
+        forecast = self.predict(table)
+        rows, part, notes = self._unseen(forecast)
+        chosen = forecast.take(rows)
+        persistence = self._persistence_forecast(chosen, table)
+        scores = {
+            type(self).__name__: chosen.score(part="all"),
+            "persistence": persistence.score(part="all"),
+        }
+        reference = scores["persistence"]["rmse"]
+        frame = pd.DataFrame(
+            {
+                name: {
+                    **{key: score[key] for key in ("rmse", "mae", "crps", "coverage")},
+                    "skill": metrics.skill(score["rmse"], reference),
+                    "n": score["n"],
+                }
+                for name, score in scores.items()
+            }
+        ).T
+        period = (chosen.origin[0], pd.Index(chosen.time[:, -1])[-1])
+        return Evaluation(
+            target=self.layout_.target,
+            scores=frame.astype({"n": int}),
+            part=part,
+            period=period,
+            notes=(*forecast.notes, *notes),
+        )
+
+    def explain(
+        self, table: pd.DataFrame, *, effort: Literal["quick", "default", "full"] = "default"
+    ) -> Explanation:
+        """Say which variables the forecasts rest on, and how sure that is.
+
+        Measured on rows the model has not seen, or, if there are none, on those the intervals
+        were calibrated on. The statement is predictive, not causal.
+        """
+        from mvlstm.forecasters.explaining import explain_forecaster
+
+        return explain_forecaster(self, table, effort=effort)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to one ``.safetensors`` file; `mvlstm.load` reads it back."""
+        from mvlstm.forecasters.io import save
+
+        self._require_fitted("save")
+        save(self, path)
+
+    # ---------------------------------------------------------------------------------- inner work
+
+    def _problem(
+        self, frame: SeriesFrame, *, test: float, valid: float
+    ) -> tuple[Problem, tuple[str, ...]]:
+        parts, _ = split_windows(
+            frame, window=self.window, horizon=self.horizon, test=test, valid=valid
+        )
+        orders, notes = self._difference_orders(frame, parts.a)
+        self.preparation_ = Preparation.learn(frame.values[: parts.a], orders)
+        self.borders_ = Borders.from_rows(frame.times, parts)
+        prepared = self._prepare(frame)
+        origins = prepared.origins(self.window, self.horizon)
+        divided = origins_by_part(origins, self.horizon, parts)
+        for name in ("train", "stop", "calibration"):
+            if not len(divided[name]):  # type: ignore[index]
+                self._too_short(frame, self.window + self.preparation_.lead + self.horizon, "fit")
+        return Problem(prepared, divided, self.window, self.horizon), notes
+
+    def _difference_orders(
+        self, frame: SeriesFrame, n_train: int
+    ) -> tuple[IntArray, tuple[str, ...]]:
+        if self.difference == "none":
+            return np.zeros(len(frame.columns), dtype=np.int64), ()
+        from mvlstm.data.stationarity import choose_differencing
+
+        choice = choose_differencing(frame.values[:n_train], frame.columns)
+        return np.array(choice.orders, dtype=np.int64), choice.notes
+
+    def _calibrate(self, problem: Problem) -> None:
+        """Find each member's spread, and the factor that makes the intervals cover."""
+        prepared, H = problem.prepared, self.horizon
+        stop, rows = problem.origins["stop"], problem.origins["calibration"]
+        errors = self._predict_rows(prepared, stop).members - problem.labels("stop")
+        self.spread_ = np.maximum(np.mean(errors**2, axis=1), _tiny(problem))  # (K, H)
+        labels = problem.labels("calibration")
+        mixture = self._predict_rows(prepared, rows).mixture(self.spread_)
+        self.calibration_ = _factors(mixture, labels)
+        moved = self._moves(prepared.frame, np.concatenate([stop, rows]))
+        spread = np.maximum(np.mean(moved[: len(stop)] ** 2, axis=0), _tiny(problem))
+        one = np.ones((len(rows), H, 1))
+        own = (one, 0 * one, np.broadcast_to(spread[:, None], one.shape))
+        self.persistence_ = spread * _factors(own, moved[len(stop) :])
+
+    def _moves(self, frame: SeriesFrame, origins: IntArray) -> FloatArray:
+        """Return how far the target goes from each origin, (M, H): persistence's errors."""
+        y = frame.target_values[origins][:, None]
+        return gather_labels(frame, origins, self.horizon) - y
+
+    def _forecast_rows(self, prepared: Prepared, origins: IntArray) -> Forecast:
+        frame, H = prepared.frame, self.horizon
+        predictive = self._predict_rows(prepared, origins)
+        predictive = predictive.shifted(prepared.baseline(origins, H))
+        weights, means, variances = predictive.mixture(self.spread_)
+        times = frame.future_times(origins, H)
+        return Forecast(
+            origin=frame.times[origins],
+            time=times,
+            target=frame.target,
+            weights=weights,
+            means=means,
+            variances=variances * self.calibration_[:, None],
+            members=predictive.members,
+            part=self.borders_.parts(times),
+            actual=gather_labels(frame, origins, H),
+            notes=frame.notes,
+        )
+
+    def _persistence_forecast(self, like: Forecast, table: pd.DataFrame) -> Forecast:
+        """Forecast the rows of ``like`` by the last value known."""
+        frame = self._read(table, "evaluate")
+        rows = frame.times.get_indexer(like.origin)
+        M, H = like.time.shape
+        means = np.broadcast_to(frame.target_values[rows][:, None, None], (M, H, 1))
+        return Forecast(
+            origin=like.origin,
+            time=like.time,
+            target=like.target,
+            weights=np.ones((M, H, 1)),
+            means=means,
+            variances=np.broadcast_to(self.persistence_[:, None], (M, H, 1)),
+            members=np.moveaxis(means, -1, 0),
+            part=like.part,
+            actual=like.actual,
+        )
+
+    def _unseen(
+        self, forecast: Forecast
+    ) -> tuple[NDArray[np.bool_], Literal["new", "calibration"], tuple[str, ...]]:
+        """Choose the origins whose steps are all new, or else those of the calibration rows."""
+        new = (forecast.part == "new").all(axis=1)
+        if new.any():
+            return new, "new", ()
+        rows = self.borders_.calibration_rows(forecast.time).all(axis=1)
+        if not rows.any():
+            raise DataError(
+                "The table has no rows the model has not trained on. Supply newer rows, or fit "
+                "with test=0.2 (--test 0.2) to leave some unseen."
+            )
+        note = (
+            "There are no new rows; the rows the intervals were calibrated on are used, which "
+            "flatters the coverage."
+        )
+        return rows, "calibration", (note,)
+
+    def _prepare(self, frame: SeriesFrame) -> Prepared:
+        return self.preparation_.apply(frame, self.table_dtype)
+
+    def _read(self, table: pd.DataFrame, caller: str) -> SeriesFrame:
+        self._require_fitted(caller)
+        return rebuild_frame(table, self.layout_, caller=caller)
+
+    def _require_fitted(self, caller: str) -> None:
+        if not hasattr(self, "calibration_"):
+            raise NotFittedError(
+                f"{type(self).__name__} is not fitted; call fit() before {caller}()."
+            )
+
+    def _too_short(self, frame: SeriesFrame, needed: int, caller: str) -> None:
+        gap = " without a gap" if len(np.unique(frame.segments)) > 1 else ""
+        raise DataError(
+            f"{caller}() received {frame.n_rows:,} usable rows; window={self.window} with "
+            f"horizon={self.horizon} needs {needed} rows{gap}. Supply a longer history."
+        )
+
+
+def _tiny(problem: Problem) -> float:
+    """Return the smallest variance worth the name, so that a perfect fit keeps an interval."""
+    scale = problem.prepared.frame.target_values.std()
+    return float(max((1e-9 * scale) ** 2, np.finfo(np.float64).tiny))
+
+
+def _factors(mixture: tuple[FloatArray, FloatArray, FloatArray], y: FloatArray) -> FloatArray:
+    """Return for each step the factor on the variances that makes the 90 % interval cover."""
+    weights, means, variances = mixture
+    return np.array(
+        [
+            metrics.calibrate_variance(
+                weights[:, h : h + 1],
+                means[:, h : h + 1],
+                variances[:, h : h + 1],
+                y[:, h : h + 1],
+                level=LEVEL,
+            )
+            for h in range(y.shape[1])
+        ]
+    )

@@ -1,0 +1,188 @@
+"""Models as files: one safetensors file, arrays plus a JSON header. Nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from mvlstm._version import __version__
+from mvlstm.data.frame import Layout
+from mvlstm.data.io import write_atomic
+from mvlstm.errors import ModelFileError, MVLSTMError
+from mvlstm.forecasters.base import AbstractForecaster
+from mvlstm.forecasters.borders import Borders
+from mvlstm.forecasters.preparation import Preparation
+from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
+from mvlstm.results import History
+
+SCHEMA = 1
+
+
+def save(model: AbstractForecaster, path: str | Path) -> None:
+    """Write a fitted model to ``path``, whole or not at all."""
+    from safetensors.numpy import save as to_bytes
+
+    arrays, extra = model._weights()
+    header = {
+        "schema": SCHEMA,
+        "class": type(model).__name__,
+        "parameters": model.get_params(deep=False),
+        "layout": model.layout_.to_dict(),
+        "preparation": model.preparation_.to_dict(),
+        "borders": model.borders_.to_dict(),
+        "history": model.history_.to_dict(),
+        "notes": list(model.notes_),
+        "fit_seconds": model.fit_seconds_,
+        "versions": versions(),
+        "extra": extra,
+    }
+    common = {
+        "spread": model.spread_,
+        "calibration": model.calibration_,
+        "persistence": model.persistence_,
+    }
+    named = {
+        **{f"common.{name}": array for name, array in common.items()},
+        **{f"model.{name}": array for name, array in arrays.items()},
+    }
+    contiguous = {name: np.ascontiguousarray(array) for name, array in named.items()}
+    text = json.dumps(header, default=_plain, allow_nan=True)
+    write_atomic(path, to_bytes(contiguous, metadata={"mvlstm": text}))
+
+
+def load(path: str | Path) -> AbstractForecaster:
+    """Read a model written by ``model.save(path)``. No code in the file is run.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, not a model of mvlstm, or of a newer version.
+    """
+    path = Path(path)
+    header, arrays = _read(path)
+    schema = header.get("schema")
+    if schema != SCHEMA:
+        raise ModelFileError(
+            f"'{path}' has schema {schema!r}; this version of mvlstm ({__version__}) reads schema "
+            f"{SCHEMA}. Install a newer mvlstm, or save the model again."
+        )
+    try:
+        return _build(header, arrays)
+    except MVLSTMError as error:
+        raise ModelFileError(f"'{path}' cannot be loaded: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(
+            f"'{path}' cannot be loaded: its header is damaged ({type(error).__name__}: {error})."
+        ) from error
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise ModelFileError(f"There is no model file '{path}'. Check the path.")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            if "mvlstm" not in metadata:
+                raise ModelFileError(f"'{path}' is a safetensors file, but no model of mvlstm.")
+            header = json.loads(metadata["mvlstm"])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
+        raise ModelFileError(
+            f"'{path}' is no model of mvlstm, or is damaged ({error})."
+        ) from error
+    if not isinstance(header, dict):
+        raise ModelFileError(f"'{path}' is no model of mvlstm: its header is no table of fields.")
+    return header, arrays
+
+
+def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractForecaster:
+    name = header["class"]
+    if name not in FORECASTERS:
+        raise ModelFileError(f"it holds a {name!r}, which this version of mvlstm does not know.")
+    model = forecaster_class(name)(**header["parameters"])
+    model._check_parameters()
+    model.layout_ = Layout.from_dict(header["layout"])
+    model.preparation_ = Preparation.from_dict(header["preparation"])
+    if len(model.preparation_.orders) != len(model.layout_.columns):
+        raise ModelFileError("its scaling does not fit its columns.")
+    model.borders_ = Borders.from_dict(header["borders"])
+    model.history_ = History.from_dict(header["history"])
+    model.notes_ = tuple(str(note) for note in header["notes"])
+    model.fit_seconds_ = float(header["fit_seconds"])
+    for key, array in arrays.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ModelFileError(f"its array '{key}' holds values that are not finite.")
+    common = {k.removeprefix("common."): v for k, v in arrays.items() if k.startswith("common.")}
+    own = {k.removeprefix("model."): v for k, v in arrays.items() if k.startswith("model.")}
+    H = model.horizon
+    model.spread_ = take_array(common, "spread", (None, H), np.float64)
+    model.calibration_ = take_array(common, "calibration", (H,), np.float64)
+    model.persistence_ = take_array(common, "persistence", (H,), np.float64)
+    model._set_weights(own, header["extra"])
+    unknown = [*common, *own]
+    if unknown or len(arrays) != sum(k.startswith(("common.", "model.")) for k in arrays):
+        raise ModelFileError(f"it holds arrays this model does not have: {sorted(arrays)}.")
+    return model
+
+
+def take_array(
+    arrays: dict[str, NDArray[Any]],
+    name: str,
+    shape: tuple[int | None, ...],
+    dtype: DTypeLike,
+) -> NDArray[Any]:
+    """Remove an array from ``arrays`` and return it, if shape and type are as they must be.
+
+    A None in ``shape`` leaves that length open.
+    """
+    if name not in arrays:
+        raise ModelFileError(f"its array '{name}' is missing.")
+    array = arrays.pop(name)
+    fits = array.ndim == len(shape) and all(
+        want is None or want == have for want, have in zip(shape, array.shape, strict=True)
+    )
+    if not fits or array.dtype != np.dtype(dtype):
+        raise ModelFileError(
+            f"its array '{name}' is {array.dtype} {array.shape}, not {np.dtype(dtype)} {shape}."
+        )
+    return array
+
+
+def finite_number(values: Mapping[str, Any], name: str) -> float:
+    """Return a finite number of the header."""
+    value = values[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+        raise ModelFileError(f"its '{name}' is {value!r}, not a finite number.")
+    return float(value)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions a result was made with."""
+    import pandas as pd
+    import sklearn
+    import torch
+
+    return {
+        "mvlstm": __version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "pandas": pd.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} cannot be stored in a model file")

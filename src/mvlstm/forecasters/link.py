@@ -1,0 +1,100 @@
+"""The part of a forecast that needs no network: nothing, the last value, or a linear map.
+
+A saturating network cannot follow a level it never saw in training. With a link the network
+learns only what the link leaves over, and a drifting series does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvlstm.data.windows import iterate_windows
+from mvlstm.errors import ModelFileError
+from mvlstm.forecasters.base import Problem
+from mvlstm.forecasters.preparation import Preparation
+from mvlstm.forecasters.ridge import Ridge, fit_ridge
+
+FloatArray = NDArray[np.float64]
+LinkName = Literal["none", "last", "linear"]
+LINKS: tuple[LinkName, ...] = ("none", "last", "linear")
+
+
+class Link:
+    """A function of scaled windows (M, T, C) to a first guess of the labels (M, H)."""
+
+    def __init__(self, name: LinkName, horizon: int, center: float, scale: float) -> None:
+        self.name, self.horizon = name, horizon
+        self.center, self.scale = center, scale  # of the target as an input
+        self.ridge: Ridge | None = None
+
+    @classmethod
+    def learn(cls, name: LinkName, problem: Problem) -> Link:
+        """Set up the link; a linear one is ridge regression, its penalty chosen on validation."""
+        scaler = problem.prepared.preparation.scaler
+        link = cls(name, problem.horizon, scaler.target_center, scaler.target_scale)
+        if name == "linear":
+            link.ridge = fit_ridge(
+                problem.prepared.table,
+                problem.window,
+                (problem.origins["train"], problem.labels("train")),
+                (problem.origins["stop"], problem.labels("stop")),
+            )
+        return link
+
+    def __call__(self, windows: NDArray[np.floating]) -> FloatArray:
+        """Return the link's share of the forecast, in units of the target."""
+        if self.name == "none":
+            return np.zeros((len(windows), self.horizon))
+        if self.name == "last":
+            last = windows[:, -1:, -1].astype(np.float64) * self.scale + self.center
+            return np.repeat(last, self.horizon, axis=1)
+        assert self.ridge is not None
+        return self.ridge(windows)
+
+    def rows(
+        self, table: NDArray[np.floating], origins: NDArray[np.int64], window: int
+    ) -> FloatArray:
+        """Return the link for windows ending at ``origins`` of a table, in pieces."""
+        lags = 1 if self.ridge is None else self.ridge.weights.shape[0]
+        function: Callable[[NDArray[np.floating]], FloatArray] = self
+        pieces = [function(w) for _, w in iterate_windows(table, origins, min(lags, window))]
+        return np.concatenate(pieces) if pieces else np.empty((0, self.horizon))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what was learned, for the model file."""
+        if self.ridge is None:
+            return {}
+        return {
+            "link.weights": self.ridge.weights,
+            "link.intercept": self.ridge.intercept,
+            "link.penalty": self.ridge.penalty,
+        }
+
+    @classmethod
+    def restore(
+        cls,
+        name: LinkName,
+        horizon: int,
+        preparation: Preparation,
+        arrays: dict[str, NDArray[Any]],
+    ) -> Link:
+        """Rebuild a link from the arrays of a model file."""
+        scaler = preparation.scaler
+        link = cls(name, horizon, scaler.target_center, scaler.target_scale)
+        if name == "linear":
+            names = ("link.weights", "link.intercept", "link.penalty")
+            if any(key not in arrays for key in names):
+                raise ModelFileError("The model file lacks the weights of its linear link.")
+            ridge = Ridge(*(arrays.pop(key).astype(np.float64) for key in names))
+            shape = ridge.weights.shape
+            fits = len(shape) == 3 and shape[1:] == (len(scaler.center), horizon)
+            if not fits or ridge.intercept.shape != (horizon,):
+                raise ModelFileError(
+                    f"The linear link's weights have shape {shape}, which does not fit the model."
+                )
+            link.ridge = ridge
+        return link

@@ -1,0 +1,363 @@
+"""`MVLSTM`: the multi-variable LSTM as a forecaster."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Self, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mvlstm.errors import ParameterError, check_option
+from mvlstm.explain.attention import calibrated_sigma2, posterior
+from mvlstm.forecasters.base import AbstractForecaster, AttentionArrays, Difference, Problem
+from mvlstm.forecasters.io import finite_number, take_array
+from mvlstm.forecasters.link import LINKS, Link, LinkName
+from mvlstm.forecasters.networks import (
+    check_training,
+    member_list,
+    network_details,
+    network_means,
+    train_network,
+)
+from mvlstm.forecasters.predictive import Predictive
+from mvlstm.forecasters.preparation import Prepared
+from mvlstm.nn.cell import Cell, Gates
+from mvlstm.nn.leakage import leakage
+from mvlstm.nn.mvlstm import Attention, Head, Loss, MVLSTMNetwork
+from mvlstm.nn.parameters import count
+from mvlstm.train.config import TrainConfig
+from mvlstm.train.data import gather_windows
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+LEAKAGE_WINDOWS = 64
+
+
+class MVLSTM(AbstractForecaster):
+    """Multi-variable LSTM: one hidden state a variable, and a mixture over variables.
+
+    Parameters
+    ----------
+    window : int
+        Rows a forecast looks back on, T >= 2.
+    horizon : int
+        Steps ahead. The paper: 1.
+    hidden_size : int
+        Hidden units a variable, d. The paper: 10 to 25.
+    layers : int
+        Stacked recurrent layers. The paper: 1.
+    cell : {"lstm", "gru"}
+        The paper: "lstm".
+    gates : {"full", "variable"}
+        Whether a variable's gates see all variables (paper) or its own alone (MV-Indep).
+    attention : {"bounded", "free"}
+        Scores over variables through tanh (paper) or as they are.
+    head : {"mixture", "fusion"}
+        Blend the variables' predictions (paper) or their states (MV-Fusion).
+    loss : {"nll", "mse", "nll+mse"}
+        Likelihood of the mixture (paper), squared error of its mean, or both.
+    sigma : float, "learned" or "calibrated"
+        Spread of the mixture's components in standard deviations of the target: fixed (paper: 1),
+        learned with the weights, or found on the validation rows afterwards.
+    link : {"none", "last", "linear"}
+        What the network's forecast is added to: nothing (paper), the last value, or ridge
+        regression on the window.
+    dropout, l2, learning_rate : float
+        Share of summaries dropped in training; coefficient of the squared weights beside the mean
+        loss; Adam's step size. The paper: 0.5, and grids for the others.
+    batch_size, max_epochs, patience : int
+        Windows a step (paper: 64); most epochs; epochs without progress before a member stops.
+    members : int
+        Networks trained side by side, from different seeds. The paper repeats 10 times.
+    seed : int
+        Fixes everything random.
+    target_scale : {"standard", "raw"}
+        Scale on which ``sigma`` is meant: standard deviations of the target, or its own units.
+    l2_sum : bool
+        Read ``l2`` as the paper writes it, beside the *sum* of the losses over all windows.
+    missing, gaps, difference : str
+        Missing values "error", "drop", "fill"; uneven spacing "error", "close", "respect";
+        differencing "none" or "auto" (by ADF and KPSS tests).
+    device : str
+        "auto", "cpu" or "cuda".
+    verbose : int
+        0 is silent.
+
+    Examples
+    --------
+    >>> import mvlstm as mv
+    >>> table = mv.datasets.load("synthetic", n=400).frame
+    >>> model = mv.MVLSTM(window=5, hidden_size=4, members=2, max_epochs=2, verbose=0)
+    >>> model.fit(table, target="y", test=0.2).predict(table).mean.shape
+    (395,)
+    """
+
+    ensemble: ClassVar[bool] = True
+    table_dtype: ClassVar[type] = np.float32
+
+    def __init__(
+        self,
+        *,
+        window: int = 30,
+        horizon: int = 1,
+        hidden_size: int = 15,
+        layers: int = 1,
+        cell: Cell = "lstm",
+        gates: Gates = "full",
+        attention: Attention = "free",
+        head: Head = "mixture",
+        loss: Loss = "mse",
+        sigma: float | Literal["learned", "calibrated"] = "calibrated",
+        link: LinkName = "linear",
+        dropout: float = 0.2,
+        l2: float = 1e-5,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_epochs: int = 50,
+        patience: int = 6,
+        members: int = 5,
+        seed: int = 0,
+        target_scale: Literal["standard", "raw"] = "standard",
+        l2_sum: bool = False,
+        missing: Literal["error", "drop", "fill"] = "error",
+        gaps: Literal["error", "close", "respect"] = "error",
+        difference: Difference = "none",
+        device: str = "auto",
+        verbose: int = 1,
+    ) -> None:
+        self.window = window
+        self.horizon = horizon
+        self.hidden_size = hidden_size
+        self.layers = layers
+        self.cell = cell
+        self.gates = gates
+        self.attention = attention
+        self.head = head
+        self.loss = loss
+        self.sigma = sigma
+        self.link = link
+        self.dropout = dropout
+        self.l2 = l2
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.members = members
+        self.seed = seed
+        self.target_scale = target_scale
+        self.l2_sum = l2_sum
+        self.missing = missing
+        self.gaps = gaps
+        self.difference = difference
+        self.device = device
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------------------------ presets
+
+    @classmethod
+    def paper(cls, **changes: Any) -> Self:
+        """Return the paper's MV-LSTM to the letter; ``changes`` are constructor arguments."""
+        settings: dict[str, Any] = {
+            "hidden_size": 15,
+            "gates": "full",
+            "attention": "bounded",
+            "head": "mixture",
+            "loss": "nll",
+            "sigma": 1.0,
+            "link": "none",
+            "dropout": 0.5,
+            "l2": 1e-3,
+            "l2_sum": True,
+            "max_epochs": 100,
+            "patience": 10,
+            "members": 10,
+        }
+        return cls(**(settings | changes))
+
+    @classmethod
+    def indep(cls, **changes: Any) -> Self:
+        """Return the paper's MV-Indep: an independent recurrence for each variable."""
+        return cls.paper(**({"gates": "variable"} | changes))
+
+    @classmethod
+    def fusion(cls, **changes: Any) -> Self:
+        """Return the paper's MV-Fusion: states blended in place of predictions."""
+        return cls.paper(**({"head": "fusion"} | changes))
+
+    # ----------------------------------------------------------------------------------- learning
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        options: dict[str, Any] = {
+            "cell": Cell,
+            "gates": Gates,
+            "attention": Attention,
+            "head": Head,
+            "loss": Loss,
+        }
+        for name, choices in options.items():
+            check_option(name, getattr(self, name), get_args(choices))
+        check_option("link", self.link, LINKS)
+        check_option("target_scale", self.target_scale, ("standard", "raw"))
+        sigma_ok = isinstance(self.sigma, int | float) and 0 < self.sigma < np.inf
+        if not sigma_ok or isinstance(self.sigma, bool):
+            check_option("sigma", self.sigma, ("a positive number", "learned", "calibrated"))
+        check_training(self)
+        if self.window < 2:
+            raise ParameterError(
+                f"window={self.window} is too short: temporal attention needs window >= 2."
+            )
+
+    def _network(self, groups: tuple[int, ...], n_variables: int) -> MVLSTMNetwork:
+        sigma = 1.0 if self.sigma == "calibrated" else self.sigma
+        if isinstance(sigma, int | float) and self.target_scale == "raw":
+            sigma = float(sigma) / self.label_scale_
+        return MVLSTMNetwork(
+            groups=groups,
+            n_variables=n_variables,
+            hidden_size=self.hidden_size,
+            layers=self.layers,
+            horizon=self.horizon,
+            cell=self.cell,
+            gates=self.gates,
+            attention=self.attention,
+            head=self.head,
+            loss_name=self.loss,
+            sigma=sigma,
+        )
+
+    def _learn(self, problem: Problem) -> None:
+        self.link_ = Link.learn(self.link, problem)
+        residual = problem.labels("train") - self.link_.rows(
+            problem.prepared.table, problem.origins["train"], self.window
+        )
+        self.label_center_ = float(residual.mean())
+        self.label_scale_ = float(residual.std()) or 1.0
+        self.network_ = self._network(problem.groups, problem.n_variables)
+        n_train = len(problem.origins["train"])
+        l2 = self.l2 / n_train if self.l2_sum else self.l2
+        self.flat_, self.history_, self.device_ = train_network(
+            self.network_,
+            problem,
+            self._scaled_labels(problem),
+            member_list(
+                self.members, self.seed, self.learning_rate, l2, self.dropout
+            ),
+            TrainConfig(self.batch_size, self.max_epochs, self.patience),
+            device=self.device,
+            unit=self.label_scale_,
+            title=type(self).__name__,
+            verbose=self.verbose,
+        )
+        self.sigma2_ = self._find_sigma2(problem)
+
+    def _scaled_labels(self, problem: Problem) -> FloatArray:
+        """Return the labels less the link, scaled, for every origin of the table: (rows, H)."""
+        prepared = problem.prepared
+        labels = np.full((prepared.frame.n_rows, self.horizon), np.nan)
+        for part in ("train", "stop"):
+            rows = problem.origins[part]  # type: ignore[index]
+            label = prepared.labels(rows, self.horizon)
+            label -= self.link_.rows(prepared.table, rows, self.window)
+            labels[rows] = (label - self.label_center_) / self.label_scale_
+        return labels
+
+    def _find_sigma2(self, problem: Problem) -> FloatArray:
+        """Return the components' variance (K, H) in scaled units: fixed, learned or calibrated."""
+        K, H = self.members, self.horizon
+        if "nll" in self.loss and isinstance(self.network_.sigma, int | float):
+            if self.sigma != "calibrated":
+                return np.full((K, H), float(self.network_.sigma) ** 2)
+        elif "nll" in self.loss:
+            last = self.flat_[:, -H:]  # log_sigma2 is the last parameter
+            return np.exp(last.astype(np.float64))
+        if self.head == "fusion":
+            return np.ones((K, H))
+        rows = problem.origins["stop"]
+        mu, log_pi, _ = network_details(
+            self.network_, self.flat_, problem.prepared.table, rows, self.window, self.device_
+        )
+        y = self._scaled_labels(problem)[rows]
+        return np.array(
+            [
+                [calibrated_sigma2(log_pi[k, :, h], mu[k, :, h], y[:, h]) for h in range(H)]
+                for k in range(K)
+            ]
+        )
+
+    # --------------------------------------------------------------------------------- predicting
+
+    @property
+    def _has_mixture(self) -> bool:
+        return "nll" in self.loss and self.head == "mixture"
+
+    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
+        link = self.link_.rows(prepared.table, origins, self.window) + self.label_center_
+        scale = self.label_scale_
+        where = (prepared.table, origins, self.window, self.device_)
+        if not self._has_mixture:
+            members = network_means(self.network_, self.flat_, *where)
+            return Predictive(members * scale + link)
+        mu, log_pi, _ = network_details(self.network_, self.flat_, *where)
+        prior = np.exp(log_pi)
+        K, M, H, N = mu.shape
+        members = (prior * mu).sum(axis=-1) * scale + link
+        variances = np.broadcast_to(self.sigma2_[:, None, :, None] * scale**2, mu.shape)
+
+        def joined(x: FloatArray) -> FloatArray:
+            return np.moveaxis(x, 0, 2).reshape(M, H, K * N)
+
+        means = joined(mu) * scale + link[..., None]
+        return Predictive(members, joined(prior) / K, means, joined(variances))
+
+    def _predict_windows(self, windows: FloatArray) -> FloatArray:
+        link = self.link_(windows) + self.label_center_
+        M, T, C = windows.shape
+        table = windows.reshape(M * T, C)  # each window as rows of its own
+        origins = np.arange(1, M + 1) * T - 1
+        means = network_means(self.network_, self.flat_, table, origins, T, self.device_)
+        return means * self.label_scale_ + link
+
+    def _attention(self, prepared: Prepared, origins: IntArray) -> AttentionArrays | None:
+        where = (prepared.table, origins, self.window, self.device_)
+        mu, log_pi, temporal = network_details(self.network_, self.flat_, *where)
+        link = self.link_.rows(prepared.table, origins, self.window) + self.label_center_
+        prior = np.exp(log_pi)
+        if self.head == "fusion":
+            return AttentionArrays(prior=prior, posterior=None, temporal=temporal, leakage=None)
+        y = (prepared.labels(origins, self.horizon) - link) / self.label_scale_
+        after = posterior(log_pi, mu, y[None], self.sigma2_[:, None])
+        flow = self._leakage(prepared, origins)
+        return AttentionArrays(prior=prior, posterior=after, temporal=temporal, leakage=flow)
+
+    def _leakage(self, prepared: Prepared, origins: IntArray) -> FloatArray:
+        """Measure the leakage on a few of the windows, spread evenly."""
+        chosen = origins[:: max(1, len(origins) // LEAKAGE_WINDOWS)][:LEAKAGE_WINDOWS]
+        table, flat = torch.as_tensor(prepared.table), torch.as_tensor(self.flat_)
+        rows = torch.as_tensor(chosen).expand(self.members, -1)
+        return leakage(self.network_, flat, gather_windows(table, rows, self.window))
+
+    # ------------------------------------------------------------------------------------- saving
+
+    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        arrays = {"weights": self.flat_, "sigma2": self.sigma2_, **self.link_.arrays()}
+        extra = {
+            "label_center": self.label_center_,
+            "label_scale": self.label_scale_,
+            "device": self.device_,
+        }
+        return arrays, extra
+
+    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
+        self.label_center_ = finite_number(extra, "label_center")
+        self.label_scale_ = finite_number(extra, "label_scale")
+        self.device_ = "cuda" if extra.get("device") == "cuda" else "cpu"
+        n_columns = len(self.preparation_.scaler.center)
+        self.network_ = self._network(tuple(range(n_columns)), n_columns)
+        self.link_ = Link.restore(self.link, self.horizon, self.preparation_, arrays)
+        self.flat_ = take_array(
+            arrays, "weights", (self.members, count(self.network_.shapes)), np.float32
+        )
+        self.sigma2_ = take_array(arrays, "sigma2", (self.members, self.horizon), np.float64)

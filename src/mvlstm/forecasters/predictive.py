@@ -1,0 +1,46 @@
+"""The predictive distribution a model gives before it is dated and named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictive:
+    """Point forecasts of K members and, where the model has one, its mixture of J normals.
+
+    Shapes
+    ------
+    members : (K, M, H)
+    weights, means, variances : (M, H, J), or None: then each member is one normal whose variance
+        is its squared error on the validation rows.
+    """
+
+    members: FloatArray
+    weights: FloatArray | None = None
+    means: FloatArray | None = None
+    variances: FloatArray | None = None
+
+    def shifted(self, baseline: FloatArray) -> Predictive:
+        """Add ``baseline`` (M, H) to every mean."""
+        means = None if self.means is None else self.means + baseline[..., None]
+        return Predictive(self.members + baseline, self.weights, means, self.variances)
+
+    def mixture(self, spread: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return weights, means, variances (M, H, J), one normal a member if there is no mixture.
+
+        Parameters
+        ----------
+        spread : (K, H)
+            Each member's squared error by step.
+        """
+        if self.weights is not None and self.means is not None and self.variances is not None:
+            return self.weights, self.means, self.variances
+        means = np.moveaxis(self.members, 0, -1)  # (M, H, K)
+        variances = np.broadcast_to(spread.T, means.shape)
+        return np.full(means.shape, 1.0 / means.shape[-1]), means, variances

@@ -1,0 +1,23 @@
+"""The forecasters by name, each loaded when first asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from mvlstm.errors import check_option
+
+if TYPE_CHECKING:
+    from mvlstm.forecasters.base import AbstractForecaster
+
+FORECASTERS = {
+    "MVLSTM": "mvlstm.forecasters.mvlstm",
+    "Persistence": "mvlstm.forecasters.naive",
+}
+
+
+def forecaster_class(name: str) -> type[AbstractForecaster]:
+    """Return the class of a forecaster by its public name."""
+    check_option("method", name, FORECASTERS)
+    found: type[AbstractForecaster] = getattr(import_module(FORECASTERS[name]), name)
+    return found

@@ -1,0 +1,43 @@
+"""How much of each expert's prediction comes from variables other than its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mvlstm.nn.mvlstm import MVLSTMNetwork
+from mvlstm.nn.parameters import unflatten
+
+
+def leakage(network: MVLSTMNetwork, flat: Tensor, x: Tensor) -> NDArray[np.float64]:
+    r"""Return the leakage matrix (N, N), rows summing to one, mean over members and windows.
+
+    .. math::
+        L_{nk} = \operatorname{mean}_m \lVert \partial \mu_n / \partial x^k_{1:T} \rVert_2
+
+    divided by its row sum. The paper holds that row n of the state knows variable n alone, which
+    would make this matrix diagonal. It is, with ``gates="variable"``; with full gates the other
+    variables come in through the gates.
+
+    Parameters
+    ----------
+    flat : (K, P)
+    x : (K, T, B, C), windows
+    """
+    x = x.detach().clone().requires_grad_(True)
+    prediction = network(unflatten(flat, network.shapes), x)
+    assert prediction.mu is not None, "leakage needs a mixture of experts"
+    mu = prediction.mu.sum(dim=(0, 1, 2))  # (N,), members and windows do not mix
+    columns = torch.tensor(network.groups, device=x.device)
+    rows = []
+    for n in range(network.n_variables):
+        (gradient,) = torch.autograd.grad(mu[n], x, retain_graph=True)
+        squared = gradient.square().sum(dim=1)  # (K, B, C), over time
+        grouped = squared.new_zeros(*squared.shape[:2], network.n_variables)
+        grouped.index_add_(2, columns, squared)
+        rows.append(grouped.sqrt().mean(dim=(0, 1)))  # (N,)
+    matrix = torch.stack(rows).double()
+    total = matrix.sum(dim=1, keepdim=True)
+    return (matrix / torch.where(total > 0, total, 1.0)).cpu().numpy()
