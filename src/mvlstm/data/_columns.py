@@ -188,8 +188,8 @@ def _not_numeric_message(bad: Sequence[tuple[str, int, Any]], where: Callable[[i
     message = f"Column '{name}' is not numeric{also}: {shown} at {where(row)}. "
     if text is not None and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", text):
         return message + (
-            "It looks like a decimal comma: read the file with decimal=',' (--decimal ,), or remove "
-            "the comma if it marks thousands."
+            "It looks like a decimal comma: read the file with decimal=',' (--decimal ,), or take "
+            "the comma out if it marks thousands."
         )
     if _looks_like_time(value):
         others = f", and leave out the others with {exclude_hint(names[1:])}" if names[1:] else ""

@@ -196,7 +196,7 @@ def _from_clock_parts(
 
 
 def _parse_dates(column: pd.Series[Any], what: str) -> tuple[pd.DatetimeIndex, list[str]]:
-    """Read text as dates: ISO 8601 first, then month first, then day first if that is in order."""
+    """Read text as dates: ISO 8601, else day or month first, whichever comes out more regular."""
     attempts: list[dict[str, Any]] = [
         {"format": "ISO8601"},
         {},
@@ -212,7 +212,7 @@ def _parse_dates(column: pd.Series[Any], what: str) -> tuple[pd.DatetimeIndex, l
             continue
         if times.notna()[present].all():
             complete.append((times, options))
-            if times.is_monotonic_increasing:
+            if "format" in options:  # ISO 8601 leaves no doubt
                 break
         elif best is None or np.sum(times.notna()) > np.sum(best.notna()):
             best = times
@@ -224,14 +224,20 @@ def _parse_dates(column: pd.Series[Any], what: str) -> tuple[pd.DatetimeIndex, l
             f"{column.iloc[row]!r} at row {row}. Write dates like 2013-05-02 03:00, or name "
             "another column with time=... (--time COLUMN)."
         )
-    ordered = [pair for pair in complete if pair[0].is_monotonic_increasing]
-    times, options = (ordered or complete)[0]
+    times, options = min(complete, key=lambda pair: _irregularity(pair[0]))
     notes = []
     if options.get("dayfirst"):
         notes.append(f"{what} was read as day/month/year.")
     if options.get("utc"):
         notes.append(f"{what} has changing offsets from UTC; its times are kept in UTC.")
     return times, notes
+
+
+def _irregularity(times: pd.DatetimeIndex) -> tuple[bool, int]:
+    """Rank readings of one column: out of order is worst, then the number of uneven steps."""
+    difference = np.diff(ticks(times.dropna()))
+    uneven = int((difference != np.median(difference)).sum()) if len(difference) else 0
+    return bool((difference <= 0).any()), uneven
 
 
 def _try_dates(column: pd.Series[Any], options: dict[str, Any]) -> pd.DatetimeIndex | None:

@@ -1,0 +1,455 @@
+"""Every check that stands between a user's table and a model, and its message."""
+
+from __future__ import annotations
+
+import decimal
+import json
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mvlstm.data import Layout, build_frame, origin_rows, rebuild_frame
+from mvlstm.errors import DataError, ModelFileError, ParameterError
+
+
+def table(rows: int = 50, **columns: object) -> pd.DataFrame:
+    """A clean hourly table with variables wind, temp and target pm25."""
+    rng = np.random.default_rng(0)
+    data = {name: rng.normal(size=rows) for name in ("wind", "temp", "pm25")}
+    index = pd.date_range("2013-05-01", periods=rows, freq="h")
+    return pd.DataFrame({**data, **columns}, index=index)
+
+
+def fails(match: str, frame: object, **options: object) -> str:
+    """Assert that building fails with a message that holds ``match``; return the message."""
+    options.setdefault("target", "pm25")
+    with pytest.raises(DataError) as caught:
+        build_frame(frame, **options)  # type: ignore[arg-type]
+    assert match in str(caught.value), str(caught.value)
+    return str(caught.value)
+
+
+# What comes out -----------------------------------------------------------------------------
+
+
+def test_target_is_last_and_values_are_those_of_the_table() -> None:
+    source = table()[["pm25", "wind", "temp"]]
+    frame = build_frame(source, target="pm25")
+    assert frame.columns == frame.variables == ("wind", "temp", "pm25")
+    assert frame.groups == (0, 1, 2)
+    assert frame.target == "pm25" and frame.n_variables == 3 and frame.n_rows == 50
+    assert frame.values.flags.c_contiguous and frame.values.dtype == np.float64
+    np.testing.assert_array_equal(frame.values, source[["wind", "temp", "pm25"]].to_numpy())
+    np.testing.assert_array_equal(frame.target_values, source["pm25"].to_numpy())
+    assert (frame.times == source.index).all()
+    assert frame.step == pd.Timedelta(hours=1)
+    assert not frame.segments.any() and frame.notes == ()
+    assert "50 rows, 3 variables, target 'pm25'" in repr(frame)
+
+
+def test_the_table_is_not_changed() -> None:
+    source = table()
+    source.iloc[3, 0] = np.nan
+    before = source.copy(deep=True)
+    for missing in ("drop", "fill"):
+        build_frame(source, target="pm25", missing=missing, gaps="close")
+        pd.testing.assert_frame_equal(source, before)
+
+
+def test_a_variable_alone_and_a_target_alone_are_enough() -> None:
+    assert build_frame(table(), target="pm25", variables=["temp"]).columns == ("temp", "pm25")
+    assert build_frame(table()[["pm25"]], target="pm25").columns == ("pm25",)
+
+
+def test_variables_keep_the_order_asked_for_and_may_name_the_target() -> None:
+    frame = build_frame(table(), target="pm25", variables=["temp", "pm25", "wind"])
+    assert frame.columns == ("temp", "wind", "pm25")
+
+
+def test_exclude_takes_one_name_or_several() -> None:
+    assert build_frame(table(), target="pm25", exclude="wind").columns == ("temp", "pm25")
+    assert build_frame(table(), target="pm25", exclude=["wind", "temp"]).columns == ("pm25",)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.arange(50) % 2 == 0,
+        np.arange(50) % 7,
+        pd.array(np.arange(50) % 7, dtype="Int64"),
+        pd.array(np.arange(50) % 2 == 0, dtype="boolean"),
+        pd.array(np.arange(50) % 7, dtype="int32[pyarrow]"),
+        pd.Series((np.arange(50) % 7).astype(str), dtype=object).to_numpy(),
+        np.array([decimal.Decimal(int(i)) for i in np.arange(50) % 7], dtype=object),
+        (np.arange(50) % 7).astype(np.float16),
+        pd.Categorical(np.arange(50) % 7),
+    ],
+    ids=["bool", "int", "Int64", "boolean", "pyarrow", "text", "Decimal", "float16", "category"],
+)
+def test_numbers_of_every_kind_become_floats(column: object) -> None:
+    frame = build_frame(table(wind=column), target="pm25")
+    expected = np.arange(50) % (2 if frame.values[:, 0].max() == 1 else 7)
+    if frame.values[:, 0].max() == 1:
+        expected = 1 - expected
+    np.testing.assert_array_equal(frame.values[:, 0], expected)
+
+
+def test_missing_entries_of_nullable_columns_are_missing() -> None:
+    column = pd.array([None, *range(49)], dtype="Int64")
+    fails("Column 'wind' has 1 missing value at 2013-05-01 00:00", table(wind=column))
+
+
+def test_column_names_need_not_be_text() -> None:
+    source = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)))
+    frame = build_frame(source, target=2)  # type: ignore[arg-type]
+    assert frame.columns == ("0", "1", "2")
+
+
+def test_non_ascii_names_survive() -> None:
+    source = table().rename(columns={"wind": "Windstärke 風"})
+    assert build_frame(source, target="pm25").columns[0] == "Windstärke 風"
+
+
+# Names --------------------------------------------------------------------------------------
+
+
+def test_unknown_target_suggests_the_near_one() -> None:
+    message = fails("Target 'PM2.5' is not in the table", table(), target="PM2.5")
+    assert "Did you mean 'pm25' (--target pm25)?" in message
+
+
+def test_unknown_name_without_a_near_one_lists_the_columns() -> None:
+    message = fails("'zzz'", table(), target="zzz")
+    assert "['wind', 'temp', 'pm25']" in message and "--target COLUMN" in message
+
+
+def test_long_lists_of_columns_are_shortened() -> None:
+    wide = pd.DataFrame(np.random.default_rng(0).normal(size=(5, 500))).add_prefix("v")
+    message = fails("... 500 in all", wide, target="zzz")
+    assert len(message) < 300
+
+
+def test_unknown_variable_and_excluded_column() -> None:
+    assert "--variables wind" in fails("Variable 'wnd'", table(), variables=["wnd"])
+    assert "--exclude temp" in fails("Excluded column 'tmp'", table(), exclude=["tmp"])
+
+
+def test_a_column_cannot_have_two_roles() -> None:
+    fails("both target and excluded", table(), exclude=["pm25"])
+    fails("both target and time", table(), time="pm25")
+    fails("both a variable and excluded", table(), variables=["wind"], exclude=["wind"])
+    hours = table(hour=np.arange(50))
+    fails("both a variable and time", hours, variables=["hour"], time="hour")
+
+
+def test_duplicate_column_names() -> None:
+    source = table()
+    source.columns = ["temp", "temp", "pm25"]
+    message = fails("'temp' stands at columns [0, 1]", source)
+    assert "Rename or remove" in message
+
+
+def test_repeated_and_malformed_lists_of_names() -> None:
+    with pytest.raises(ParameterError, match="exclude names 'wind' twice"):
+        build_frame(table(), target="pm25", exclude=["wind", "wind"])
+    with pytest.raises(ParameterError, match="exclude=3 is not a column name"):
+        build_frame(table(), target="pm25", exclude=3)  # type: ignore[arg-type]
+
+
+def test_something_else_than_a_table() -> None:
+    fails("not str. Make one with mvlstm.data.read_table(path)", "data.csv")
+    fails("not ndarray. Make one with pandas.DataFrame", np.zeros((3, 3)))
+    levels = table()
+    levels.columns = pd.MultiIndex.from_product([["a"], levels.columns])
+    fails("several levels", levels)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"missing": "dorp"}, "missing='dorp' is not an option; choose 'error', 'drop' or 'fill'"),
+        ({"gaps": "clsoe"}, "gaps='clsoe' is not an option"),
+        ({"fill_limit": 0}, "fill_limit=0"),
+        ({"fill_limit": 2.5}, "fill_limit=2.5"),
+    ],
+)
+def test_options_are_checked(options: dict[str, object], match: str) -> None:
+    with pytest.raises(ParameterError, match=match.replace("(", r"\(")):
+        build_frame(table(), target="pm25", **options)  # type: ignore[arg-type]
+
+
+# Values -------------------------------------------------------------------------------------
+
+
+def test_text_column_is_named_with_its_first_bad_value() -> None:
+    column = ["1", "2", "calm"] + ["3"] * 47
+    message = fails("Column 'wind' is not numeric: 'calm' at 2013-05-01 02:00 (row 2)", table(wind=column))
+    assert "exclude=['wind'] (--exclude wind)" in message
+
+
+def test_all_text_columns_are_named_at_once() -> None:
+    message = fails("['station'] neither", table(wind="NW", station="A"))
+    assert "--exclude wind,station" in message
+
+
+def test_text_that_looks_like_a_time_or_a_decimal_comma_gets_its_own_advice() -> None:
+    assert "time='date' (--time date)" in fails("'date'", table(date="2013-05-02 03:00"))
+    stamps = table(date=pd.date_range("2013", periods=50))
+    assert "--time date" in fails("'date'", stamps)
+    assert "--decimal ," in fails("'3,5'", table(wind="3,5"))
+
+
+@pytest.mark.parametrize("value", [[1, 2], {"a": 1}, 1j, 10**400])
+def test_odd_objects_are_not_numbers(value: object) -> None:
+    column = np.empty(50, dtype=object)
+    column[:] = 1.0
+    column[7] = value
+    fails("(row 7)", table(wind=column))
+
+
+def test_complex_and_duration_columns_are_not_numbers() -> None:
+    fails("Column 'wind' is not numeric", table(wind=np.arange(50) * 1j))
+    fails("Column 'wind' is not numeric", table(wind=pd.to_timedelta(np.arange(50), unit="h")))
+
+
+def test_constant_columns_are_named_with_the_remedy() -> None:
+    message = fails("Column 'wind' is constant (always 3)", table(wind=3))
+    assert "exclude=['wind'] (--exclude wind)" in message
+    message = fails("Columns ['wind', 'temp'] are constant", table(wind=3, temp=0))
+    assert "--exclude wind,temp" in message
+    fails("Target 'pm25' is constant (always 7); there is nothing to forecast", table(pm25=7))
+
+
+def test_tables_without_rows_or_with_one() -> None:
+    fails("The table is empty", table().iloc[:0])
+    fails("The table has one row", table().iloc[:1])
+    fails("is not in the table", pd.DataFrame())
+
+
+# Missing values -----------------------------------------------------------------------------
+
+
+def holed() -> pd.DataFrame:
+    source = table()
+    source.loc["2013-05-01 03:00":"2013-05-01 04:00", "pm25"] = np.nan
+    source.loc["2013-05-01 10:00", "wind"] = np.inf
+    return source
+
+
+def test_missing_values_name_count_and_first_position() -> None:
+    message = fails("Target 'pm25' has 2 missing values, the first at 2013-05-01 03:00 (row 3)", holed())
+    assert "Also in 'wind' (1)." in message
+    assert "missing='drop' (--missing drop)" in message and "--missing fill" in message
+
+
+def test_infinite_values_are_called_so() -> None:
+    fails("Column 'wind' has 1 infinite value at 2013-05-01 10:00", holed().drop(columns="pm25"), target="temp")
+    both = holed()
+    both.iloc[20, 0] = np.nan
+    fails("(1 of them infinite)", both.drop(columns="pm25"), target="temp")
+
+
+def test_many_incomplete_columns_are_summed_up() -> None:
+    source = pd.DataFrame(np.random.default_rng(0).normal(size=(9, 12))).add_prefix("v")
+    source.iloc[4] = np.nan
+    fails("and 6 more columns", source, target="v11")
+
+
+def test_dropping_leaves_complete_rows_and_says_so() -> None:
+    frame = build_frame(holed(), target="pm25", missing="drop", gaps="close")
+    assert frame.n_rows == 47 and np.isfinite(frame.values).all()
+    assert frame.values.flags.c_contiguous
+    assert frame.notes[0] == "Dropped 3 of 50 rows with missing values."
+    assert pd.Timestamp("2013-05-01 03:00") not in frame.times
+
+
+def test_dropping_opens_gaps_that_must_be_decided_on() -> None:
+    message = fails("dropping rows with missing values opens gaps", holed(), missing="drop")
+    assert "--gaps close" in message and "--gaps respect" in message
+
+
+def test_dropping_everything_names_the_emptiest_column() -> None:
+    source = table(wind=np.nan)
+    assert "'wind' lacks the most (50)" in fails("No row is complete", source, missing="drop")
+
+
+def test_filling_repeats_the_last_value_and_never_looks_ahead() -> None:
+    source = holed()
+    frame = build_frame(source, target="pm25", missing="fill")
+    assert frame.n_rows == 50
+    assert frame.target_values[3] == frame.target_values[4] == source["pm25"].iloc[2]
+    assert frame.values[10, 0] == source["wind"].iloc[9]
+    assert frame.notes == ("Filled 3 missing values with the last known one.",)
+    later = source.copy()
+    later.iloc[11:] += 1000.0
+    again = build_frame(later, target="pm25", missing="fill")
+    np.testing.assert_array_equal(again.values[:11], frame.values[:11])
+
+
+def test_rows_before_the_first_value_cannot_be_filled_and_go() -> None:
+    source = table()
+    source.iloc[:4, 1] = np.nan
+    frame = build_frame(source, target="pm25", missing="fill", fill_limit=1)
+    assert frame.n_rows == 46 and frame.times[0] == source.index[4]
+    assert "Dropped the first 4 rows" in frame.notes[0]
+
+
+def test_stretches_beyond_the_limit_are_an_error_that_names_a_limit_that_works() -> None:
+    source = table()
+    source.iloc[10:14, 0] = np.nan
+    message = fails("lacks 4 values in a row from 2013-05-01 10:00 (row 10)", source, missing="fill", fill_limit=3)
+    assert "--fill-limit 4" in message
+    assert build_frame(source, target="pm25", missing="fill", fill_limit=4).n_rows == 50
+
+
+def test_a_column_without_any_value_cannot_be_filled() -> None:
+    fails("Column 'wind' has no value at all", table(wind=np.nan), missing="fill")
+
+
+# Gaps ---------------------------------------------------------------------------------------
+
+
+def with_gap() -> pd.DataFrame:
+    return table().drop(pd.date_range("2013-05-01 20:00", periods=3, freq="h"))
+
+
+def test_gaps_are_refused_with_position_and_size() -> None:
+    message = fails("1 of 46 steps are not", with_gap())
+    assert "between 2013-05-01 19:00 and 2013-05-01 23:00 (4 hours, row 19)" in message
+    assert "dropping" not in message
+
+
+def test_closing_a_gap_takes_rows_as_consecutive() -> None:
+    frame = build_frame(with_gap(), target="pm25", gaps="close")
+    assert len(origin_rows(frame, 5)) == 47 - 5
+    assert frame.notes == ("Closed 1 gaps: rows on both sides count as consecutive.",)
+
+
+def test_respecting_a_gap_starts_a_new_segment() -> None:
+    frame = build_frame(with_gap(), target="pm25", gaps="respect")
+    assert frame.segments.tolist() == [0] * 20 + [1] * 27
+    assert len(origin_rows(frame, 5)) == (20 - 5) + (27 - 5)
+
+
+def test_integer_times_may_have_gaps_too() -> None:
+    source = table().set_axis([*range(20), *range(30, 60)])
+    message = fails("most are 1 apart", source)
+    assert "between 19 and 30 (11, row 19)" in message
+
+
+# Layout and predict-time tables -------------------------------------------------------------
+
+
+def test_layout_survives_json() -> None:
+    frame = build_frame(table(), target="pm25", exclude="wind", missing="fill", gaps="respect")
+    text = json.dumps(frame.layout.to_dict())
+    assert Layout.from_dict(json.loads(text)) == frame.layout
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"missing": "maybe"},
+        {"step": {"duration": "soon"}},
+        {"step": {"duration": "P0DT0H0M0S"}},
+        {"step": {"integer": -1}},
+        {"step": 7},
+        {"target": 3},
+        {"variables": [1, 2]},
+        {"variables": 5},
+        {"time_kind": "moon"},
+        {"surprise": 1},
+        {"fill_limit": "many"},
+    ],
+)
+def test_a_damaged_layout_is_refused(damage: dict[str, object]) -> None:
+    values = build_frame(table(), target="pm25").layout.to_dict()
+    with pytest.raises(ModelFileError, match="damaged or of a newer version"):
+        Layout.from_dict({**values, **damage})
+
+
+def test_rebuilding_finds_columns_by_name_and_ignores_others() -> None:
+    frame = build_frame(table(), target="pm25")
+    other = table(extra="text")[["extra", "pm25", "temp", "wind"]]
+    again = rebuild_frame(other, frame.layout)
+    np.testing.assert_array_equal(again.values, frame.values)
+    assert again.notes == ("Ignored columns that fit() did not see: ['extra'].",)
+
+
+def test_rebuilding_names_missing_columns() -> None:
+    layout = build_frame(table(), target="pm25").layout
+    with pytest.raises(DataError) as caught:
+        rebuild_frame(table()[["pm25", "wind"]], layout)
+    assert str(caught.value).startswith(
+        "predict() received ['pm25', 'wind'] but fit() saw ['wind', 'temp', 'pm25']; "
+        "missing: ['temp']."
+    )
+    with pytest.raises(DataError, match=r"^evaluate\(\) received"):
+        rebuild_frame(table()[["pm25", "wind"]], layout, caller="evaluate")
+
+
+def test_rebuilding_allows_short_and_constant_tables() -> None:
+    layout = build_frame(table(), target="pm25").layout
+    one = rebuild_frame(table(wind=1.0).iloc[:1], layout)
+    assert one.n_rows == 1 and one.step == pd.Timedelta(hours=1)
+    assert rebuild_frame(table(pm25=2.0).iloc[:5], layout).n_rows == 5
+    with pytest.raises(DataError, match="empty table"):
+        rebuild_frame(table().iloc[:0], layout)
+
+
+@pytest.mark.parametrize("gaps", ["error", "close", "respect"])
+def test_rebuilding_refuses_another_sampling(gaps: str) -> None:
+    layout = build_frame(table(), target="pm25", gaps=gaps).layout  # type: ignore[arg-type]
+    for freq, words in (("10min", "10 minutes"), ("D", "1 day")):
+        other = table().set_axis(pd.date_range("2014", periods=50, freq=freq))
+        with pytest.raises(DataError, match=f"rows {words} apart, but fit.. saw rows 1 hour apart"):
+            rebuild_frame(other, layout)
+
+
+def test_rebuilding_keeps_to_what_gaps_said() -> None:
+    for gaps, segments in (("close", 1), ("respect", 2)):
+        layout = build_frame(table(), target="pm25", gaps=gaps).layout  # type: ignore[arg-type]
+        assert len(set(rebuild_frame(with_gap(), layout).segments)) == segments
+    layout = build_frame(table(), target="pm25").layout
+    with pytest.raises(DataError, match="not evenly spaced"):
+        rebuild_frame(with_gap(), layout)
+
+
+def test_rebuilding_wants_the_same_kind_of_times() -> None:
+    layout = build_frame(table(), target="pm25").layout
+    with pytest.raises(DataError, match="received integers as times but fit.. saw dates"):
+        rebuild_frame(table().reset_index(drop=True), layout)
+    with pytest.raises(DataError, match=r"times in zone UTC but fit\(\) saw times without"):
+        rebuild_frame(table().tz_localize("UTC"), layout)
+
+
+def test_rebuilding_cleans_as_fit_did() -> None:
+    layout = build_frame(table(), target="pm25", missing="drop", gaps="close").layout
+    assert rebuild_frame(holed(), layout).n_rows == 47
+    layout = build_frame(table(), target="pm25").layout
+    with pytest.raises(DataError, match="missing values"):
+        rebuild_frame(holed(), layout)
+
+
+# Notes and memory ---------------------------------------------------------------------------
+
+
+def test_unused_time_columns_and_row_numbers_are_pointed_out() -> None:
+    source = table(year=2013, No=np.arange(1, 51)).reset_index(drop=True)
+    source["year"] += np.arange(50) // 25
+    source["month"] = np.arange(50) % 12
+    notes = " ".join(build_frame(source, target="pm25").notes)
+    assert "--time year,month" in notes and "--exclude No" in notes
+
+
+def test_building_copies_the_table_once() -> None:
+    source = pd.DataFrame(np.random.default_rng(0).normal(size=(200_000, 10))).add_prefix("v")
+    size = source.to_numpy().nbytes
+    tracemalloc.start()
+    frame = build_frame(source, target="v9")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert frame.values.nbytes == size
+    assert peak < 1.6 * size

@@ -1,0 +1,255 @@
+"""Times from one column, several, or the index; their order, step and continuation."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mvlstm.data import Layout, SeriesFrame, build_frame, rebuild_frame
+from mvlstm.errors import DataError
+
+
+def table(rows: int = 40, **columns: object) -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    return pd.DataFrame({"x": rng.normal(size=rows), "y": rng.normal(size=rows), **columns})
+
+
+def build(source: pd.DataFrame, **options: object) -> SeriesFrame:
+    return build_frame(source, target="y", **options)  # type: ignore[arg-type]
+
+
+def fails(source: pd.DataFrame, match: str, **options: object) -> str:
+    with pytest.raises(DataError) as caught:
+        build(source, **options)
+    assert match in str(caught.value), str(caught.value)
+    return str(caught.value)
+
+
+HOURS = pd.date_range("2013-02-11 00:00", periods=40, freq="h")
+
+
+# Where the times come from ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        HOURS,
+        HOURS.strftime("%Y-%m-%d %H:%M"),
+        HOURS.strftime("%Y-%m-%dT%H:%M:%S"),
+        HOURS.strftime("%m/%d/%Y %H:%M"),
+        HOURS.strftime("%d/%m/%Y %H:%M"),
+        HOURS.strftime("%d.%m.%Y %H:%M"),
+        pd.PeriodIndex(HOURS, freq="h"),
+        HOURS.to_pydatetime(),
+    ],
+    ids=["dates", "iso", "isoT", "month first", "day first", "dots", "periods", "datetime"],
+)
+def test_one_column_of_dates(column: object) -> None:
+    frame = build(table(when=column), time="when")
+    assert list(frame.times) == list(HOURS)
+    assert frame.columns == ("x", "y") and frame.times.name == "when"
+    assert frame.step == pd.Timedelta(hours=1)
+
+
+@pytest.mark.parametrize("rows", [5, 40])
+def test_day_first_dates_are_told_by_their_regularity_and_noted(rows: int) -> None:
+    days = pd.date_range("2013-01-05", periods=rows, freq="D")  # 05/01: both readings parse
+    frame = build(table(rows, when=days.strftime("%d/%m/%Y")), time="when")
+    assert list(frame.times) == list(days)
+    assert "day/month/year" in frame.notes[0]
+    frame = build(table(rows, when=days.strftime("%m/%d/%Y")), time="when")
+    assert list(frame.times) == list(days) and frame.notes == ()
+
+
+def test_one_column_of_integers_or_whole_floats() -> None:
+    for column in (np.arange(40) * 5, np.arange(40.0) * 5):
+        frame = build(table(when=column), time="when")
+        assert frame.times.tolist() == list(range(0, 200, 5)) and frame.step == 5
+    fails(table(when=np.arange(40) + 0.5), "not whole, the first", time="when")
+
+
+def test_integers_written_like_dates_are_dates() -> None:
+    days = pd.date_range("2013-01-25", periods=40, freq="D")
+    frame = build(table(when=days.strftime("%Y%m%d").astype(int)), time="when")
+    assert list(frame.times) == list(days)
+    assert "20130125" in frame.notes[0]
+
+
+def test_several_columns_of_clock_parts() -> None:
+    source = table(Year=HOURS.year, month=HOURS.month, day=HOURS.day, hour=HOURS.hour)
+    frame = build(source, time=["Year", "month", "day", "hour"])
+    assert list(frame.times) == list(HOURS) and frame.columns == ("x", "y")
+    minutes = pd.date_range("2013-02-11", periods=40, freq="10min")
+    source = table(
+        year=minutes.year,
+        month=minutes.month,
+        day=minutes.day,
+        hour=minutes.hour,
+        minute=minutes.minute,
+    )
+    frame = build(source, time=["year", "month", "day", "hour", "minute"])
+    assert list(frame.times) == list(minutes)
+
+
+def test_year_and_month_make_months() -> None:
+    months = pd.date_range("2010-01-01", periods=40, freq="MS")
+    frame = build(table(year=months.year, month=months.month), time=["year", "month"])
+    assert list(frame.times) == list(months)
+
+
+def test_date_and_time_as_text() -> None:
+    source = table(date=HOURS.strftime("%d/%m/%Y"), clock=HOURS.strftime("%H:%M"))
+    assert list(build(source, time=["date", "clock"]).times) == list(HOURS)
+
+
+def test_the_index_by_default_or_by_name() -> None:
+    source = table().set_axis(HOURS.rename("when"))
+    assert list(build(source).times) == list(HOURS)
+    assert list(build(source, time="when").times) == list(HOURS)
+    assert list(build(table().set_axis(pd.PeriodIndex(HOURS, freq="h"))).times) == list(HOURS)
+    assert build(table()).times.tolist() == list(range(40))
+    assert build(table().set_axis(range(7, 87, 2))).step == 2
+
+
+def test_rebuilding_finds_a_time_that_has_become_the_index() -> None:
+    layout = build(table(when=HOURS), time="when").layout
+    assert list(rebuild_frame(table().set_axis(HOURS.rename("when")), layout).times) == list(HOURS)
+    with pytest.raises(DataError, match="missing: \\['when'\\]"):
+        rebuild_frame(table(), layout)
+
+
+# What is refused ----------------------------------------------------------------------------
+
+
+def test_unknown_time_column_suggests_the_near_one() -> None:
+    assert "Did you mean 'when' (--time when)?" in fails(table(when=HOURS), "'wen'", time="wen")
+
+
+def test_text_that_is_no_date() -> None:
+    column = HOURS.strftime("%Y-%m-%d %H:%M").to_series().reset_index(drop=True)
+    column[17] = "noon"
+    message = fails(table(when=column), "'noon' at row 17", time="when")
+    assert "in 1 rows" in message and "--time COLUMN" in message
+
+
+def test_missing_times() -> None:
+    column = HOURS.to_series().reset_index(drop=True)
+    column[3] = pd.NaT
+    fails(table(when=column), "1 missing times, the first at row 3", time="when")
+    text = HOURS.strftime("%Y-%m-%d %H:%M").to_series().reset_index(drop=True)
+    text[4] = None
+    fails(table(when=text), "1 missing times, the first at row 4", time="when")
+    fails(table().set_axis(pd.DatetimeIndex(column)), "The index has 1 missing times")
+
+
+def test_clock_parts_that_make_no_date() -> None:
+    source = table(year=2013, month=2, day=np.arange(1, 41))
+    message = fails(source, "the first at row 28: year=2013, month=2, day=29", time=["year", "month", "day"])
+    assert "12 rows" in message
+    fails(source, "'year' and 'month' are needed", time=["year", "day"])
+
+
+def test_columns_of_numbers_that_are_no_clock_parts() -> None:
+    fails(table(a=1, b=2), "only under the names year, month", time=["a", "b"])
+
+
+def test_an_index_of_something_else() -> None:
+    fails(table().set_axis([f"r{i}" for i in range(40)]), "neither times nor integers")
+    fails(table().set_axis(np.arange(40) / 2), "neither times nor integers")
+    levels = pd.MultiIndex.from_product([["a", "b"], range(20)])
+    fails(table().set_axis(levels), "several levels")
+
+
+def test_times_out_of_order() -> None:
+    order = [*range(10), 11, 10, *range(12, 40)]
+    message = fails(table().set_axis(HOURS[order]), "not in order")
+    assert "2013-02-11 10:00 (row 11) comes after 2013-02-11 11:00 (row 10)" in message
+    assert "sort_values" in message
+    fails(table().set_axis(HOURS[::-1]), "in 39 places")
+
+
+def test_repeated_times() -> None:
+    order = [*range(20), *range(19, 39)]
+    message = fails(table().set_axis(HOURS[order]), "2013-02-11 19:00 stands in rows 19 and 20")
+    assert "drop_duplicates" in message and "clocks" not in message
+    night = [*range(3), *range(2, 39)]
+    fails(table().set_axis(HOURS[night]), "when clocks go back, give the times in UTC")
+
+
+def test_years_out_of_range() -> None:
+    far = pd.DatetimeIndex(np.array(["2500-01-01", "2500-01-02"], dtype="datetime64[s]"))
+    fails(table(2).set_axis(far), "only the years 1678 to 2261")
+
+
+# Time zones and calendars -------------------------------------------------------------------
+
+
+def test_zones_are_kept_and_spacing_is_measured_in_utc() -> None:
+    for start in ("2013-03-30", "2013-10-26"):  # both changes of the clock
+        hours = pd.date_range(start, periods=60, freq="h", tz="Europe/Berlin")
+        frame = build(table(60).set_axis(hours))
+        assert frame.step == pd.Timedelta(hours=1)
+        assert str(frame.times.tz) == "Europe/Berlin"  # type: ignore[attr-defined]
+        assert frame.layout.time_zone == "Europe/Berlin"
+
+
+def test_local_days_are_regular_across_a_change_of_the_clock() -> None:
+    days = pd.date_range("2013-03-01", periods=60, freq="D", tz="Europe/Berlin")
+    frame = build(table(60).set_axis(days))
+    following = frame.future_times(np.array([59]), 2)[0]
+    assert list(following) == list(pd.date_range("2013-04-30", periods=2, tz="Europe/Berlin"))
+
+
+def test_text_with_changing_offsets_is_kept_in_utc() -> None:
+    hours = pd.date_range("2013-10-26 22:00", periods=40, freq="h", tz="Europe/Berlin")
+    text = [stamp.isoformat() for stamp in hours]
+    frame = build(table(when=text), time="when")
+    assert list(frame.times) == list(hours) and "UTC" in frame.notes[0]
+
+
+@pytest.mark.parametrize("freq", ["MS", "ME", "QS", "QE", "YS", "YE"])
+def test_months_quarters_and_years_are_regular(freq: str) -> None:
+    every = pd.date_range("2001-01-01", periods=43, freq=freq)
+    frame = build(table(40).set_axis(every[:40]))
+    assert list(frame.future_times(np.array([39]), 3)[0]) == list(every[40:].to_numpy())
+    text = json.dumps(frame.layout.to_dict())
+    assert Layout.from_dict(json.loads(text)) == frame.layout
+    assert rebuild_frame(table(5).set_axis(every[5:10]), frame.layout).n_rows == 5
+
+
+def test_a_missing_month_is_a_gap() -> None:
+    months = pd.date_range("2001-01-01", periods=41, freq="MS").delete(7)
+    assert "most are 1 month apart" in fails(table().set_axis(months), "(2 months, row 6)")
+
+
+# Times ahead --------------------------------------------------------------------------------
+
+
+def test_times_ahead_are_those_of_the_rows_then_regular_steps() -> None:
+    frame = build(table().set_axis(HOURS))
+    ahead = frame.future_times(np.array([5, 38, 39]), 3)
+    assert ahead.shape == (3, 3)
+    hour = np.timedelta64(1, "h")
+    expected = HOURS.to_numpy()[[5, 38, 39]][:, None] + hour * np.arange(1, 4)
+    np.testing.assert_array_equal(ahead, expected)
+
+
+def test_times_ahead_across_a_closed_gap_are_those_of_the_rows() -> None:
+    source = table().set_axis(HOURS).drop(HOURS[10:15])
+    closed = build(source, gaps="close")
+    assert closed.future_times(np.array([9]), 1)[0, 0] == HOURS[15]
+    respected = build(source, gaps="respect")
+    assert respected.future_times(np.array([9]), 1)[0, 0] == HOURS[10]
+
+
+def test_times_ahead_of_zoned_and_integer_times() -> None:
+    zoned = HOURS.tz_localize("UTC")
+    ahead = build(table().set_axis(zoned)).future_times(np.array([39]), 1)
+    assert ahead[0, 0] == zoned[39] + pd.Timedelta(hours=1)
+    ahead = build(table()).future_times(np.array([0, 39]), 2)
+    np.testing.assert_array_equal(ahead, [[1, 2], [40, 41]])
+    assert ahead.dtype == np.int64
