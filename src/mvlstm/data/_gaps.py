@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm.data._times import Step, describe_distance, describe_step, describe_time, spacing
+from mvlstm.data._steps import Step, describe_distance, describe_step, describe_time, spacing
 from mvlstm.errors import DataError
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm.data._times import position
+from mvlstm.data._steps import position
 from mvlstm.errors import DataError
 
 FILL_OPTION = "missing='fill' (--missing fill)"

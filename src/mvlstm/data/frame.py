@@ -21,8 +21,7 @@ from mvlstm.data._columns import (
 )
 from mvlstm.data._gaps import check_spacing, find_segments
 from mvlstm.data._missing import handle_missing
-from mvlstm.data._times import (
-    CLOCK_PARTS,
+from mvlstm.data._steps import (
     Step,
     add_steps,
     check_order,
@@ -30,8 +29,8 @@ from mvlstm.data._times import (
     describe_time,
     find_step,
     position,
-    read_times,
 )
+from mvlstm.data._times import CLOCK_PARTS, read_times
 from mvlstm.data.layout import Gaps, Layout, Missing
 from mvlstm.errors import DataError
 
@@ -227,14 +226,14 @@ def build_frame(
     if len(table) < 2:
         rows = "is empty" if len(table) == 0 else "has one row"
         raise DataError(f"The table {rows}; a model needs a history of many rows to learn from.")
-    times, notes = read_times(table, names, layout.time)
-    layout = replace(layout, **_time_facts(times))
+    times, read_notes, day_first = read_times(table, names, layout.time)
+    layout = replace(layout, day_first=day_first, **_time_facts(times))
     values, times, cleaned = _clean(table, names, times, layout)
     _check_constant(values, layout.columns)
     step = find_step(times)
     layout = replace(layout, step=step)
     segments, gap_notes = find_segments(times, step, layout.gaps, dropped=bool(cleaned))
-    notes += cleaned + gap_notes + _suspicions(values, layout, names, times)
+    notes = [*read_notes, *cleaned, *gap_notes, *_suspicions(values, layout, names, times)]
     return _assemble(values, times, segments, layout, notes)
 
 
@@ -261,7 +260,7 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
     _check_present(table, names, layout, caller)
     if len(table) == 0:
         raise DataError(f"{caller}() received an empty table; supply the most recent rows.")
-    times, notes = read_times(table, names, layout.time)
+    times, read_notes, _ = read_times(table, names, layout.time, day_first=layout.day_first)
     _check_time_facts(times, layout, caller)
     values, times, cleaned = _clean(table, names, times, layout)
     step = layout.step if layout.step is not None else find_step(times)
@@ -270,9 +269,10 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
     segments, gap_notes = find_segments(times, step, layout.gaps, dropped=bool(cleaned))
     known = {*layout.columns, *layout.time, *layout.exclude}
     extra = [name for name in names if name not in known]
+    notes = [*read_notes, *cleaned, *gap_notes]
     if extra:
         notes.append(f"Ignored columns that fit() did not see: {name_list(extra)}.")
-    return _assemble(values, times, segments, layout, notes + cleaned + gap_notes)
+    return _assemble(values, times, segments, layout, notes)
 
 
 def _assemble(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from mvlstm.data._times import Step, step_from_json, step_to_json
+from mvlstm.data._steps import Step, step_from_json, step_to_json
 from mvlstm.errors import ModelFileError, ParameterError, check_option
 
 Missing = Literal["error", "drop", "fill"]
@@ -43,6 +43,8 @@ class Layout:
         What the times were in fit.
     time_zone : str or None
         Their time zone, if they had one.
+    day_first : bool or None
+        Whether text like 05/01/2013 was read with the day first; None where there was no doubt.
     """
 
     target: str
@@ -55,6 +57,7 @@ class Layout:
     step: Step | None = None
     time_kind: Literal["datetime", "integer"] = "integer"
     time_zone: str | None = None
+    day_first: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -69,6 +72,7 @@ class Layout:
             "step": step_to_json(self.step),
             "time_kind": self.time_kind,
             "time_zone": self.time_zone,
+            "day_first": self.day_first,
         }
 
     @classmethod
@@ -91,6 +95,10 @@ class Layout:
                 raise ValueError("target must be a name")
             if layout.time_kind not in ("datetime", "integer"):
                 raise ValueError(f"time_kind={layout.time_kind!r}")
+            if not isinstance(layout.time_zone, str | None):
+                raise ValueError(f"time_zone={layout.time_zone!r}")
+            if not isinstance(layout.day_first, bool | None):
+                raise ValueError(f"day_first={layout.day_first!r}")
             layout.check()
         except (TypeError, ValueError, KeyError) as error:
             raise ModelFileError(

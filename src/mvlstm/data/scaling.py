@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from mvlstm.errors import ModelFileError
 
-_CHUNK = 1_000_000  # values at a time
+_CHUNK = 250_000  # values at a time
 
 
 @dataclass(frozen=True, eq=False)

@@ -185,7 +185,9 @@ def test_options_are_checked(options: dict[str, object], match: str) -> None:
 
 def test_text_column_is_named_with_its_first_bad_value() -> None:
     column = ["1", "2", "calm"] + ["3"] * 47
-    message = fails("Column 'wind' is not numeric: 'calm' at 2013-05-01 02:00 (row 2)", table(wind=column))
+    message = fails(
+        "Column 'wind' is not numeric: 'calm' at 2013-05-01 02:00 (row 2)", table(wind=column)
+    )
     assert "exclude=['wind'] (--exclude wind)" in message
 
 
@@ -239,13 +241,19 @@ def holed() -> pd.DataFrame:
 
 
 def test_missing_values_name_count_and_first_position() -> None:
-    message = fails("Target 'pm25' has 2 missing values, the first at 2013-05-01 03:00 (row 3)", holed())
+    message = fails(
+        "Target 'pm25' has 2 missing values, the first at 2013-05-01 03:00 (row 3)", holed()
+    )
     assert "Also in 'wind' (1)." in message
     assert "missing='drop' (--missing drop)" in message and "--missing fill" in message
 
 
 def test_infinite_values_are_called_so() -> None:
-    fails("Column 'wind' has 1 infinite value at 2013-05-01 10:00", holed().drop(columns="pm25"), target="temp")
+    fails(
+        "Column 'wind' has 1 infinite value at 2013-05-01 10:00",
+        holed().drop(columns="pm25"),
+        target="temp",
+    )
     both = holed()
     both.iloc[20, 0] = np.nan
     fails("(1 of them infinite)", both.drop(columns="pm25"), target="temp")
@@ -299,7 +307,12 @@ def test_rows_before_the_first_value_cannot_be_filled_and_go() -> None:
 def test_stretches_beyond_the_limit_are_an_error_that_names_a_limit_that_works() -> None:
     source = table()
     source.iloc[10:14, 0] = np.nan
-    message = fails("lacks 4 values in a row from 2013-05-01 10:00 (row 10)", source, missing="fill", fill_limit=3)
+    message = fails(
+        "lacks 4 values in a row from 2013-05-01 10:00 (row 10)",
+        source,
+        missing="fill",
+        fill_limit=3,
+    )
     assert "--fill-limit 4" in message
     assert build_frame(source, target="pm25", missing="fill", fill_limit=4).n_rows == 50
 
@@ -360,6 +373,8 @@ def test_layout_survives_json() -> None:
         {"variables": [1, 2]},
         {"variables": 5},
         {"time_kind": "moon"},
+        {"time_zone": 1},
+        {"day_first": "yes"},
         {"surprise": 1},
         {"fill_limit": "many"},
     ],

@@ -65,6 +65,16 @@ def test_day_first_dates_are_told_by_their_regularity_and_noted(rows: int) -> No
     assert list(frame.times) == list(days) and frame.notes == ()
 
 
+def test_an_ambiguous_date_is_read_as_in_fit() -> None:
+    days = pd.date_range("2013-01-05", periods=40, freq="D")
+    layout = build(table(when=days.strftime("%d/%m/%Y %H:%M")), time="when").layout
+    short = table(2, when=["05/03/2013 00:00", "06/03/2013 00:00"])
+    assert rebuild_frame(short, layout).times[0] == pd.Timestamp("2013-03-05")
+    assert Layout.from_dict(layout.to_dict()).day_first is True
+    hours = pd.date_range("2013-03-05", periods=10, freq="h").strftime("%d/%m/%Y %H:%M")
+    assert "the month was taken" in build(table(10, when=hours), time="when").notes[0]
+
+
 def test_one_column_of_integers_or_whole_floats() -> None:
     for column in (np.arange(40) * 5, np.arange(40.0) * 5):
         frame = build(table(when=column), time="when")
@@ -148,7 +158,9 @@ def test_missing_times() -> None:
 
 def test_clock_parts_that_make_no_date() -> None:
     source = table(year=2013, month=2, day=np.arange(1, 41))
-    message = fails(source, "the first at row 28: year=2013, month=2, day=29", time=["year", "month", "day"])
+    message = fails(
+        source, "the first at row 28: year=2013, month=2, day=29", time=["year", "month", "day"]
+    )
     assert "12 rows" in message
     fails(source, "'year' and 'month' are needed", time=["year", "day"])
 

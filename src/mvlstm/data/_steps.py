@@ -1,0 +1,198 @@
+"""The step between rows: measuring it, counting with it, writing it down."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm.errors import DataError
+
+Step: TypeAlias = "pd.Timedelta | pd.DateOffset | pd.offsets.MonthEnd | int"
+"""The distance between two rows: a duration, a calendar offset (months, local days) or a count."""
+
+
+def describe_time(time: Any) -> str:
+    """Write one time the short way: ``2013-05-02 03:00`` or ``17``."""
+    if not isinstance(time, pd.Timestamp):
+        return str(time)
+    if time.second or time.microsecond or time.nanosecond:
+        return str(time)
+    zone = time.strftime("%z")
+    return time.strftime("%Y-%m-%d %H:%M") + (f" {zone}" if zone else "")
+
+
+def position(times: pd.Index, row: int) -> str:
+    """Say where a row is: its time and its number (from 0), or the number alone."""
+    if isinstance(times, pd.DatetimeIndex):
+        return f"{describe_time(times[row])} (row {row})"
+    if times[row] == row:
+        return f"row {row}"
+    return f"time {times[row]} (row {row})"
+
+
+def ticks(times: pd.Index) -> NDArray[np.int64]:
+    """Turn times into integers: nanoseconds UTC for dates, the number itself otherwise."""
+    if isinstance(times, pd.DatetimeIndex):
+        return np.asarray(times.as_unit("ns").asi8, dtype=np.int64)
+    return np.asarray(times, dtype=np.int64)
+
+
+def check_order(times: pd.Index) -> None:
+    """Raise `DataError` unless times rise strictly."""
+    difference = np.diff(ticks(times))
+    wrong = np.flatnonzero(difference <= 0)
+    if not len(wrong):
+        return
+    row = int(wrong[0])
+    backward = np.flatnonzero(difference < 0)
+    if len(backward):
+        at = int(backward[0])
+        raise DataError(
+            f"The times are not in order: {position(times, at + 1)} comes after "
+            f"{position(times, at)}, and so in {len(backward):,} places. Sort the table by time "
+            "first (in pandas: table.sort_values(COLUMN) or table.sort_index()); rows of several "
+            "series must be split into one table each."
+        )
+    hint = ""
+    if isinstance(times, pd.DatetimeIndex) and times.tz is None and times[row].hour < 4:
+        hint = " If it is the hour repeated when clocks go back, give the times in UTC."
+    raise DataError(
+        f"The times are not unique: {describe_time(times[row])} stands in rows {row} and "
+        f"{row + 1}, and there are {len(wrong):,} such repeats. Keep one row for each time "
+        "(in pandas: table.drop_duplicates(COLUMN), or a mean by groupby(COLUMN))." + hint
+    )
+
+
+def find_step(times: pd.Index) -> Step | None:
+    """Find the distance between neighbouring rows: the median one, or months where they fit."""
+    if len(times) < 2:
+        return None
+    difference = np.diff(ticks(times))
+    middle = int(np.partition(difference, (len(difference) - 1) // 2)[(len(difference) - 1) // 2])
+    if not isinstance(times, pd.DatetimeIndex):
+        return middle
+    duration = pd.Timedelta(middle, unit="ns")
+    return _calendar_step(times, duration, regular=bool((difference == middle).all())) or duration
+
+
+def _calendar_step(
+    times: pd.DatetimeIndex, duration: pd.Timedelta, *, regular: bool
+) -> pd.DateOffset | pd.offsets.MonthEnd | None:
+    """Months, month ends or local days, when these describe the times and a duration cannot."""
+    wall = times.tz_localize(None)
+    clock = wall - wall.normalize()
+    if duration >= pd.Timedelta(days=28) and (clock == clock[0]).all():
+        months = np.diff(_month_numbers(wall))
+        count = int(np.median(months))
+        if count > 0 and (wall.day == wall.day[0]).all():
+            return pd.DateOffset(months=count)
+        if count > 0 and wall.is_month_end.all():
+            return pd.offsets.MonthEnd(count)
+    if not regular and times.tz is not None:
+        local = np.diff(ticks(wall))
+        days, rest = divmod(int(np.median(local)), 86_400_000_000_000)
+        if days > 0 and rest == 0:
+            return pd.DateOffset(days=days)
+    return None
+
+
+def _month_numbers(times: pd.DatetimeIndex) -> NDArray[np.int64]:
+    return np.asarray(times.year * 12 + times.month, dtype=np.int64)
+
+
+def spacing(times: pd.Index, step: Step) -> tuple[NDArray[np.int64], int]:
+    """Distances between neighbouring rows, and the distance one step means, in the same unit."""
+    if isinstance(step, int):
+        return np.diff(ticks(times)), step
+    assert isinstance(times, pd.DatetimeIndex)
+    if isinstance(step, pd.Timedelta):
+        return np.diff(ticks(times)), int(step // pd.Timedelta(1, unit="ns"))
+    wall = times.tz_localize(None)
+    kind, count = _offset_parts(step)
+    if kind == "days":
+        return np.diff(ticks(wall)), count * 86_400_000_000_000
+    return np.diff(_month_numbers(wall)), count
+
+
+def add_steps(times: pd.Index, step: Step, count: int) -> pd.Index:
+    """Move every time by ``count`` steps."""
+    if count == 0:
+        return times
+    shift: Any = count * step
+    moved: pd.Index = times + shift
+    return moved
+
+
+def _offset_parts(step: pd.DateOffset | pd.offsets.MonthEnd) -> tuple[str, int]:
+    if isinstance(step, pd.offsets.MonthEnd):
+        return "month_ends", int(step.n)
+    fields: dict[str, int] = dict(step.kwds)
+    ((kind, count),) = fields.items()
+    return kind, int(count) * int(step.n)
+
+
+def describe_step(step: Step | None) -> str:
+    """Write a step in words: ``1 hour``, ``10 minutes``, ``1 month``, ``2``."""
+    if step is None:
+        return "unknown"
+    if isinstance(step, int):
+        return str(step)
+    if not isinstance(step, pd.Timedelta):
+        kind, count = _offset_parts(step)
+        word = {"days": "day", "months": "month", "month_ends": "month"}[kind]
+        return _plural(count, word)
+    seconds = step / pd.Timedelta(seconds=1)
+    for size, word in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= size and seconds % size == 0:
+            return _plural(int(seconds // size), word)
+    return f"{seconds:g} second{'' if seconds == 1 else 's'}"
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def describe_distance(distance: int, step: Step) -> str:
+    """Write a distance given in the unit of `spacing` in words."""
+    if isinstance(step, int):
+        return str(distance)
+    if isinstance(step, pd.Timedelta) or _offset_parts(step)[0] == "days":
+        return describe_step(pd.Timedelta(distance, unit="ns"))
+    return _plural(distance, "month")
+
+
+def step_to_json(step: Step | None) -> dict[str, Any] | None:
+    """Turn a step into plain values; `step_from_json` turns them back."""
+    if step is None:
+        return None
+    if isinstance(step, int):
+        return {"integer": step}
+    if isinstance(step, pd.Timedelta):
+        return {"duration": step.isoformat()}
+    kind, count = _offset_parts(step)
+    return {kind: count}
+
+
+def step_from_json(value: Any) -> Step | None:
+    """Turn the plain values written by `step_to_json` back into a step."""
+    if value is None:
+        return None
+    if isinstance(value, dict) and len(value) == 1:
+        ((kind, count),) = value.items()
+        if kind == "duration" and isinstance(count, str):
+            duration = pd.Timedelta(count)
+            if isinstance(duration, pd.Timedelta) and duration > pd.Timedelta(0):
+                return duration
+        elif isinstance(count, int) and not isinstance(count, bool) and count > 0:
+            if kind == "integer":
+                return count
+            if kind == "months":
+                return pd.DateOffset(months=count)
+            if kind == "days":
+                return pd.DateOffset(days=count)
+            if kind == "month_ends":
+                return pd.offsets.MonthEnd(count)
+    raise ValueError(f"not a step: {value!r}")
