@@ -573,14 +573,15 @@ def quantile_name(q: float) -> str:
 def _time_index(values: NDArray[Any], like: pd.Index[Any]) -> pd.Index[Any]:
     """Index of times of the same kind (time zone, unit, name) as ``like``."""
     if isinstance(like, pd.DatetimeIndex):
-        index: pd.DatetimeIndex = pd.DatetimeIndex(values)
+        index = pd.DatetimeIndex(values)
         if like.tz is not None:
             index = index.tz_localize("UTC") if index.tz is None else index
             index = index.tz_convert(like.tz)
-        index = pd.DatetimeIndex(index.as_unit(like.unit))
+        index = index.as_unit(like.unit)
         index.name = like.name
         return index
-    return pd.Index(values, name=like.name)
+    plain: pd.Index[Any] = pd.Index(values, name=like.name)
+    return plain
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,349 @@
+"""Which variables a forecaster rests on, from a predict function and arrays.
+
+The forecaster chooses held-out origins with `choose_windows`, makes its forecasts and attention for
+them and calls `measure`; the answer holds the tables of a `mvlstm.results.Explanation`. Nothing
+here knows a forecaster class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm.errors import DataError
+from mvlstm.explain.attention import (
+    AttentionSummary,
+    agreement,
+    calibrated_sigma2,
+    posterior,
+    summarise_attention,
+)
+from mvlstm.explain.blocks import choose_windows, exchange, find_period
+from mvlstm.explain.effort import EFFORTS, Effort, get_effort
+from mvlstm.explain.importance import (
+    ErrorIncrease,
+    Predict,
+    Scrambled,
+    correlated_groups,
+    error_increase,
+    headline,
+    scrambler,
+    verdicts,
+)
+from mvlstm.results import IMPORTANCE_COLUMNS, VERDICTS
+
+__all__ = [
+    "EFFORTS",
+    "Attention",
+    "Effort",
+    "Measured",
+    "calibrated_sigma2",
+    "choose_windows",
+    "exchange",
+    "find_period",
+    "get_effort",
+    "measure",
+    "posterior",
+    "scrambler",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+NOTES = (
+    "Importance is predictive, not causal: it says what this model's forecasts rest on.",
+    "Intervals hold the spread between members and between times; the spread from other training "
+    "data is not included.",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """Attention of every member on the windows measured.
+
+    Attributes
+    ----------
+    prior, posterior : array (K, M, N) or (K, M, H, N)
+        Attention over variables before and after seeing the value.
+    temporal : array (K, N, L), optional
+        Mean attention over the L past steps, oldest first.
+    leakage : array (N, N), optional
+        Row n: shares of expert n's sensitivity that go to each variable.
+    """
+
+    prior: FloatArray
+    posterior: FloatArray
+    temporal: FloatArray | None = None
+    leakage: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The pieces of an explanation, ready to be put into `mvlstm.results.Explanation`.
+
+    Attributes
+    ----------
+    importance : DataFrame
+        The columns of `Explanation.importance`, then ``importance_exogenous``, ``p_value``
+        (adjusted), ``posterior_low``, ``posterior_high`` and, for several steps ahead,
+        ``error_increase_1`` and so on.
+    groups : DataFrame or None
+        Correlated variables exchanged together; None if there are none.
+    summary : DataFrame or None
+        Prior and posterior attention a variable: shift, parts of KL divergence and entropies.
+    temporal, leakage : DataFrame or None
+        Variable x lag (lag 1 is the last time known), expert x variable.
+    stability : dict
+        Agreement of the members' rankings.
+    n_windows : int
+        Windows measured.
+    effort : str
+        Level of effort.
+    notes : tuple of str
+        What to bear in mind.
+    """
+
+    importance: pd.DataFrame
+    groups: pd.DataFrame | None
+    summary: pd.DataFrame | None
+    temporal: pd.DataFrame | None
+    leakage: pd.DataFrame | None
+    stability: dict[str, Any]
+    n_windows: int
+    effort: str
+    notes: tuple[str, ...]
+
+
+def measure(
+    *,
+    variables: Sequence[str],
+    labels: FloatArray,
+    positions: IntArray,
+    window: int,
+    predict: Predict | None = None,
+    windows: FloatArray | None = None,
+    groups: Sequence[int] | None = None,
+    base: FloatArray | None = None,
+    scrambled: Scrambled | None = None,
+    values: FloatArray | None = None,
+    attention: Attention | None = None,
+    part: str = "new",
+    period: int = 1,
+    effort: str = "default",
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> Measured:
+    """Measure importance on held-out windows.
+
+    Give either ``predict`` and ``windows``, or, for a model that does not forecast from windows,
+    ``base``, ``scrambled`` and (for groups of correlated variables) ``values``.
+
+    Parameters
+    ----------
+    variables : sequence of str
+        N names, the target last.
+    labels : array (M, H)
+        What happened after each window.
+    positions : array of int (M,)
+        Row of each window's origin, increasing; see `choose_windows`.
+    window : int
+        T.
+    predict : callable
+        Windows (M, T, C) to the members' point forecasts (K, M, H).
+    windows : array (M, T, C)
+        Held-out windows, in whatever units ``predict`` takes.
+    groups : sequence of int (C,), optional
+        Variable that owns each column; one column each by default.
+    base : array (K, M, H), optional
+        Members' forecasts of the windows as they are, if already known.
+    scrambled : callable, optional
+        ``scrambled(variables, donors)`` gives the forecasts (K, M, H) when the windows of these
+        variables (a tuple of indices) are taken from the donors, indices (M,) of other windows.
+    values : array (M, C), optional
+        Columns at the origins, from which correlated groups are found; the windows' last rows by
+        default.
+    attention : Attention, optional
+        For models that have it.
+    part : {"new", "calibration"}
+        Rows the windows are taken from; said in the notes when not new.
+    period : int
+        Cycle whose phase the exchanges keep, usually ``find_period`` of the training target.
+    effort, seed
+        Level of effort; source of randomness (same seed, same numbers).
+    progress : callable, optional
+        Called with 1 after every forward pass.
+
+    Returns
+    -------
+    Measured
+    """
+    level = get_effort(effort)
+    names = [str(v) for v in variables]
+    owner = list(range(len(names))) if groups is None else [int(g) for g in groups]
+    if labels.shape[0] < 3:
+        raise DataError(
+            f"{labels.shape[0]} held-out windows are too few to explain a forecast; at least 3 are "
+            "needed. Supply more rows, or fit with a larger test part."
+        )
+    if scrambled is None:
+        assert predict is not None and windows is not None, "predict and windows, or scrambled"
+        scrambled = scrambler(predict, windows, owner)
+        base = predict(windows) if base is None else base
+        values = windows[:, -1, :] if values is None else values
+    assert base is not None, "scrambled needs base"
+    target = len(names) - 1
+    joined = [] if values is None else correlated_groups(values, owner, target=target)
+    rise = partial(
+        error_increase,
+        base,
+        labels,
+        scrambled,
+        positions=positions,
+        window=window,
+        repeats=level.repeats,
+        draws=level.draws,
+        period=period,
+        seed=seed,
+        progress=progress,
+    )
+    increase = rise([(i,) for i in range(len(names))])
+    summary = (
+        None
+        if attention is None
+        else summarise_attention(
+            attention.prior, attention.posterior, window=window, draws=level.draws, seed=seed
+        )
+    )
+    table = _importance_table(names, increase, summary)
+    together = rise(joined) if joined else None
+    return Measured(
+        importance=table,
+        groups=None if together is None else _group_table(names, joined, together),
+        summary=None if summary is None else _summary_table(names, summary),
+        temporal=_temporal_table(names, attention),
+        leakage=_leakage_table(names, attention),
+        stability=_stability(table, increase, summary),
+        n_windows=int(labels.shape[0]),
+        effort=effort,
+        notes=_notes(base, increase, part, period),
+    )
+
+
+# ------------------------------------------------------------------------------------- inner parts
+
+
+def _importance_table(
+    names: list[str], increase: ErrorIncrease, summary: AttentionSummary | None
+) -> pd.DataFrame:
+    target = len(names) - 1
+    adjusted, words = verdicts(increase, target)
+    nothing = np.full(len(names), np.nan)
+    columns: dict[str, Any] = {
+        "variable": names,
+        "posterior": nothing if summary is None else summary.posterior,
+        "prior": nothing if summary is None else summary.prior,
+        "error_increase": increase.estimate,
+        "error_increase_low": increase.low,
+        "error_increase_high": increase.high,
+        "verdict": words,
+        "p_value": adjusted,
+        "posterior_low": nothing if summary is None else summary.posterior_low,
+        "posterior_high": nothing if summary is None else summary.posterior_high,
+        **headline(increase, target),
+    }
+    extra = ["importance_exogenous", "p_value", "posterior_low", "posterior_high"]
+    if increase.per_step.shape[1] > 1:
+        for step, rise in enumerate(increase.per_step.T, start=1):
+            columns[f"error_increase_{step}"] = rise
+            extra.append(f"error_increase_{step}")
+    table = pd.DataFrame(columns)[[*IMPORTANCE_COLUMNS, *extra]]
+    order = ["importance", "error_increase"]
+    return table.sort_values(order, ascending=False, kind="stable").reset_index(drop=True)
+
+
+def _group_table(
+    names: list[str], joined: list[tuple[int, ...]], increase: ErrorIncrease
+) -> pd.DataFrame:
+    adjusted, words = verdicts(increase)
+    table = pd.DataFrame(
+        {
+            "group": [" + ".join(names[i] for i in members) for members in joined],
+            "error_increase": increase.estimate,
+            "error_increase_low": increase.low,
+            "error_increase_high": increase.high,
+            "verdict": words,
+            "p_value": adjusted,
+        }
+    )
+    return table.sort_values("error_increase", ascending=False).reset_index(drop=True)
+
+
+def _summary_table(names: list[str], summary: AttentionSummary) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "variable": names,
+            "prior": summary.prior,
+            "posterior": summary.posterior,
+            "shift": summary.posterior - summary.prior,
+            "kl": summary.kl,
+            "prior_entropy": summary.prior_entropy,
+            "posterior_entropy": summary.posterior_entropy,
+        }
+    )
+
+
+def _temporal_table(names: list[str], attention: Attention | None) -> pd.DataFrame | None:
+    """Mean over members; attention covers steps 1..T-1 of the window, so its newest has lag 2."""
+    if attention is None or attention.temporal is None:
+        return None
+    weights = attention.temporal.mean(axis=0)  # (N, L), oldest first
+    lags = pd.RangeIndex(2, weights.shape[1] + 2, name="lag")
+    return pd.DataFrame(weights[:, ::-1], index=pd.Index(names, name="variable"), columns=lags)
+
+
+def _leakage_table(names: list[str], attention: Attention | None) -> pd.DataFrame | None:
+    if attention is None or attention.leakage is None:
+        return None
+    rows, columns = pd.Index(names, name="expert"), pd.Index(names, name="variable")
+    return pd.DataFrame(attention.leakage, index=rows, columns=columns)
+
+
+def _stability(
+    table: pd.DataFrame, increase: ErrorIncrease, summary: AttentionSummary | None
+) -> dict[str, Any]:
+    """Agreement between members, between halves of them and between bootstrap draws."""
+    top = max(1, int((table["verdict"] == VERDICTS[0]).sum()))
+    scores = {"error_increase": increase.per_member, "bootstrap": increase.draws[:40]}
+    if summary is not None:
+        scores["posterior"] = summary.per_member
+    out: dict[str, Any] = {"members": int(increase.per_member.shape[0]), "top": top}
+    for name, values in scores.items():
+        out.update({f"{name}_{key}": v for key, v in agreement(values, top=top).items()})
+    return out
+
+
+def _notes(base: FloatArray, increase: ErrorIncrease, part: str, period: int) -> tuple[str, ...]:
+    notes = list(NOTES)
+    if part != "new":
+        notes.insert(
+            0, f"Error increases are measured on {part} rows because there are no new rows."
+        )
+    if base.shape[0] == 1:
+        notes.append("There is one member, so the intervals hold the spread between times only.")
+    if increase.blocks < 10:
+        notes.append(
+            f"The held-out rows make only {increase.blocks} independent blocks for at least one "
+            "variable, so intervals are rough and verdicts cautious."
+        )
+    if period > 1:
+        notes.append(
+            f"Exchanges keep the phase of the cycle of {period} rows: what a variable tells about "
+            "that phase alone is not counted."
+        )
+    return tuple(notes)

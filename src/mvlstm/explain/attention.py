@@ -1,0 +1,195 @@
+r"""The paper's importance: attention before and after seeing the value, with its spread.
+
+The prior :math:`\pi_n = p(z=n \mid X)` says where the model looks, the posterior
+:math:`q_n = p(z=n \mid X, y)` which variable's expert turned out right. Both are computed from
+logarithms, so residuals of any size give finite answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mvlstm.explain.blocks import BlockBootstrap, block_length
+from mvlstm.explain.importance import LEVEL
+from mvlstm.metrics import kendall_tau
+
+FloatArray = NDArray[np.float64]
+
+
+def posterior(
+    log_prior: ArrayLike, means: ArrayLike, actual: ArrayLike, sigma2: ArrayLike
+) -> FloatArray:
+    r"""Posterior attention :math:`q_n \propto \pi_n \, N(y; \mu_n, \sigma^2)`.
+
+    Parameters
+    ----------
+    log_prior, means : array (..., N)
+        Log prior attention and the experts' means.
+    actual : array (...)
+        What happened; broadcast against the leading axes, so (M,) serves members (K, M, N).
+    sigma2 : float or array
+        Variance: one for all, or anything that broadcasts against (..., N), such as (K, 1, 1).
+
+    Returns
+    -------
+    array (..., N)
+        Non-negative, summing to one over the last axis.
+
+    Examples
+    --------
+    >>> posterior(np.log([0.5, 0.5]), [0.0, 1.0], 0.0, 1.0).round(3)
+    array([0.622, 0.378])
+    """
+    mu = np.asarray(means, dtype=np.float64)
+    variance = np.asarray(sigma2, dtype=np.float64)
+    residual = np.asarray(actual, dtype=np.float64)[..., None] - mu
+    log_joint = (
+        np.asarray(log_prior, dtype=np.float64)
+        - 0.5 * np.log(variance)
+        - 0.5 * residual**2 / variance
+    )
+    joint = np.exp(log_joint - log_joint.max(axis=-1, keepdims=True))
+    return np.asarray(joint / joint.sum(axis=-1, keepdims=True))
+
+
+def calibrated_sigma2(
+    log_prior: ArrayLike, means: ArrayLike, actual: ArrayLike, *, rounds: int = 20
+) -> FloatArray:
+    r"""Variance that fits the experts' errors, one for every member.
+
+    Alternates :math:`q_{mn}` from :math:`\sigma^2` with
+    :math:`\sigma^2 = \operatorname{mean}_m \sum_n q_{mn} (y_m - \mu_{mn})^2`, starting from the
+    prior-weighted error.
+
+    Parameters
+    ----------
+    log_prior, means : array (K, ..., N)
+        Of the validation rows.
+    actual : array (...)
+        What happened.
+    rounds : int
+        Number of alternations.
+
+    Returns
+    -------
+    array (K,)
+        In squared units of ``actual``.
+    """
+    log_pi = np.asarray(log_prior, dtype=np.float64)
+    mu = np.asarray(means, dtype=np.float64)
+    squared = (np.asarray(actual, dtype=np.float64)[..., None] - mu) ** 2
+    inner = tuple(range(1, mu.ndim))
+    size = float(np.prod([mu.shape[i] for i in inner[:-1]]))
+    spread = (mu.shape[0],) + (1,) * len(inner)
+    start = np.sum(np.exp(log_pi) * squared, axis=inner) / size
+    floor = np.maximum(1e-10 * start, np.finfo(np.float64).tiny)
+    sigma2 = np.maximum(start, floor)
+    for _ in range(rounds):
+        q = posterior(log_pi, mu, actual, sigma2.reshape(spread))
+        sigma2 = np.maximum(np.sum(q * squared, axis=inner) / size, floor)
+    return np.asarray(sigma2)
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionSummary:
+    """Mean attention of N variables and how far to trust it.
+
+    Attributes
+    ----------
+    prior, posterior : array (N,)
+        Means over members, times and steps; each sums to one.
+    posterior_low, posterior_high : array (N,)
+        90 % interval from resampling members and blocks of times.
+    kl, prior_entropy, posterior_entropy : array (N,)
+        Each variable's part of the mean Kullback-Leibler divergence of posterior from prior and of
+        their mean entropies, in nats; sums are the totals.
+    per_member : array (K, N)
+        Posterior importance of each member.
+    """
+
+    prior: FloatArray
+    posterior: FloatArray
+    posterior_low: FloatArray
+    posterior_high: FloatArray
+    kl: FloatArray
+    prior_entropy: FloatArray
+    posterior_entropy: FloatArray
+    per_member: FloatArray
+
+
+def summarise_attention(
+    prior: FloatArray, posterior: FloatArray, *, window: int, draws: int, seed: int = 0
+) -> AttentionSummary:
+    """Average attention over members and times, with its spread.
+
+    Parameters
+    ----------
+    prior, posterior : array (K, M, N) or (K, M, H, N)
+        Attention of each member at M times in order (and H steps ahead).
+    window, draws, seed : int
+        T, bootstrap draws, source of randomness.
+    """
+    pi, q = (a.mean(axis=2) if a.ndim == 4 else a for a in (prior, posterior))  # (K, M, N)
+    k, m, n = q.shape
+    boot = BlockBootstrap(m, k, draws, cell=max(1, window // 5), seed=seed)
+    by_time = np.moveaxis(q, 0, 1)  # (M, K, N)
+    length = max(
+        (block_length(q[:, :, i].mean(axis=0), minimum=window) for i in range(n)), default=window
+    )
+    members, cells = boot.members(), boot.cells(by_time)
+    drawn = np.empty((draws, n))
+    for rows, weights in boot.times(length):
+        drawn[rows] = np.einsum("bk,bkn->bn", members[rows], np.tensordot(weights, cells, axes=1))
+    tail = 50.0 * (1.0 - LEVEL)
+    low, high = np.percentile(drawn, [tail, 100.0 - tail], axis=0)
+    mean = q.mean(axis=(0, 1))
+    axes = tuple(range(prior.ndim - 1))
+    return AttentionSummary(
+        prior=pi.mean(axis=(0, 1)),
+        posterior=mean,
+        posterior_low=np.minimum(low, mean),
+        posterior_high=np.maximum(high, mean),
+        kl=(_xlogy(posterior, posterior) - _xlogy(posterior, prior)).mean(axis=axes),
+        prior_entropy=-_xlogy(prior, prior).mean(axis=axes),
+        posterior_entropy=-_xlogy(posterior, posterior).mean(axis=axes),
+        per_member=q.mean(axis=1),
+    )
+
+
+def agreement(scores: FloatArray, *, top: int) -> dict[str, float]:
+    """Agreement of several rankings of the same variables, mean over all pairs of rankings.
+
+    Parameters
+    ----------
+    scores : array (K, N)
+        A ranking a row; larger is more important.
+    top : int
+        How many leading variables to compare.
+
+    Returns
+    -------
+    dict
+        ``kendall_tau`` (1 for the same order, 0 for none in common) and ``top_overlap``, the share
+        of the ``top`` leading variables that two rankings have in common. NaN for one ranking.
+    """
+    pairs = list(combinations(range(scores.shape[0]), 2))
+    top = int(np.clip(top, 1, max(1, scores.shape[1])))
+    if not pairs or scores.shape[1] < 2:
+        return {"kendall_tau": float("nan"), "top_overlap": float("nan")}
+    leaders = [set(np.argsort(-row, kind="stable")[:top].tolist()) for row in scores]
+    taus = np.array([kendall_tau(scores[i], scores[j]) for i, j in pairs])
+    shared = [len(leaders[i] & leaders[j]) / top for i, j in pairs]
+    known = taus[np.isfinite(taus)]
+    return {
+        "kendall_tau": float(known.mean()) if known.size else float("nan"),
+        "top_overlap": float(np.mean(shared)),
+    }
+
+
+def _xlogy(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Return x log y with 0 log 0 = 0 and y kept away from zero."""
+    return np.where(x > 0, x * np.log(np.maximum(y, np.finfo(np.float64).tiny)), 0.0)

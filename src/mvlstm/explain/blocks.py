@@ -1,0 +1,247 @@
+"""Stretches, exchanges and resamples of times that respect how a series hangs together.
+
+Neighbouring windows overlap and neighbouring losses resemble each other, so single times are
+never drawn: subsamples are contiguous stretches, exchanges and bootstrap draws are blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def choose_windows(
+    origins: IntArray, *, window: int, limit: int, period: int = 1, stretches: int = 8
+) -> IntArray:
+    """Choose at most ``limit`` origins as contiguous stretches spread evenly over the period.
+
+    Parameters
+    ----------
+    origins : array of int (M,)
+        Rows of the held-out origins, increasing.
+    window : int
+        T. A stretch holds at least five windows, if need be by taking fewer stretches.
+    limit : int
+        Most origins wanted.
+    period : int
+        Length of the cycle in the data (see `find_period`); a stretch holds at least five.
+    stretches : int
+        Most stretches to cut the choice into.
+
+    Returns
+    -------
+    array of int
+        The chosen rows, increasing: all of ``origins`` when they are no more than ``limit``.
+    """
+    total = len(origins)
+    if total <= limit:
+        return np.asarray(origins)
+    count = int(np.clip(limit // (5 * max(window, period)), 1, stretches))
+    length = limit // count
+    starts = np.linspace(0, total - length, count).astype(np.int64)
+    if count == 1:
+        starts = np.array([total - length])  # the latest, most relevant stretch
+    chosen = (starts[:, None] + np.arange(length)).reshape(-1)
+    return np.asarray(origins[np.unique(chosen)])
+
+
+def find_period(series: FloatArray, *, longest: int = 400) -> int:
+    """Length of the strongest cycle of a series, such as 24 for hourly data with a daily one.
+
+    A cycle is the highest peak of the autocorrelation after its first trough, if it exceeds 0.2,
+    stands 0.2 above that trough and comes back at twice the lag. Without one the answer is 1.
+
+    Parameters
+    ----------
+    series : array (rows,)
+        Training values of the target.
+    longest : int
+        Longest cycle looked for; at most a quarter of the series.
+    """
+    correlation = _autocorrelation(series, 2 * min(longest, series.size // 8))
+    half = (correlation.size - 1) // 2
+    if half < 3:
+        return 1
+    rising = np.flatnonzero(np.diff(correlation[: half + 1]) > 0)
+    if rising.size == 0:
+        return 1
+    trough = int(rising[0])
+    peak = trough + int(np.argmax(correlation[trough : half + 1]))
+    lowest = float(correlation[: peak + 1].min())
+    height = float(correlation[peak])
+    echo = float(correlation[2 * peak - 1 : 2 * peak + 2].max())
+    clear = height > 0.2 and height - lowest > 0.2 and echo > 0.5 * height and peak < half
+    return peak if clear else 1
+
+
+def exchange(
+    positions: IntArray, *, window: int, rng: np.random.Generator, period: int = 1
+) -> IntArray:
+    """Draw for every window another one, its donor, at least ``window`` rows away.
+
+    Blocks of T to 2T - 1 neighbouring windows change places as a whole. The donors are a
+    permutation, so an exchange changes which values meet, never the values themselves. Where a
+    block lands on itself, single windows are swapped until their distance suffices. With fewer
+    than four windows' length of rows, the series is shifted in a circle instead.
+
+    With a ``period``, whole cycles change places and every donor has the phase of its window. A
+    variable that only tells the time of day, as many others do, then loses nothing.
+
+    Parameters
+    ----------
+    positions : array of int (M,)
+        Row of each window's origin, increasing.
+    window : int
+        T.
+    rng : numpy Generator
+        Source of randomness.
+    period : int
+        Length of the cycle to respect; 1 for none.
+
+    Returns
+    -------
+    array of int (M,)
+        Index, into ``positions``, of the donor of each window.
+    """
+    m = len(positions)
+    cycle = period * -(-window // period)  # a multiple of the period, no shorter than T
+    if period > 1 and m >= 3 * cycle:
+        return _exchange_cycles(positions, cycle, rng)
+    if m < 4 * window:
+        near = min(window, m // 2)
+        return np.roll(np.arange(m), int(rng.integers(near, max(m - near, near) + 1)))
+    lengths = rng.integers(window, 2 * window, size=m // window + 1)
+    borders = np.cumsum(lengths)
+    blocks = np.split(np.arange(m), borders[borders < m])
+    donors = np.concatenate([blocks[i] for i in rng.permutation(len(blocks))])
+    donors = np.roll(donors, int(rng.integers(m)))  # blocks of one length would keep a cycle
+    return _separate(donors, positions, window, rng)
+
+
+def _exchange_cycles(positions: IntArray, cycle: int, rng: np.random.Generator) -> IntArray:
+    """Let whole cycles change places; windows of a cut cycle draw any donor of their phase."""
+    shifted = positions + int(rng.integers(cycle))
+    block, phase = shifted // cycle, shifted % cycle
+    ids = np.unique(block)
+    order = rng.permutation(ids.size)
+    follower = np.empty_like(ids)
+    follower[order] = ids[np.roll(order, 1)]  # one ring through all cycles: none keeps its place
+    where = {(int(b), int(p)): i for i, (b, p) in enumerate(zip(block, phase, strict=True))}
+    wanted = follower[np.searchsorted(ids, block)]
+    donors = np.array(
+        [where.get((int(b), int(p)), -1) for b, p in zip(wanted, phase, strict=True)],
+        dtype=np.int64,
+    )
+    for i in np.flatnonzero(donors < 0):
+        same = np.flatnonzero((phase == phase[i]) & (block != block[i]))
+        donors[i] = rng.choice(same) if same.size else (i + len(positions) // 2) % len(positions)
+    return donors
+
+
+def _separate(
+    donors: IntArray, positions: IntArray, window: int, rng: np.random.Generator
+) -> IntArray:
+    """Swap donors that are too near their window with some that are far from both."""
+    near = np.flatnonzero(np.abs(positions[donors] - positions) < window)
+    for i in near:
+        if abs(positions[donors[i]] - positions[i]) >= window:
+            continue  # mended by an earlier swap
+        far_from_me = np.abs(positions[donors] - positions[i]) >= window
+        far_from_mine = np.abs(positions[donors[i]] - positions) >= window
+        partners = np.flatnonzero(far_from_me & far_from_mine)
+        if partners.size:
+            j = rng.choice(partners)
+            donors[i], donors[j] = donors[j], donors[i]
+    return donors
+
+
+def block_length(series: FloatArray, *, minimum: int, multiple: int = 1) -> int:
+    """Length of blocks that may be taken as independent of each other.
+
+    ``multiple`` times the first lag at which the autocorrelation falls below 0.1, at least
+    ``minimum`` and at most a quarter of the series.
+    """
+    most = max(1, series.size // 4)
+    below = np.flatnonzero(_autocorrelation(series, most) < 0.1)
+    first = int(below[0]) if below.size else most
+    return min(max(multiple * first, minimum), most)
+
+
+def _autocorrelation(series: FloatArray, longest: int) -> FloatArray:
+    """Autocorrelation at lags 0 to ``longest``; zero beyond lag 0 for a constant series."""
+    n = series.size
+    centred = series - series.mean()
+    power = np.abs(np.fft.rfft(centred, 2 * n)) ** 2
+    covariance = np.fft.irfft(power)[: longest + 1]
+    scale = covariance[0] if covariance.size and covariance[0] > 0 else 1.0
+    return np.asarray(covariance / scale)
+
+
+@dataclass(frozen=True)
+class BlockBootstrap:
+    """Joint resamples of members and of blocks of times.
+
+    Times are gathered in cells of a few neighbours, so that a resample is a short vector of counts
+    and thousands of them are one matrix product. Blocks wrap around the end, which gives every
+    time the same chance.
+
+    Parameters
+    ----------
+    n_times, n_members : int
+        M and K.
+    draws : int
+        Number of resamples.
+    cell : int
+        Times a cell.
+    seed : int
+        Same seed, same resamples.
+    """
+
+    n_times: int
+    n_members: int
+    draws: int
+    cell: int
+    seed: int
+
+    @property
+    def edges(self) -> IntArray:
+        """First time of every cell."""
+        return np.arange(0, self.n_times, self.cell)
+
+    def cells(self, values: FloatArray) -> FloatArray:
+        """Sum ``values`` of shape (M, ...) within cells, giving (cells, ...)."""
+        return np.asarray(np.add.reduceat(values, self.edges, axis=0))
+
+    def members(self) -> FloatArray:
+        """Weights of the members in every resample, shape (draws, K), rows summing to one."""
+        k = self.n_members
+        rng = np.random.default_rng([self.seed, 1])
+        return np.asarray(rng.multinomial(k, np.full(k, 1.0 / k), size=self.draws) / k)
+
+    def times(self, length: int, *, chunk: int = 500) -> Iterator[tuple[slice, FloatArray]]:
+        """Weights of the cells for blocks of ``length`` times, in chunks of draws.
+
+        Yields
+        ------
+        slice, array (chunk, cells)
+            Which draws, and counts divided by the number of times drawn.
+        """
+        rng = np.random.default_rng([self.seed, 2, length])
+        sizes = self.cells(np.ones(self.n_times))
+        n = sizes.size
+        per_block = int(np.clip(round(length / self.cell), 1, n))
+        blocks = -(-n // per_block)
+        for start in range(0, self.draws, chunk):
+            rows = slice(start, min(start + chunk, self.draws))
+            count = rows.stop - rows.start
+            first = rng.integers(n, size=(count, blocks, 1))
+            drawn = (first + np.arange(per_block)) % n
+            drawn = drawn.reshape(count, -1)[:, :n] + n * np.arange(count)[:, None]
+            counts = np.bincount(drawn.reshape(-1), minlength=n * count).reshape(count, n)
+            yield rows, counts / (counts @ sizes)[:, None]

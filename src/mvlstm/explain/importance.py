@@ -1,0 +1,334 @@
+r"""Rise of the forecast error when a variable is scrambled, with interval, p-value and verdict.
+
+Over held-out windows, variable n's whole windows are exchanged between times. With the members'
+mean as forecast,
+
+.. math::
+    \Delta L_n = \operatorname{mean}_m \left[ (\hat y(X \text{ with } X^n \text{ of another time})
+    - y)^2 - (\hat y(X) - y)^2 \right].
+
+For member weights :math:`a` that sum to one the squared error is the quadratic form
+:math:`a^\top E_m a` of the members' error products, so members and times are resampled jointly by
+adding up small matrices; no forecast is made twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
+
+from mvlstm.explain.blocks import BlockBootstrap, block_length, exchange
+from mvlstm.metrics import holm
+from mvlstm.results import VERDICTS
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+Predict = Callable[[FloatArray], FloatArray]
+"""Windows (M, T, C) in raw units to the members' point forecasts (K, M, H)."""
+
+Scrambled = Callable[[tuple[int, ...], IntArray], FloatArray]
+"""Forecasts (K, M, H) with the given variables' windows taken from the donors (M,)."""
+
+LEVEL = 0.9  # of every interval; its lower end is the one-sided 5 % test
+SIGNIFICANCE = 0.05
+PATIENCE = 4  # block length in multiples of a slow rise's memory; holds random walks in check
+RELEVANCE = 0.005  # an important variable's share of the model's squared error, at least
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorIncrease:
+    """Outcome of scrambling, for each of N variables (or groups of them).
+
+    Attributes
+    ----------
+    estimate, low, high : array (N,)
+        Rise in squared error and its 90 % interval.
+    p_value : array (N,)
+        One-sided, of a rise of at most zero; not adjusted.
+    per_step : array (N, H)
+        Rise at every step ahead.
+    per_member : array (K, N)
+        Rise of each member on its own.
+    draws : array (B, N)
+        Joint bootstrap draws of the rise.
+    error : float
+        Mean squared error of the members' mean without scrambling.
+    blocks : int
+        Number of blocks of times that the intervals rest on, for the worst variable.
+    """
+
+    estimate: FloatArray
+    low: FloatArray
+    high: FloatArray
+    p_value: FloatArray
+    per_step: FloatArray
+    per_member: FloatArray
+    draws: FloatArray
+    error: float
+    blocks: int
+
+
+def scrambler(predict: Predict, windows: FloatArray, groups: Sequence[int]) -> Scrambled:
+    """Make the scrambling function of a model that forecasts from windows.
+
+    Parameters
+    ----------
+    predict : callable
+        Windows (M, T, C) to members' forecasts (K, M, H).
+    windows : array (M, T, C)
+        Held-out windows.
+    groups : sequence of int (C,)
+        Variable that owns each column.
+    """
+    owner = np.asarray(groups)
+
+    def scrambled(variables: tuple[int, ...], donors: IntArray) -> FloatArray:
+        columns = np.flatnonzero(np.isin(owner, variables))
+        changed = windows.copy()
+        changed[:, :, columns] = windows[donors][:, :, columns]
+        return predict(changed)
+
+    return scrambled
+
+
+def error_increase(
+    base: FloatArray,
+    labels: FloatArray,
+    scrambled: Scrambled,
+    families: Sequence[tuple[int, ...]],
+    *,
+    positions: IntArray,
+    window: int,
+    repeats: int,
+    draws: int,
+    period: int = 1,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> ErrorIncrease:
+    """Measure the rise in squared error for every family of variables exchanged together.
+
+    Parameters
+    ----------
+    base : array (K, M, H)
+        Members' forecasts of the windows as they are.
+    labels : array (M, H)
+        What happened.
+    scrambled : callable
+        See `Scrambled` and `scrambler`.
+    families : sequence of tuples of int
+        Variables exchanged together, usually one each: ``[(0,), (1,), ...]``.
+    positions : array of int (M,)
+        Row of each window's origin, increasing.
+    window, repeats, draws : int
+        T, exchanges a family, bootstrap draws.
+    period : int
+        Cycle whose phase the exchanges keep, see `exchange`; 1 for none.
+    seed : int
+        Source of randomness.
+    progress : callable, optional
+        Called with 1 after every forward pass.
+    """
+    k, m, h = base.shape
+    exchanges = [
+        exchange(positions, window=window, period=period, rng=np.random.default_rng([seed, 0, r]))
+        for r in range(repeats)
+    ]
+    boot = BlockBootstrap(m, k, draws, cell=max(1, window // 5), seed=seed)
+    errors = base - labels  # (K, M, H)
+    plain = _products(errors)  # (M, K, K)
+    loss = np.mean(errors.mean(axis=0) ** 2, axis=1)  # (M,)
+    shortest = block_length(loss, minimum=max(window, h))
+    rises: list[FloatArray] = []  # per family, K x K matrices summed within cells
+    lengths: list[int] = []
+    per_step: list[FloatArray] = []
+    per_member: list[FloatArray] = []
+    for family in families:
+        products = -plain
+        step = -np.mean(errors.mean(axis=0) ** 2, axis=0)  # (H,)
+        for donors in exchanges:
+            moved = scrambled(family, donors) - labels
+            products += _products(moved) / repeats
+            step += np.mean(moved.mean(axis=0) ** 2, axis=0) / repeats
+            if progress is not None:
+                progress(1)
+        rises.append(boot.cells(products))
+        rise = products.mean(axis=(1, 2))
+        lengths.append(block_length(rise, minimum=shortest, multiple=PATIENCE))
+        per_step.append(step)
+        per_member.append(products.diagonal(axis1=1, axis2=2).mean(axis=0))
+    estimate = np.array([cells.sum(axis=0).mean() / m for cells in rises])
+    longest = max(lengths, default=shortest)
+    own = _resample(rises, estimate, boot, lengths, m)
+    joint = own  # draws common to all variables need one length of block
+    if min(lengths, default=longest) < longest:
+        joint = _resample(rises, estimate, boot, [longest] * len(rises), m)
+    tail = 50.0 * (1.0 - LEVEL)
+    low, high = np.percentile(own, [tail, 100.0 - tail], axis=0) if rises else (estimate, estimate)
+    error = float(loss.mean())
+    return ErrorIncrease(
+        estimate=estimate,
+        low=np.minimum(low, estimate),
+        high=np.maximum(high, estimate),
+        p_value=_p_values(estimate, own, np.array([m / length for length in lengths]), error),
+        per_step=np.array(per_step).reshape(len(rises), h),
+        per_member=np.array(per_member).reshape(len(rises), k).T,
+        draws=joint,
+        error=error,
+        blocks=m // longest,
+    )
+
+
+def headline(increase: ErrorIncrease, target: int | None) -> dict[str, FloatArray]:
+    """Share of each variable in the sum of the rises, with its interval.
+
+    Parameters
+    ----------
+    increase : ErrorIncrease
+        Of all N variables.
+    target : int or None
+        The variable left out of ``importance_exogenous``: the target's own past.
+
+    Returns
+    -------
+    dict
+        ``importance``, ``low``, ``high`` and ``importance_exogenous``, each (N,). The shares sum
+        to one; all are NaN if no variable helps.
+    """
+    exogenous = np.ones(increase.estimate.size, dtype=bool)
+    if target is not None:
+        exogenous[target] = False
+    point = _shares(increase.estimate[None], np.ones_like(exogenous))[0]
+    draws = _shares(increase.draws, np.ones_like(exogenous))
+    draws = draws[np.isfinite(draws).all(axis=1)]
+    low = high = np.full(point.shape, np.nan)
+    if draws.size and np.isfinite(point).all():
+        tail = 50.0 * (1.0 - LEVEL)
+        low, high = np.percentile(draws, [tail, 100.0 - tail], axis=0)
+    return {
+        "importance": point,
+        "low": np.minimum(low, point),
+        "high": np.maximum(high, point),
+        "importance_exogenous": _shares(increase.estimate[None], exogenous)[0],
+    }
+
+
+def verdicts(
+    increase: ErrorIncrease, target: int | None = None
+) -> tuple[FloatArray, NDArray[np.object_]]:
+    """Judge all variables: adjusted p-values and verdicts.
+
+    Holm's adjustment runs over the exogenous variables; the target's own past is judged by itself.
+    ``important`` needs an adjusted p below 5 % and a rise of at least 0.5 % of the model's squared
+    error, ``weak`` the former only.
+    """
+    p = increase.p_value.copy()
+    exogenous = np.ones(p.size, dtype=bool)
+    if target is not None:
+        exogenous[target] = False
+    p[exogenous] = holm(p[exogenous])
+    sure = p < SIGNIFICANCE
+    large = increase.estimate >= RELEVANCE * increase.error
+    words = np.where(sure & large, VERDICTS[0], np.where(sure, VERDICTS[1], VERDICTS[2]))
+    return p, words.astype(object)
+
+
+def correlated_groups(
+    values: FloatArray,
+    groups: Sequence[int],
+    *,
+    target: int | None = None,
+    threshold: float = 0.9,
+) -> list[tuple[int, ...]]:
+    """Find sets of two or more exogenous variables linked by correlations above ``threshold``.
+
+    Parameters
+    ----------
+    values : array (rows, C)
+        The columns over time.
+    groups : sequence of int (C,)
+        Variable that owns each column; variables with several columns are linked by any of them.
+    target : int, optional
+        The variable to leave out.
+    threshold : float
+        Least absolute correlation.
+    """
+    owner = np.asarray(groups)
+    centred = values - values.mean(axis=0)
+    scale = np.sqrt(np.sum(centred**2, axis=0))
+    unit = centred / np.where(scale > 0, scale, 1.0)
+    linked = np.abs(unit.T @ unit) > threshold
+    parent = list(range(int(owner.max(initial=-1)) + 1))
+
+    def root(v: int) -> int:
+        while parent[v] != v:
+            v = parent[v]
+        return v
+
+    for i, j in zip(*np.nonzero(np.triu(linked, 1)), strict=True):
+        a, b = int(owner[i]), int(owner[j])
+        if target not in (a, b):
+            parent[root(b)] = root(a)
+    sets: dict[int, list[int]] = {}
+    for v in range(len(parent)):
+        sets.setdefault(root(v), []).append(v)
+    return [tuple(members) for members in sets.values() if len(members) > 1]
+
+
+# ------------------------------------------------------------------------------------- inner parts
+
+
+def _products(errors: FloatArray) -> FloatArray:
+    """Products of the members' errors, mean over the steps ahead: (K, M, H) to (M, K, K)."""
+    by_time = np.moveaxis(errors, 0, 1)  # (M, K, H)
+    return np.asarray(by_time @ np.swapaxes(by_time, 1, 2) / errors.shape[2])
+
+
+def _resample(
+    rises: Sequence[FloatArray],
+    estimate: FloatArray,
+    boot: BlockBootstrap,
+    lengths: Sequence[int],
+    n_times: int,
+) -> FloatArray:
+    """Bootstrap draws (B, N), centred at the estimate and widened for few blocks."""
+    out = np.empty((boot.draws, len(rises)))
+    members = boot.members()
+    for length in sorted(set(lengths)):
+        chosen = [i for i, own in enumerate(lengths) if own == length]
+        for rows, weights in boot.times(length):
+            a = members[rows]
+            for i in chosen:
+                form = np.tensordot(weights, rises[i], axes=1)  # (b, K, K)
+                out[rows, i] = np.einsum("bk,bkl,bl->b", a, form, a)
+    blocks = np.array([n_times / length for length in lengths])
+    widened = np.sqrt(blocks / np.maximum(blocks - 1.0, 1.0))
+    if len(rises):
+        out = estimate + widened * (out - out.mean(axis=0))
+    return out
+
+
+def _p_values(
+    estimate: FloatArray, draws: FloatArray, blocks: FloatArray, error: float
+) -> FloatArray:
+    """One-sided p-values: the larger of the bootstrap's and Student's with blocks - 1 degrees."""
+    spread = draws.std(axis=0)
+    silent = spread <= 1e-12 * max(error, np.finfo(np.float64).tiny)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(silent, 0.0, estimate / spread)
+    student = 1.0 - stdtr(np.maximum(blocks - 1.0, 1.0), t)
+    counted = np.mean(draws <= 0.0, axis=0)
+    return np.asarray(np.where(silent, 1.0, np.maximum(student, counted)))
+
+
+def _shares(rises: FloatArray, among: NDArray[np.bool_]) -> FloatArray:
+    """Positive parts of (B, N) divided by their sum over ``among``; NaN elsewhere or if none."""
+    positive = np.where(among, np.maximum(rises, 0.0), 0.0)
+    total = positive.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = positive / total
+    return np.where(among & (total > 0), shares, np.nan)
