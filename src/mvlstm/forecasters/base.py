@@ -99,6 +99,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     difference: Difference = "none"
     verbose: int
     ensemble: ClassVar[bool] = False  # whether there are members with seeds of their own
+    local: ClassVar[bool] = True  # whether a forecast depends on its window alone
     table_dtype: ClassVar[type] = np.float64  # precision of the prepared table
 
     layout_: Layout
@@ -136,6 +137,14 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     def _attention(self, prepared: Prepared, origins: IntArray) -> AttentionArrays | None:
         """Return attention over variables and time, for models that have it."""
         return None
+
+    def _predict_scrambled(
+        self, prepared: Prepared, origins: IntArray, variables: tuple[int, ...], donors: IntArray
+    ) -> FloatArray:
+        """Forecast (K, M, H) with some variables' windows taken from the donors' windows."""
+        from mvlstm.forecasters.explaining import scrambled_windows
+
+        return scrambled_windows(self, prepared, origins, variables, donors)
 
     def _model_importance(self) -> FloatArray | None:
         """Return the method's own variable importance (N,), for models that define one."""
@@ -235,7 +244,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         result says so.
         """
         forecast = self.predict(table)
-        rows, part, notes = self._unseen(forecast)
+        rows, part, notes = self._unseen(forecast.time)
         chosen = forecast.take(rows)
         persistence = self._persistence_forecast(chosen, table)
         scores = {
@@ -368,13 +377,13 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         )
 
     def _unseen(
-        self, forecast: Forecast
+        self, times: NDArray[Any]
     ) -> tuple[NDArray[np.bool_], Literal["new", "calibration"], tuple[str, ...]]:
-        """Choose the origins whose steps are all new, or else those of the calibration rows."""
-        new = (forecast.part == "new").all(axis=1)
+        """Choose the rows of ``times`` (M, H) that are all new, or else those of calibration."""
+        new = (self.borders_.parts(times) == "new").all(axis=1)
         if new.any():
             return new, "new", ()
-        rows = self.borders_.calibration_rows(forecast.time).all(axis=1)
+        rows = self.borders_.calibration_rows(times).all(axis=1)
         if not rows.any():
             raise DataError(
                 "The table has no rows the model has not trained on. Supply newer rows, or fit "
@@ -385,6 +394,17 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             "flatters the coverage."
         )
         return rows, "calibration", (note,)
+
+    def _unseen_origins(
+        self, prepared: Prepared
+    ) -> tuple[IntArray, Literal["new", "calibration"], tuple[str, ...]]:
+        """Return the origins whose steps ahead are known and unseen, and what they are."""
+        origins = prepared.origins(self.window, self.horizon)
+        if not len(origins):
+            needed = self.window + self.preparation_.lead + self.horizon
+            self._too_short(prepared.frame, needed, "explain")
+        rows, part, notes = self._unseen(prepared.frame.future_times(origins, self.horizon))
+        return origins[rows], part, notes
 
     def _prepare(self, frame: SeriesFrame) -> Prepared:
         return self.preparation_.apply(frame, self.table_dtype)

@@ -1,0 +1,229 @@
+"""`check_forecaster`: the contract of a forecaster as a list of checks."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from mvlstm.data.synthetic import synthetic
+from mvlstm.errors import DataError, MVLSTMError, NotFittedError
+from mvlstm.forecasters.base import AbstractForecaster
+from mvlstm.forecasters.io import load
+
+Check = Callable[[AbstractForecaster], None]
+TARGET = "y"
+
+
+def check_forecaster(model: AbstractForecaster) -> None:
+    """Raise `AssertionError` if a forecaster breaks the contract.
+
+    ``model`` is an unfitted forecaster with settings that train within a second or two. It is
+    cloned for each check and left as it was.
+
+    Examples
+    --------
+    >>> from mvlstm import Persistence
+    >>> check_forecaster(Persistence(window=5))
+    """
+    for check in CHECKS:
+        check(clone(model))
+
+
+def example_table(n_rows: int = 240, n_variables: int = 3) -> pd.DataFrame:
+    """Return a small hourly table with a target ``y`` for the checks."""
+    table = synthetic(n=n_rows, seed=0)[0]
+    kept = [f"x{i}" for i in range(2, 2 + n_variables - 1)]
+    table = table[[*kept, TARGET]].copy()
+    table.index = pd.date_range("2024-01-01", periods=n_rows, freq="h", name="time")
+    return table
+
+
+def fitted(model: AbstractForecaster, table: pd.DataFrame) -> AbstractForecaster:
+    """Fit with a test part left unseen."""
+    return model.fit(table, target=TARGET, test=0.2, valid=0.2)
+
+
+def check_parameters_survive(model: AbstractForecaster) -> None:
+    """Fit changes no constructor parameter, returns self and keeps no reference to the table."""
+    before = model.get_params(deep=False)
+    table = example_table()
+    assert fitted(model, table) is model, "fit must return self"
+    after = model.get_params(deep=False)
+    assert before == after, f"fit changed parameters: {before} became {after}"
+    kept = [name for name, value in vars(model).items() if value is table]
+    assert not kept, f"fit kept the table as {kept}"
+
+
+def check_input_is_unchanged(model: AbstractForecaster) -> None:
+    """No method changes the table it is given."""
+    table = example_table()
+    copy = table.copy(deep=True)
+    fitted(model, table)
+    model.predict(table)
+    model.forecast(table)
+    model.evaluate(table)
+    pd.testing.assert_frame_equal(table, copy)
+
+
+def check_unfitted_raises(model: AbstractForecaster) -> None:
+    """Asking an unfitted model raises `NotFittedError`."""
+    table = example_table()
+    for method in (model.predict, model.forecast, model.evaluate, model.explain):
+        try:
+            method(table)
+        except NotFittedError:
+            continue
+        raise AssertionError(f"{method.__name__}() of an unfitted model must raise NotFittedError")
+
+
+def check_refit_repeats(model: AbstractForecaster) -> None:
+    """A clone fitted on the same table gives the same forecasts, and so does a second fit."""
+    table = example_table()
+    first = fitted(clone(model), table).predict(table).mean
+    other = fitted(model, table)
+    pd.testing.assert_series_equal(other.predict(table).mean, first, check_exact=True)
+    pd.testing.assert_series_equal(fitted(other, table).predict(table).mean, first)
+
+
+def check_index(model: AbstractForecaster) -> None:
+    """Predictions are for the rows after the first window, in order, with their parts."""
+    table = example_table()
+    forecast = fitted(model, table).predict(table)
+    frame = forecast.to_frame()
+    if model.horizon == 1:
+        expected = table.index[model.window :]
+        assert list(forecast.mean.index) == list(expected), "index must be table.index[window:]"
+        np.testing.assert_array_equal(forecast.actual[:, 0], table[TARGET][model.window :])
+    columns = ["origin", "step", "time", "mean", "median", "q05", "q95", "part"]
+    assert list(frame.columns[: len(columns)]) == columns, list(frame.columns)
+    assert set(frame["part"]) == {"train", "validation", "new"}, set(frame["part"])
+    assert (frame["q05"] <= frame["median"]).all() and (frame["median"] <= frame["q95"]).all()
+    assert np.isfinite(frame[["mean", "median", "q05", "q95"]].to_numpy()).all()
+
+
+def check_forecast_goes_on(model: AbstractForecaster) -> None:
+    """`forecast` continues after the last row and agrees with `predict` one row later."""
+    table = example_table()
+    fitted(model, table)
+    cut = len(table) - model.horizon
+    future = model.forecast(table.iloc[:cut])
+    assert future.mean.shape == (model.horizon,)
+    assert list(future.to_frame()["time"]) == list(table.index[cut:])
+    last = model.predict(table).members[:, -1]
+    np.testing.assert_allclose(future.members[:, 0], last, rtol=1e-4, atol=1e-5)
+
+
+def check_no_look_ahead(model: AbstractForecaster) -> None:
+    """Changing values after time t leaves forecasts made at t untouched."""
+    table = example_table()
+    fitted(model, table)
+    changed = table.copy()
+    cut = len(table) - 20
+    changed.iloc[cut:] = changed.iloc[cut:] * -3.0 + 7.0
+    before, after = model.predict(table), model.predict(changed)
+    known = np.asarray(before.origin < table.index[cut])
+    np.testing.assert_array_equal(before.members[:, known], after.members[:, known])
+
+
+def check_one_at_a_time(model: AbstractForecaster) -> None:
+    """Forecasting from the last rows alone equals forecasting all at once."""
+    table = example_table()
+    fitted(model, table)
+    everything = model.predict(table)
+    needed = len(table) if not model.local else model.window + model.preparation_.lead
+    for end in (len(table) - 30, len(table) - 7):
+        alone = model.forecast(table.iloc[max(0, end - needed) : end])
+        row = everything.origin.get_loc(table.index[end - 1])
+        np.testing.assert_allclose(
+            alone.members[:, 0], everything.members[:, row], rtol=1e-4, atol=1e-5
+        )
+
+
+def check_save_and_load(model: AbstractForecaster) -> None:
+    """A saved and loaded model gives the same forecasts and parameters."""
+    table = example_table()
+    fitted(model, table)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.safetensors"
+        model.save(path)
+        again = load(path)
+    assert type(again) is type(model)
+    assert again.get_params(deep=False) == model.get_params(deep=False)
+    one, two = model.predict(table).to_frame(), again.predict(table).to_frame()
+    pd.testing.assert_frame_equal(one, two)
+    assert repr(again.history_) == repr(model.history_)
+
+
+def check_bad_tables(model: AbstractForecaster) -> None:
+    """Tables that do not fit raise `DataError`, never anything else."""
+    table = example_table()
+    fitted(model, table)
+    faults: dict[str, pd.DataFrame] = {
+        "a missing column": table.drop(columns=table.columns[0]),
+        "too few rows": table.iloc[: model.window - 1],
+        "an empty table": table.iloc[:0],
+        "a missing value": table.mask(np.eye(*table.shape, k=-50, dtype=bool)),
+        "rows out of order": table.iloc[::-1],
+    }
+    for fault, bad in faults.items():
+        try:
+            model.forecast(bad)
+        except DataError:
+            continue
+        raise AssertionError(f"forecast() with {fault} must raise DataError")
+    extra = table.assign(unused=1.0)[[*table.columns[::-1], "unused"]]
+    np.testing.assert_array_equal(model.forecast(extra).members, model.forecast(table).members)
+
+
+def check_evaluate(model: AbstractForecaster) -> None:
+    """Scores are on unseen rows, with persistence beside them, and MAE is at most RMSE."""
+    table = example_table()
+    evaluation = fitted(model, table).evaluate(table)
+    assert evaluation.part == "new"
+    assert "persistence" in evaluation.scores.index
+    scores = evaluation.scores
+    assert np.isfinite(scores.to_numpy(dtype=float)).all()
+    assert (scores["coverage"] >= 0).all() and (scores["coverage"] <= 1).all()
+
+
+def check_explain(model: AbstractForecaster) -> None:
+    """The importance table has a row a variable and sums to one, or says that nothing helps."""
+    table = example_table()
+    explanation = fitted(model, table).explain(table, effort="quick")
+    rows = explanation.importance
+    assert set(rows["variable"]) == set(table.columns)
+    total = rows["importance"].sum()
+    assert rows["importance"].isna().all() or abs(total - 1.0) < 1e-9, total
+    assert any("not causal" in note for note in explanation.notes)
+
+
+def check_bad_parameters(model: AbstractForecaster) -> None:
+    """A window that cannot be is refused with an error of mvlstm."""
+    model.set_params(window=-3)
+    try:
+        model.fit(example_table(), target=TARGET)
+    except MVLSTMError:
+        return
+    raise AssertionError("window=-3 must raise a ParameterError")
+
+
+CHECKS: tuple[Check, ...] = (
+    check_parameters_survive,
+    check_input_is_unchanged,
+    check_unfitted_raises,
+    check_refit_repeats,
+    check_index,
+    check_forecast_goes_on,
+    check_no_look_ahead,
+    check_one_at_a_time,
+    check_save_and_load,
+    check_bad_tables,
+    check_evaluate,
+    check_explain,
+    check_bad_parameters,
+)

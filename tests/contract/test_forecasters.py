@@ -1,0 +1,43 @@
+"""Every forecaster against every check of the contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sklearn.base import clone
+
+from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
+from mvlstm.testing import CHECKS
+
+SMALL_NETWORK = {"hidden_size": 3, "members": 2, "max_epochs": 2, "batch_size": 32}
+SMALL: dict[str, dict[str, Any]] = {
+    "MVLSTM": SMALL_NETWORK,
+}
+
+
+def small(name: str, **changes: Any) -> Any:
+    """Return an unfitted forecaster with settings that train in a moment."""
+    settings: dict[str, Any] = {"window": 6, "verbose": 0}
+    return forecaster_class(name)(**(settings | SMALL.get(name, {}) | changes))
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", FORECASTERS)
+def test_contract(name, check) -> None:
+    check(clone(small(name)))
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "paper": {"loss": "nll", "sigma": 1.0, "link": "none", "attention": "bounded", "l2_sum": True},
+    "fusion": {"head": "fusion", "link": "last"},
+    "horizon": {"horizon": 3, "loss": "nll+mse", "sigma": "learned"},
+    "gru": {"cell": "gru", "layers": 2, "gates": "variable", "horizon": 2},
+    "differenced": {"difference": "auto", "horizon": 2},
+}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_contract_of_variants(variant, check) -> None:
+    check(clone(small("MVLSTM", **VARIANTS[variant])))
