@@ -97,13 +97,15 @@ def run_demo(folder: str | Path = "mvlstm-demo", *, verbose: int = 0) -> Demo:
     start = time.perf_counter()
     folder = _prepare(Path(folder))
     data = datasets.load("synthetic", n=ROWS, seed=DATA_SEED)
+    truth = data.truth
+    assert truth is not None and truth.oracle_rmse and truth.oracle_mae, "made-up data has a truth"
     model = MVLSTM(**SETTINGS, verbose=verbose).fit(data.frame, data.target, test=0.2)
     evaluation = model.evaluate(data.frame)
     explanation = model.explain(data.frame)
     forecast = model.forecast(data.frame)
     names = ("model.safetensors", "scores.json", "importance.csv", "forecast.csv")
     files = tuple(folder / name for name in names)
-    oracle = {"rmse": data.truth.oracle_rmse, "mae": data.truth.oracle_mae}
+    oracle = {"rmse": truth.oracle_rmse, "mae": truth.oracle_mae}
     model.save(files[0])
     scores = {**evaluation.to_dict(), "oracle": oracle}
     write_atomic(files[1], json.dumps(scores, indent=2) + "\n")
@@ -113,7 +115,7 @@ def run_demo(folder: str | Path = "mvlstm-demo", *, verbose: int = 0) -> Demo:
         evaluation=evaluation,
         explanation=explanation,
         forecast=forecast,
-        drivers=data.truth.drivers,
+        drivers=truth.drivers,
         oracle=oracle,
         seconds=time.perf_counter() - start,
         files=files,

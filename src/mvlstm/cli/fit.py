@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -145,6 +145,12 @@ def fit(
             rich_help_panel=MODEL,
         ),
     ] = None,
+    target_scale: Annotated[
+        str | None,
+        typer.Option(
+            metavar="standard|raw", help="Scale on which sigma is meant.", rich_help_panel=MODEL
+        ),
+    ] = None,
     link: Annotated[
         str | None,
         typer.Option(
@@ -157,6 +163,14 @@ def fit(
     l2: Annotated[
         float | None,
         typer.Option("--l2", help="Penalty on the weights.", rich_help_panel=TRAINING),
+    ] = None,
+    l2_sum: Annotated[
+        bool | None,
+        typer.Option(
+            "--l2-sum/--l2-mean",
+            help="Penalty beside the sum of the losses, as in the paper, or beside their mean.",
+            rich_help_panel=TRAINING,
+        ),
     ] = None,
     learning_rate: Annotated[
         float | None, typer.Option(help="Step size of Adam.", rich_help_panel=TRAINING)
@@ -193,7 +207,7 @@ def fit(
 
     Settings left out have the defaults of mvlstm.MVLSTM.
     """
-    settings = {
+    settings: dict[str, Any] = {
         "window": window,
         "horizon": horizon,
         "hidden_size": hidden_size,
@@ -204,9 +218,11 @@ def fit(
         "head": head,
         "loss": loss,
         "sigma": number_or_word(sigma),
+        "target_scale": target_scale,
         "link": link,
         "dropout": dropout,
         "l2": l2,
+        "l2_sum": l2_sum,
         "learning_rate": learning_rate,
         "batch_size": batch_size,
         "max_epochs": max_epochs,
@@ -222,7 +238,7 @@ def fit(
     with session(as_json=as_json, debug=debug) as output:
         check_output(out, suffixes=MODEL_SUFFIXES, inputs=(data,))
         check_option("--preset", preset, PRESETS)
-        parts = {
+        parts: dict[str, Any] = {
             "test": fraction_or_count("--test", test),
             "valid": fraction_or_count("--valid", valid),
         }
