@@ -6,7 +6,7 @@ never drawn: subsamples are contiguous stretches, exchanges and bootstrap draws 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,33 +51,44 @@ def choose_windows(
     return np.asarray(origins[np.unique(chosen)])
 
 
-def find_period(series: FloatArray, *, longest: int = 400) -> int:
-    """Length of the strongest cycle of a series, such as 24 for hourly data with a daily one.
+def find_period(series: FloatArray, *, longest: int = 400, natural: Sequence[int] = ()) -> int:
+    """Length of the cycle of a series, such as 24 for hourly data with a daily one.
 
-    A cycle is the highest peak of the autocorrelation after its first trough, if it exceeds 0.2,
-    stands 0.2 above that trough and comes back at twice the lag. Without one the answer is 1.
+    A cycle of p rows is a peak of the autocorrelation at lag p that regains at least a quarter of
+    what the autocorrelation had lost before, and whose echoes at 2p and 3p hardly fade; of several,
+    the shortest that is nearly as clear as the clearest. Without one the answer is 1.
 
     Parameters
     ----------
     series : array (rows,)
         Training values of the target.
     longest : int
-        Longest cycle looked for; at most a quarter of the series.
+        Longest cycle looked for; at most an eighth of the series.
+    natural : sequence of int
+        Lengths one would expect, such as the rows of a day; taken when within 3 % of what is found.
     """
-    correlation = _autocorrelation(series, 2 * min(longest, series.size // 8))
-    half = (correlation.size - 1) // 2
-    if half < 3:
-        return 1
-    rising = np.flatnonzero(np.diff(correlation[: half + 1]) > 0)
-    if rising.size == 0:
-        return 1
-    trough = int(rising[0])
-    peak = trough + int(np.argmax(correlation[trough : half + 1]))
-    lowest = float(correlation[: peak + 1].min())
-    height = float(correlation[peak])
-    echo = float(correlation[2 * peak - 1 : 2 * peak + 2].max())
-    clear = height > 0.2 and height - lowest > 0.2 and echo > 0.5 * height and peak < half
-    return peak if clear else 1
+    longest = min(longest, series.size // 8)
+    correlation = _autocorrelation(series, 4 * longest)
+    clear: list[tuple[float, int]] = []
+    for lag in range(4, longest + 1):
+        if correlation[lag] < _around(correlation, lag, lag // 4).max():
+            continue
+        lowest = float(correlation[:lag].min())
+        height = float(correlation[lag]) - lowest
+        echoes = [_around(correlation, k * lag, lag // 4).max() for k in (2, 3)]
+        dips = [correlation[k * lag : (k + 1) * lag].min() for k in (1, 2)]
+        fades = min(e - d for e, d in zip(echoes, dips, strict=True)) < 0.6 * height
+        if height > 0.25 * (1.0 - lowest) and not fades:
+            # From peak to peak: a slow decay shifts every peak by the same amount.
+            third = int(np.argmax(_around(correlation, 3 * lag, lag // 4))) + 3 * lag - lag // 4
+            clear.append((height / (1.0 - lowest), round((third - lag) / 2)))
+    best = max((regained for regained, _ in clear), default=0.0)
+    found = min((period for regained, period in clear if regained >= 0.8 * best), default=1)
+    return next((n for n in natural if abs(n - found) <= 0.03 * found), found)
+
+
+def _around(values: FloatArray, centre: int, reach: int) -> FloatArray:
+    return values[centre - reach : centre + reach + 1]
 
 
 def exchange(

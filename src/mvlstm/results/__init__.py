@@ -1,0 +1,22 @@
+"""What comes back from a forecaster: frozen dataclasses with times and names attached.
+
+Every result turns into a tidy table with ``to_frame()`` and into plain JSON values with
+``to_dict()``. Nothing here knows a model; plots, reports and the command line read only these.
+"""
+
+from __future__ import annotations
+
+from mvlstm.results.evaluation import Evaluation
+from mvlstm.results.explanation import IMPORTANCE_COLUMNS, VERDICTS, Explanation
+from mvlstm.results.forecast import PARTS, Forecast
+from mvlstm.results.history import History
+
+__all__ = [
+    "IMPORTANCE_COLUMNS",
+    "PARTS",
+    "VERDICTS",
+    "Evaluation",
+    "Explanation",
+    "Forecast",
+    "History",
+]

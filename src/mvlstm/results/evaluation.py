@@ -1,0 +1,68 @@
+"""Scores beside those of persistence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from mvlstm.results._tables import escape, html, plain, records
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """Scores of a model and of persistence on the same rows.
+
+    Parameters
+    ----------
+    target : str
+        Name of what is forecast.
+    scores : DataFrame
+        Index the models (``persistence`` among them), columns ``rmse, mae, crps, coverage, skill,
+        n``; ``skill`` is the share of persistence's RMSE that is removed.
+    part : str
+        ``"new"``, or ``"calibration"`` when there are no new rows.
+    period : tuple
+        First and last time scored.
+    experts : DataFrame, optional
+        RMSE of every single variable's expert, for models that have them.
+    notes : tuple of str
+        What to bear in mind.
+    """
+
+    target: str
+    scores: pd.DataFrame
+    part: str
+    period: tuple[Any, Any]
+    experts: pd.DataFrame | None = None
+    notes: tuple[str, ...] = ()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a copy of the scores."""
+        return self.scores.copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able form."""
+        return {
+            "target": self.target,
+            "part": self.part,
+            "period": [plain(self.period[0]), plain(self.period[1])],
+            "scores": {
+                str(name): {str(k): plain(v) for k, v in row.items()}
+                for name, row in self.scores.to_dict(orient="index").items()
+            },
+            "experts": None if self.experts is None else records(self.experts),
+            "notes": list(self.notes),
+        }
+
+    def __repr__(self) -> str:
+        head = (
+            f"Evaluation(target={self.target!r}, {self.part} rows, "
+            f"{plain(self.period[0])} to {plain(self.period[1])})"
+        )
+        return f"{head}\n{self.scores.to_string(float_format=lambda x: f'{x:.4g}')}"
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return f"<p>{escape(repr(self).splitlines()[0])}</p>{html(self.scores)}<ul>{notes}</ul>"

@@ -1,0 +1,144 @@
+"""Which variables matter, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from mvlstm.results._tables import escape, html, matrix, plain, records
+
+VERDICTS = ("important", "weak", "not distinguishable from noise")
+IMPORTANCE_COLUMNS = (
+    "variable",
+    "importance",
+    "low",
+    "high",
+    "posterior",
+    "prior",
+    "error_increase",
+    "error_increase_low",
+    "error_increase_high",
+    "verdict",
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """Which variables matter for the forecast, at which lags, and how sure that is.
+
+    The statement is predictive, not causal: it says what this model's forecasts rest on.
+
+    Parameters
+    ----------
+    target : str
+        Name of what is forecast; its own past is one of the variables.
+    importance : DataFrame
+        A row a variable, sorted by ``importance``. Columns ``variable, importance, low, high,
+        posterior, prior, error_increase, error_increase_low, error_increase_high, verdict``, then
+        extras. ``importance`` is the headline (share of the error increase) with its 90 %
+        interval, ``posterior`` the paper's importance, ``prior`` the mean prior attention;
+        ``error_increase`` is the rise in squared error when the variable is scrambled.
+    prior, posterior : DataFrame (origin x variable), optional
+        Attention per forecast, mean of the members; index (origin, step) when horizon > 1.
+        None for forecasters without attention.
+    temporal : DataFrame (variable x lag), optional
+        Mean temporal attention; lag 1 is the last time known.
+    leakage : DataFrame (variable x variable), optional
+        Row n, column k: share of expert n's sensitivity that goes to variable k.
+    contribution : DataFrame (origin x variable x lag), optional
+        Contributions that add up to the forecast; None unless they were asked for.
+    groups : DataFrame, optional
+        Error increase of strongly correlated variables exchanged together.
+    stability : dict
+        Agreement of the ranking between members: ``kendall_tau``, ``top_k``, ``top_k_overlap``.
+    summary : DataFrame, optional
+        How far the data move the attention, a row a variable: ``shift``, ``kl``, entropies.
+    part : str
+        Rows the error increases were measured on: ``"new"`` or ``"calibration"``.
+    n_windows : int
+        Number of windows they were measured on.
+    effort : str
+        ``"quick"``, ``"default"`` or ``"full"``.
+    notes : tuple of str
+        What to bear in mind when reading the numbers.
+    """
+
+    target: str
+    importance: pd.DataFrame
+    prior: pd.DataFrame | None = None
+    posterior: pd.DataFrame | None = None
+    temporal: pd.DataFrame | None = None
+    leakage: pd.DataFrame | None = None
+    contribution: pd.DataFrame | None = None
+    groups: pd.DataFrame | None = None
+    stability: Mapping[str, Any] = field(default_factory=dict)
+    summary: pd.DataFrame | None = None
+    part: str = "new"
+    n_windows: int = 0
+    effort: str = "default"
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        columns = tuple(self.importance.columns[: len(IMPORTANCE_COLUMNS)])
+        assert columns == IMPORTANCE_COLUMNS, f"importance has columns {columns}"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Variables in order of importance."""
+        return tuple(str(v) for v in self.importance["variable"])
+
+    @property
+    def important(self) -> tuple[str, ...]:
+        """Variables with the verdict ``important``, most important first."""
+        table = self.importance
+        return tuple(str(v) for v in table.loc[table["verdict"] == VERDICTS[0], "variable"])
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a copy of the importance table."""
+        return self.importance.copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able form: the importance table and every aggregate, not the rows per origin."""
+        tables = {
+            "groups": self.groups,
+            "summary": self.summary,
+        }
+        matrices = {"temporal": self.temporal, "leakage": self.leakage}
+        return {
+            "target": self.target,
+            "part": self.part,
+            "n_windows": self.n_windows,
+            "effort": self.effort,
+            "importance": records(self.importance),
+            **{name: None if t is None else records(t) for name, t in tables.items()},
+            **{name: None if t is None else matrix(t) for name, t in matrices.items()},
+            "stability": {str(k): plain(v) for k, v in self.stability.items()},
+            "notes": list(self.notes),
+        }
+
+    def __repr__(self) -> str:
+        table = self.importance
+        lines = [
+            f"Explanation(target={self.target!r}, {len(table)} variables, "
+            f"{self.n_windows} {self.part} windows, effort={self.effort!r})"
+        ]
+        width = max((len(str(v)) for v in table["variable"]), default=0)
+        for row in table.head(20).itertuples():
+            lines.append(
+                f"  {row.variable!s:<{width}}  {row.importance:6.3f} "
+                f"[{row.low:.3f}, {row.high:.3f}]  {row.verdict}"
+            )
+        if len(table) > 20:
+            lines.append(f"  ... {len(table) - 20} more")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        head = (
+            f"<p>Importance for {escape(self.target)}: {self.n_windows} {escape(self.part)} "
+            f"windows, effort {escape(self.effort)}</p>"
+        )
+        return f"{head}{html(self.importance)}<ul>{notes}</ul>"

@@ -1,0 +1,267 @@
+"""Forecasts with their predictive distributions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm import metrics
+from mvlstm.errors import DataError, ParameterError, check_option
+from mvlstm.results._tables import escape, html, plain, records, time_index
+
+FloatArray = NDArray[np.float64]
+
+PARTS = ("train", "validation", "new")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Forecast:
+    """Forecasts of M origins, H steps ahead each, as predictive mixtures of J normals.
+
+    Parameters
+    ----------
+    origin : pandas.Index of length M
+        Last time known to each forecast.
+    time : array (M, H)
+        Times forecast.
+    target : str
+        Name of what is forecast.
+    weights, means, variances : array (M, H, J)
+        The calibrated predictive distribution, in units of the target.
+    members : array (K, M, H)
+        Point forecast of every member; their mean is the forecast's mean.
+    part : array of str (M, H)
+        ``"train"``, ``"validation"`` or ``"new"``: whether the model had seen the value.
+    actual : array (M, H)
+        What happened, NaN where unknown.
+    notes : tuple of str
+        Plain sentences on how the forecast came about.
+    """
+
+    origin: pd.Index[Any]
+    time: NDArray[Any]
+    target: str
+    weights: FloatArray
+    means: FloatArray
+    variances: FloatArray
+    members: FloatArray
+    part: NDArray[np.str_]
+    actual: FloatArray
+    notes: tuple[str, ...] = ()
+    _quantiles: dict[float, FloatArray] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        rows = (len(self.origin), self.time.shape[1] if self.time.ndim == 2 else -1)
+        shapes = {
+            "time": self.time.shape,
+            "weights": self.weights.shape[:2],
+            "means": self.means.shape[:2],
+            "variances": self.variances.shape[:2],
+            "members": self.members.shape[1:],
+            "part": self.part.shape,
+            "actual": self.actual.shape,
+        }
+        wrong = {name: shape for name, shape in shapes.items() if shape != rows}
+        assert not wrong, f"Forecast of {rows} (origins, steps) got leading shapes {wrong}"
+
+    # ------------------------------------------------------------------------------ values
+
+    @property
+    def horizon(self) -> int:
+        """Number of steps ahead H."""
+        return int(self.time.shape[1])
+
+    @property
+    def index(self) -> pd.Index[Any]:
+        """Index of every series: the time for one step ahead, else (origin, step)."""
+        if self.horizon == 1:
+            return time_index(self.time[:, 0], self.origin)
+        steps = pd.RangeIndex(1, self.horizon + 1)
+        return pd.MultiIndex.from_product([self.origin, steps], names=["origin", "step"])
+
+    @property
+    def mean(self) -> pd.Series[float]:
+        """Point forecast: the mean of the members."""
+        return self._series(self._mean(), "mean")
+
+    @property
+    def median(self) -> pd.Series[float]:
+        """Median of the predictive distribution."""
+        return self._series(self._quantile(0.5), "median")
+
+    def quantile(self, q: float) -> pd.Series[float]:
+        """Quantile ``q`` (between 0 and 1) of the predictive distribution."""
+        return self._series(self._quantile(q), quantile_name(q))
+
+    def interval(self, level: float = 0.9) -> tuple[pd.Series[float], pd.Series[float]]:
+        """Central interval that should hold the value with probability ``level``."""
+        if not 0.0 < level < 1.0:
+            raise ParameterError(f"level={level!r} must lie strictly between 0 and 1, such as 0.9.")
+        tail = round(0.5 * (1.0 - level), 12)
+        low, high = self._quantile(tail), self._quantile(round(1.0 - tail, 12))
+        return self._series(low, "low"), self._series(high, "high")
+
+    def crps(self) -> pd.Series[float]:
+        """Continuous ranked probability score of every row; NaN where ``actual`` is unknown."""
+        scores = metrics.crps_mixture(self.weights, self.means, self.variances, self.actual)
+        return self._series(scores, "crps")
+
+    def pit(self) -> pd.Series[float]:
+        """Probability the forecast gave to values up to the actual one; uniform if calibrated."""
+        values = metrics.pit(self.weights, self.means, self.variances, self.actual)
+        return self._series(values, "pit")
+
+    # ------------------------------------------------------------------------------ scores
+
+    def score(self, part: str | None = None) -> dict[str, Any]:
+        """Score against the actual values: RMSE of the mean, MAE of the median, CRPS, coverage.
+
+        Parameters
+        ----------
+        part : {"new", "validation", "train", "all"}, optional
+            Rows to score. By default the new ones; if none of them has an actual value, the
+            validation rows, and failing those the training rows. ``"part"`` in the answer says
+            which were used.
+
+        Returns
+        -------
+        dict
+            ``rmse``, ``mae``, ``crps``, ``coverage`` (of the 90 % interval), ``n``, ``part``.
+        """
+        known = np.isfinite(self.actual)
+        if part is None:
+            candidates = [p for p in reversed(PARTS) if (known & (self.part == p)).any()]
+            part = candidates[0] if candidates else "all"
+        check_option("part", part, (*reversed(PARTS), "all"))
+        chosen = known if part == "all" else known & (self.part == part)
+        if not chosen.any():
+            raise DataError(
+                f"No row of part '{part}' has an actual value of '{self.target}' to score against; "
+                f"rows with one: {self._part_counts(known) or 'none'}. Supply a table that reaches "
+                "further, or choose another part."
+            )
+        y, mean = self.actual[chosen], self._mean()[chosen]
+        mixture = (self.weights[chosen], self.means[chosen], self.variances[chosen])
+        low, median, high = (self._quantile_of(q, chosen, mixture) for q in (0.05, 0.5, 0.95))
+        return {
+            "rmse": metrics.rmse(y, mean),
+            "mae": metrics.mae(y, median),
+            "crps": float(np.mean(metrics.crps_mixture(*mixture, y))),
+            "coverage": metrics.coverage(y, low, high),
+            "n": int(y.size),
+            "part": part,
+        }
+
+    # ------------------------------------------------------------------------------ tables
+
+    def take(self, rows: slice | NDArray[Any]) -> Forecast:
+        """Forecast of some origins only, chosen by position or mask."""
+        return Forecast(
+            origin=self.origin[rows],
+            time=self.time[rows],
+            target=self.target,
+            weights=self.weights[rows],
+            means=self.means[rows],
+            variances=self.variances[rows],
+            members=self.members[:, rows],
+            part=self.part[rows],
+            actual=self.actual[rows],
+            notes=self.notes,
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per origin and step: origin, step, time, mean, median, q05, q95, part[, actual].
+
+        The column ``actual`` is there when at least one actual value is known.
+        """
+        m, h = self.time.shape
+        columns: dict[str, Any] = {
+            "origin": self.origin.repeat(h),
+            "step": np.tile(np.arange(1, h + 1), m),
+            "time": time_index(self.time.reshape(-1), self.origin),
+            "mean": self._mean().reshape(-1),
+            "median": self._quantile(0.5).reshape(-1),
+            "q05": self._quantile(0.05).reshape(-1),
+            "q95": self._quantile(0.95).reshape(-1),
+            "part": self.part.reshape(-1).astype(object),
+        }
+        if np.isfinite(self.actual).any():
+            columns["actual"] = self.actual.reshape(-1)
+        return pd.DataFrame(columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able form: target, horizon, members, notes and the rows of `to_frame`."""
+        return {
+            "target": self.target,
+            "horizon": self.horizon,
+            "members": int(self.members.shape[0]),
+            "notes": list(self.notes),
+            "rows": records(self.to_frame()),
+        }
+
+    def __len__(self) -> int:
+        return len(self.origin)
+
+    def __repr__(self) -> str:
+        steps = f"{self.horizon} step{'s' if self.horizon > 1 else ''}"
+        span = ""
+        if len(self):
+            times = time_index(self.time.reshape(-1), self.origin)
+            span = f", {plain(times[0])} to {plain(times[-1])}"
+        counts = self._part_counts(np.ones(self.part.shape, dtype=bool))
+        parts = f", {counts}" if counts else ""
+        return (
+            f"Forecast(target={self.target!r}, {len(self)} origins x {steps}{span}, "
+            f"{self.members.shape[0]} members{parts})"
+        )
+
+    def _repr_html_(self) -> str:
+        shown, rows = self, len(self)
+        if rows > 10:
+            shown = self.take(np.r_[0:5, rows - 5 : rows])
+        return f"<p>{escape(repr(self))}</p>{html(shown.to_frame())}"
+
+    # ------------------------------------------------------------------------------ inner parts
+
+    def _mean(self) -> FloatArray:
+        return np.asarray(self.members.mean(axis=0))
+
+    def _quantile(self, q: float) -> FloatArray:
+        if q not in self._quantiles:
+            self._quantiles[q] = metrics.mixture_quantile(
+                self.weights, self.means, self.variances, q
+            )
+        return self._quantiles[q]
+
+    def _quantile_of(
+        self,
+        q: float,
+        chosen: NDArray[np.bool_],
+        mixture: tuple[FloatArray, FloatArray, FloatArray],
+    ) -> FloatArray:
+        if q in self._quantiles:
+            return np.asarray(self._quantiles[q][chosen])
+        return metrics.mixture_quantile(*mixture, q)
+
+    def _series(self, values: FloatArray, name: str) -> pd.Series[float]:
+        return pd.Series(values.reshape(-1), index=self.index, name=name)
+
+    def _part_counts(self, where: NDArray[np.bool_]) -> str:
+        counts = {p: int((where & (self.part == p)).sum()) for p in PARTS}
+        return ", ".join(f"{n} {p}" for p, n in counts.items() if n)
+
+
+def quantile_name(q: float) -> str:
+    """Column name of a quantile.
+
+    Examples
+    --------
+    >>> quantile_name(0.05), quantile_name(0.975)
+    ('q05', 'q97.5')
+    """
+    whole, _, fraction = f"{100 * q:.6g}".partition(".")
+    return f"q{whole.zfill(2)}" + (f".{fraction}" if fraction else "")

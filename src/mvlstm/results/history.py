@@ -1,0 +1,119 @@
+"""How training went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm.results._tables import escape, html, plain
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class History:
+    """How training went, for every member and epoch.
+
+    Parameters
+    ----------
+    train_loss, valid_rmse : array (K, E)
+        NaN after a member has stopped.
+    best_epoch : array of int (K,)
+        Epoch, counted from 1, whose weights were kept.
+    seconds : float
+        Wall-clock time of the training.
+    notes : tuple of str
+        Anything worth knowing, such as a run that hit ``max_epochs``.
+    """
+
+    train_loss: FloatArray
+    valid_rmse: FloatArray
+    best_epoch: NDArray[np.int64]
+    seconds: float = float("nan")
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        assert self.train_loss.shape == self.valid_rmse.shape, "one value a member and epoch"
+        assert self.best_epoch.shape == self.train_loss.shape[:1], "one best epoch a member"
+
+    @property
+    def members(self) -> int:
+        """Number of members K."""
+        return int(self.train_loss.shape[0])
+
+    @property
+    def epochs(self) -> NDArray[np.int64]:
+        """Epochs trained by each member, shape (K,)."""
+        return np.asarray(np.isfinite(self.valid_rmse).sum(axis=1), dtype=np.int64)
+
+    @property
+    def best_rmse(self) -> FloatArray:
+        """Validation RMSE of each member at its best epoch, shape (K,)."""
+        column = np.maximum(self.best_epoch - 1, 0)[:, None]
+        if self.valid_rmse.shape[1] == 0:
+            return np.full(self.members, np.nan)
+        return np.asarray(np.take_along_axis(self.valid_rmse, column, axis=1)[:, 0])
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per member and epoch trained: member, epoch, train_loss, valid_rmse, best."""
+        k, e = self.train_loss.shape
+        member, epoch = np.repeat(np.arange(k), e), np.tile(np.arange(1, e + 1), k)
+        table = pd.DataFrame(
+            {
+                "member": member,
+                "epoch": epoch,
+                "train_loss": self.train_loss.reshape(-1),
+                "valid_rmse": self.valid_rmse.reshape(-1),
+                "best": epoch == np.repeat(self.best_epoch, e),
+            }
+        )
+        trained = np.isfinite(self.train_loss.reshape(-1)) | np.isfinite(
+            self.valid_rmse.reshape(-1)
+        )
+        return table.loc[trained].reset_index(drop=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able form, read back by `from_dict`."""
+        return {
+            "train_loss": plain(self.train_loss),
+            "valid_rmse": plain(self.valid_rmse),
+            "best_epoch": plain(self.best_epoch),
+            "seconds": plain(self.seconds),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> History:
+        """Rebuild from `to_dict`'s answer."""
+        best = np.asarray(data["best_epoch"], dtype=np.int64)
+        shape = (best.size, -1) if best.size else (0, 0)
+        loss, valid = (
+            np.asarray(data[name], dtype=np.float64).reshape(shape)
+            for name in ("train_loss", "valid_rmse")
+        )
+        seconds = data.get("seconds")
+        return cls(
+            train_loss=loss,
+            valid_rmse=valid,
+            best_epoch=best,
+            seconds=float("nan") if seconds is None else float(seconds),
+            notes=tuple(data.get("notes", ())),
+        )
+
+    def __repr__(self) -> str:
+        if self.members == 0:
+            return "History(no training)"
+        best = self.best_rmse
+        return (
+            f"History({self.members} members, {int(self.epochs.max())} epochs, validation RMSE "
+            f"{np.nanmean(best):.4g} ({np.nanmin(best):.4g} to {np.nanmax(best):.4g}), "
+            f"{self.seconds:.1f} s)"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{html(self.to_frame())}"
