@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 import torch
-from oracles.numpy_paper import forward, nll, posterior
 
 from mvlstm.nn.leakage import leakage
 from mvlstm.nn.mixture import Prediction, log_posterior, mixture_nll
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.nn.parameters import count, flatten, unflatten
+from oracles.numpy_paper import forward, nll, posterior
 
 
 def random_parameters(network: MVLSTMNetwork, members: int, seed: int = 0) -> torch.Tensor:
