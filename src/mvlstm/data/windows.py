@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -55,7 +56,7 @@ def origins_in(segments: NDArray[np.int64], before: int, after: int) -> NDArray[
     return np.asarray(candidates[inside])
 
 
-def window_view(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
+def window_view(values: NDArray[Any], window: int) -> NDArray[Any]:
     """All windows of consecutive rows as one read-only view, (rows - window + 1, window, columns).
 
     Entry s holds rows s .. s+window-1, so the window of origin i is entry i - window + 1.
@@ -64,8 +65,8 @@ def window_view(values: NDArray[np.float64], window: int) -> NDArray[np.float64]
 
 
 def gather_windows(
-    values: NDArray[np.float64], origins: NDArray[np.int64], window: int
-) -> NDArray[np.float64]:
+    values: NDArray[Any], origins: NDArray[np.int64], window: int
+) -> NDArray[Any]:
     """Copy the windows that end at ``origins``, (len(origins), window, columns), and only these."""
     if len(origins) == 0:
         return np.empty((0, window, values.shape[1]), dtype=values.dtype)
@@ -73,12 +74,12 @@ def gather_windows(
 
 
 def iterate_windows(
-    values: NDArray[np.float64],
+    values: NDArray[Any],
     origins: NDArray[np.int64],
     window: int,
     *,
     chunk: int = 4096,
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
     """Yield ``(origins, windows)`` in chunks, so that memory stays bounded."""
     for start in range(0, len(origins), chunk):
         part = origins[start : start + chunk]

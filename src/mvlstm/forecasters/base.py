@@ -305,7 +305,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         origins = prepared.origins(self.window, self.horizon)
         divided = origins_by_part(origins, self.horizon, parts)
         for name in ("train", "stop", "calibration"):
-            if not len(divided[name]):  # type: ignore[index]
+            if not len(divided[name]):
                 self._too_short(frame, self.window + self.preparation_.lead + self.horizon, "fit")
         return Problem(prepared, divided, self.window, self.horizon), notes
 
@@ -383,7 +383,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         new = (self.borders_.parts(times) == "new").all(axis=1)
         if new.any():
             return new, "new", ()
-        rows = self.borders_.calibration_rows(times).all(axis=1)
+        rows = np.asarray(self.borders_.calibration_rows(times).all(axis=1))
         if not rows.any():
             raise DataError(
                 "The table has no rows the model has not trained on. Supply newer rows, or fit "

@@ -46,12 +46,12 @@ class Borders:
         """Say which of ``times`` the intervals were calibrated on."""
         index = self._index(times)
         chosen = np.asarray(index > self.stop) & np.asarray(index <= self.calibration)
-        return chosen.reshape(times.shape)
+        return np.asarray(chosen.reshape(times.shape))
 
     def _index(self, times: NDArray[Any]) -> pd.Index[Any]:
-        flat = pd.Index(times.reshape(-1))
+        flat: pd.Index[Any] = pd.Index(times.reshape(-1))
         if isinstance(self.start, pd.Timestamp) and self.start.tz is not None:
-            return pd.DatetimeIndex(pd.to_datetime(flat, utc=True)).tz_convert(self.start.tz)
+            flat = pd.DatetimeIndex(pd.to_datetime(flat, utc=True)).tz_convert(self.start.tz)
         return flat
 
     def to_dict(self) -> dict[str, Any]:

@@ -95,9 +95,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
             header = json.loads(metadata["mvlstm"])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
-        raise ModelFileError(
-            f"'{path}' is no model of mvlstm, or is damaged ({error})."
-        ) from error
+        raise ModelFileError(f"'{path}' is no model of mvlstm, or is damaged ({error}).") from error
     if not isinstance(header, dict):
         raise ModelFileError(f"'{path}' is no model of mvlstm: its header is no table of fields.")
     return header, arrays

@@ -51,7 +51,7 @@ def fit_ridge(
     choose: tuple[IntArray, FloatArray],
     penalties: tuple[float, ...] = PENALTIES,
 ) -> Ridge:
-    r"""Minimise :math:`\|y - Xw - b\|^2 + \lambda \|w\|^2` and choose :math:`\lambda` for each step.
+    r"""Minimise :math:`\|y - Xw - b\|^2 + \lambda \|w\|^2`, with :math:`\lambda` chosen by step.
 
     One pass over the training windows gathers the moments; one eigendecomposition then serves
     every penalty. The penalty with the lowest squared error on ``choose`` is taken.

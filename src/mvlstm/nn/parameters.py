@@ -26,7 +26,7 @@ def unflatten(flat: Tensor, shapes: Shapes) -> Parameters:
 
     Made with one `torch.split`, whose backward pass joins all gradients in one copy.
     """
-    parts = flat.split([prod(shape) for shape in shapes.values()], dim=1)
+    parts = torch.split(flat, [prod(shape) for shape in shapes.values()], dim=1)
     return {
         name: part.reshape(flat.shape[0], *shape)
         for part, (name, shape) in zip(parts, shapes.items(), strict=True)
@@ -41,4 +41,5 @@ def flatten(parameters: Parameters, shapes: Shapes) -> Tensor:
 def glorot(shape: tuple[int, ...], fan_in: int, fan_out: int, generator: torch.Generator) -> Tensor:
     """Draw Glorot-uniform weights in float64 for a block with the given fans."""
     bound = (6.0 / (fan_in + fan_out)) ** 0.5
-    return (torch.rand(shape, generator=generator, dtype=torch.float64) * 2 - 1) * bound
+    drawn = torch.empty(shape, dtype=torch.float64)
+    return drawn.uniform_(-bound, bound, generator=generator)

@@ -49,7 +49,7 @@ def fitted(model: AbstractForecaster, table: pd.DataFrame) -> AbstractForecaster
 
 
 def check_parameters_survive(model: AbstractForecaster) -> None:
-    """Fit changes no constructor parameter, returns self and keeps no reference to the table."""
+    """Check that fit returns self, changes no parameter and keeps no reference to the table."""
     before = model.get_params(deep=False)
     table = example_table()
     assert fitted(model, table) is model, "fit must return self"
@@ -60,7 +60,7 @@ def check_parameters_survive(model: AbstractForecaster) -> None:
 
 
 def check_input_is_unchanged(model: AbstractForecaster) -> None:
-    """No method changes the table it is given."""
+    """Check that no method changes the table it is given."""
     table = example_table()
     copy = table.copy(deep=True)
     fitted(model, table)
@@ -71,7 +71,7 @@ def check_input_is_unchanged(model: AbstractForecaster) -> None:
 
 
 def check_unfitted_raises(model: AbstractForecaster) -> None:
-    """Asking an unfitted model raises `NotFittedError`."""
+    """Check that asking an unfitted model raises `NotFittedError`."""
     table = example_table()
     for method in (model.predict, model.forecast, model.evaluate, model.explain):
         try:
@@ -82,7 +82,7 @@ def check_unfitted_raises(model: AbstractForecaster) -> None:
 
 
 def check_refit_repeats(model: AbstractForecaster) -> None:
-    """A clone fitted on the same table gives the same forecasts, and so does a second fit."""
+    """Check that a clone, and a second fit, on the same table give the same forecasts."""
     table = example_table()
     first = fitted(clone(model), table).predict(table).mean
     other = fitted(model, table)
@@ -91,7 +91,7 @@ def check_refit_repeats(model: AbstractForecaster) -> None:
 
 
 def check_index(model: AbstractForecaster) -> None:
-    """Predictions are for the rows after the first window, in order, with their parts."""
+    """Check that predictions are for the rows after the first window, in order, by part."""
     table = example_table()
     forecast = fitted(model, table).predict(table)
     frame = forecast.to_frame()
@@ -107,7 +107,7 @@ def check_index(model: AbstractForecaster) -> None:
 
 
 def check_forecast_goes_on(model: AbstractForecaster) -> None:
-    """`forecast` continues after the last row and agrees with `predict` one row later."""
+    """Check that `forecast` continues after the last row and agrees with `predict`."""
     table = example_table()
     fitted(model, table)
     cut = len(table) - model.horizon
@@ -119,7 +119,7 @@ def check_forecast_goes_on(model: AbstractForecaster) -> None:
 
 
 def check_no_look_ahead(model: AbstractForecaster) -> None:
-    """Changing values after time t leaves forecasts made at t untouched."""
+    """Check that changing values after time t leaves forecasts made at t untouched."""
     table = example_table()
     fitted(model, table)
     changed = table.copy()
@@ -131,7 +131,7 @@ def check_no_look_ahead(model: AbstractForecaster) -> None:
 
 
 def check_one_at_a_time(model: AbstractForecaster) -> None:
-    """Forecasting from the last rows alone equals forecasting all at once."""
+    """Check that forecasting from the last rows alone equals forecasting all at once."""
     table = example_table()
     fitted(model, table)
     everything = model.predict(table)
@@ -145,7 +145,7 @@ def check_one_at_a_time(model: AbstractForecaster) -> None:
 
 
 def check_save_and_load(model: AbstractForecaster) -> None:
-    """A saved and loaded model gives the same forecasts and parameters."""
+    """Check that a saved and loaded model gives the same forecasts and parameters."""
     table = example_table()
     fitted(model, table)
     with tempfile.TemporaryDirectory() as folder:
@@ -160,7 +160,7 @@ def check_save_and_load(model: AbstractForecaster) -> None:
 
 
 def check_bad_tables(model: AbstractForecaster) -> None:
-    """Tables that do not fit raise `DataError`, never anything else."""
+    """Check that tables that do not fit raise `DataError`, never anything else."""
     table = example_table()
     fitted(model, table)
     faults: dict[str, pd.DataFrame] = {
@@ -181,7 +181,7 @@ def check_bad_tables(model: AbstractForecaster) -> None:
 
 
 def check_evaluate(model: AbstractForecaster) -> None:
-    """Scores are on unseen rows, with persistence beside them, and MAE is at most RMSE."""
+    """Check that scores are on unseen rows, with persistence beside them."""
     table = example_table()
     evaluation = fitted(model, table).evaluate(table)
     assert evaluation.part == "new"
@@ -192,7 +192,7 @@ def check_evaluate(model: AbstractForecaster) -> None:
 
 
 def check_explain(model: AbstractForecaster) -> None:
-    """The importance table has a row a variable and sums to one, or says that nothing helps."""
+    """Check that the importance table has a row a variable and sums to one, if anything helps."""
     table = example_table()
     explanation = fitted(model, table).explain(table, effort="quick")
     rows = explanation.importance
@@ -203,7 +203,7 @@ def check_explain(model: AbstractForecaster) -> None:
 
 
 def check_bad_parameters(model: AbstractForecaster) -> None:
-    """A window that cannot be is refused with an error of mvlstm."""
+    """Check that a window that cannot be is refused with an error of mvlstm."""
     model.set_params(window=-3)
     try:
         model.fit(example_table(), target=TARGET)
