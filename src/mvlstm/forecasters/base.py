@@ -28,6 +28,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Difference = Literal["none", "auto"]
 LEVEL = 0.9  # the interval that is calibrated
+BACKGROUND = 8  # training windows that contributions are measured against
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +109,8 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     spread_: FloatArray  # (K, H) squared error of each member on the stopping rows
     calibration_: FloatArray  # (H,) factor on the variances
     persistence_: FloatArray  # (H,) calibrated variance of persistence
+    background_: FloatArray  # (B, T, C) scaled windows of the training part, to compare with
+    background_baseline_: FloatArray  # (B, H) what differencing took away from them
     history_: History
     notes_: tuple[str, ...]
     fit_seconds_: float
@@ -145,6 +148,14 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         from mvlstm.forecasters.explaining import scrambled_windows
 
         return scrambled_windows(self, prepared, origins, variables, donors)
+
+    def _gradient(self, windows: FloatArray) -> FloatArray | None:
+        """Return the gradient of the members' mean (M, H, T, C), for models that have one."""
+        return None
+
+    def _experts(self, prepared: Prepared, origins: IntArray) -> FloatArray | None:
+        """Return prior weight times expert's forecast (M, H, N), for mixtures of experts."""
+        return None
 
     def _model_importance(self) -> FloatArray | None:
         """Return the method's own variable importance (N,), for models that define one."""
@@ -212,6 +223,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         self.history_ = History(np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.int64))
         self._learn(problem)
         self._calibrate(problem)
+        self._keep_background(problem)
         self.fit_seconds_ = clock.monotonic() - started
         return self
 
@@ -272,16 +284,29 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         )
 
     def explain(
-        self, table: pd.DataFrame, *, effort: Literal["quick", "default", "full"] = "default"
+        self,
+        table: pd.DataFrame,
+        *,
+        effort: Literal["quick", "default", "full"] = "default",
+        contributions: int | None = None,
     ) -> Explanation:
         """Say which variables the forecasts rest on, and how sure that is.
 
         Measured on rows the model has not seen, or, if there are none, on those the intervals
         were calibrated on. The statement is predictive, not causal.
+
+        Parameters
+        ----------
+        table : DataFrame
+        effort : {"quick", "default", "full"}
+            How many windows, exchanges and bootstrap draws to spend.
+        contributions : int, optional
+            Forecasts to take apart, spread over the unseen rows and ending with the next one; by
+            default 10, 100 or 500 by effort. 0 for none.
         """
         from mvlstm.forecasters.explaining import explain_forecaster
 
-        return explain_forecaster(self, table, effort=effort)
+        return explain_forecaster(self, table, effort=effort, contributions=contributions)
 
     def save(self, path: str | Path) -> None:
         """Write the model to one ``.safetensors`` file; `mvlstm.load` reads it back."""
@@ -333,6 +358,13 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         one = np.ones((len(rows), H, 1))
         own = (one, 0 * one, np.broadcast_to(spread[:, None], one.shape))
         self.persistence_ = spread * _factors(own, moved[len(stop) :])
+
+    def _keep_background(self, problem: Problem) -> None:
+        """Keep a few training windows, spread evenly, as the background of contributions."""
+        train = problem.origins["train"]
+        few = train[np.unique(np.linspace(0, len(train) - 1, BACKGROUND).astype(np.int64))]
+        self.background_ = gather_windows(problem.prepared.table, few, self.window)
+        self.background_baseline_ = problem.prepared.baseline(few, self.horizon)
 
     def _moves(self, frame: SeriesFrame, origins: IntArray) -> FloatArray:
         """Return how far the target goes from each origin, (M, H): persistence's errors."""

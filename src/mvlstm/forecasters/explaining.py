@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mvlstm.data.windows import gather_labels, gather_windows
 from mvlstm.explain import Attention, choose_windows, find_period, get_effort, measure
+from mvlstm.explain.contributions import integrated_gradients
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.results import Explanation
 
@@ -21,22 +22,23 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+APART = {"quick": 10, "default": 100, "full": 500}  # forecasts taken apart by default
+
 
 def explain_forecaster(
     model: AbstractForecaster,
     table: pd.DataFrame,
     *,
     effort: Literal["quick", "default", "full"] = "default",
+    contributions: int | None = None,
 ) -> Explanation:
     """Measure importance on rows the model has not seen; see `AbstractForecaster.explain`."""
     level = get_effort(effort)
     frame = model._read(table, "explain")
     prepared = model._prepare(frame)
-    origins, part, part_notes = model._unseen_origins(prepared)
+    unseen, part, part_notes = model._unseen_origins(prepared)
     period = find_period(frame.target_values)
-    origins = choose_windows(
-        origins, window=model.window, limit=level.windows, period=period
-    )
+    origins = choose_windows(unseen, window=model.window, limit=level.windows, period=period)
     arrays = model._attention(prepared, origins)
     total = len(frame.variables) * level.repeats
     with _progress(model.verbose, total) as advance:
@@ -61,14 +63,15 @@ def explain_forecaster(
         place = {name: value for name, value in zip(frame.variables, own, strict=True)}
         importance = importance.assign(own=importance["variable"].map(place))
     times = frame.times[origins]
+    names = pd.Index(frame.variables, name="variable")
     return Explanation(
         target=frame.target,
         importance=importance,
-        prior=None if arrays is None else _by_origin(arrays.prior, times, frame.variables),
+        prior=None if arrays is None else _by_origin(arrays.prior, times, names),
         posterior=(
             None
             if arrays is None or arrays.posterior is None
-            else _by_origin(arrays.posterior, times, frame.variables)
+            else _by_origin(arrays.posterior, times, names)
         ),
         temporal=measured.temporal,
         leakage=measured.leakage,
@@ -79,7 +82,62 @@ def explain_forecaster(
         n_windows=measured.n_windows,
         effort=effort,
         notes=(*part_notes, *measured.notes, *_attention_notes(arrays)),
+        **take_apart(
+            model, prepared, unseen, APART[effort] if contributions is None else contributions
+        ),
     )
+
+
+def take_apart(
+    model: AbstractForecaster, prepared: Prepared, origins: IntArray, count: int
+) -> dict[str, Any]:
+    """Return contribution, response, expert and background for ``count`` of the origins.
+
+    They are spread evenly and end with the table's last row, whose steps ahead are not known yet.
+    """
+    frame, H, T = prepared.frame, model.horizon, model.window
+    last = prepared.origins(T, 0)[-1:]
+    spread = np.linspace(0, len(origins) - 1, min(count, len(origins))).astype(np.int64)
+    rows = np.unique(np.concatenate([origins[spread], last]))[-count:] if count > 0 else last[:0]
+    windows = gather_windows(prepared.table, rows, T).astype(np.float64)
+    if not len(rows) or model._gradient(windows[:1]) is None:
+        return {}
+    background = model.background_.astype(np.float64)
+
+    def forecast(x: FloatArray) -> FloatArray:
+        return model._predict_windows(x).mean(axis=0)
+
+    def gradient(x: FloatArray) -> FloatArray:
+        slope = model._gradient(x)
+        assert slope is not None
+        return slope
+
+    tolerance = 5e-4 * float(model.preparation_.scaler.target_scale)
+    parts = integrated_gradients(gradient, forecast, windows, background, tolerance=tolerance)
+    start = model.background_baseline_.mean(axis=0)  # (H,)
+    parts[:, :, -1, -1] += prepared.baseline(rows, H) - start  # a differenced target's last level
+    owner = np.asarray(frame.groups)
+    grouped = np.stack(
+        [parts[..., owner == n].sum(axis=-1) for n in range(frame.n_variables)], axis=2
+    )  # (M, H, N, T)
+    lags = range(1, T + 1)
+    columns = pd.MultiIndex.from_product([frame.variables, lags], names=["variable", "lag"])
+    times = frame.times[rows]
+    table = _by_origin(grouped[..., ::-1].reshape(1, len(rows), H, -1), times, columns)
+    experts = model._experts(prepared, rows)
+    now = forecast(windows)
+    responses = []
+    for n in range(frame.n_variables):
+        raised = windows + (owner == n)
+        responses.append(forecast(raised) - now)  # (M, H)
+    response = np.stack(responses, axis=-1)
+    names = pd.Index(frame.variables, name="variable")
+    return {
+        "contribution": table,
+        "response": _by_origin(response[None], times, names),
+        "expert": None if experts is None else _by_origin(experts[None], times, names),
+        "background": tuple(float(v) for v in forecast(background).mean(axis=0) + start),
+    }
 
 
 def _forecasts(model: AbstractForecaster, prepared: Prepared, origins: IntArray) -> FloatArray:
@@ -132,17 +190,14 @@ def _attention_notes(arrays: AttentionArrays | None) -> tuple[str, ...]:
     return ("This model has no posterior attention; its prior stands in that column.",)
 
 
-def _by_origin(
-    values: FloatArray, times: pd.Index[Any], variables: tuple[str, ...]
-) -> pd.DataFrame:
-    """Average over members and lay out as (origin[, step]) x variable."""
+def _by_origin(values: FloatArray, times: pd.Index[Any], columns: pd.Index[Any]) -> pd.DataFrame:
+    """Average over members and lay out as (origin[, step]) x columns."""
     mean = values.mean(axis=0)  # (M, H, N)
     H = mean.shape[1]
     index: pd.Index[Any] = times.rename("origin")
     if H > 1:
         steps = pd.RangeIndex(1, H + 1)
         index = pd.MultiIndex.from_product([index, steps], names=["origin", "step"])
-    columns = pd.Index(variables, name="variable")
     return pd.DataFrame(mean.reshape(-1, mean.shape[2]), index=index, columns=columns)
 
 

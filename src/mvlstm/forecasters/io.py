@@ -46,6 +46,8 @@ def save(model: AbstractForecaster, path: str | Path) -> None:
         "spread": model.spread_,
         "calibration": model.calibration_,
         "persistence": model.persistence_,
+        "background": model.background_,
+        "background_baseline": model.background_baseline_,
     }
     named = {
         **{f"common.{name}": array for name, array in common.items()},
@@ -124,6 +126,11 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
     model.spread_ = take_array(common, "spread", (None, H), np.float64)
     model.calibration_ = take_array(common, "calibration", (H,), np.float64)
     model.persistence_ = take_array(common, "persistence", (H,), np.float64)
+    shape = (None, model.window, len(model.layout_.columns))
+    model.background_ = take_array(common, "background", shape, model.table_dtype)
+    model.background_baseline_ = take_array(
+        common, "background_baseline", (len(model.background_), H), np.float64
+    )
     model._set_weights(own, header["extra"])
     unknown = [*common, *own]
     if unknown or len(arrays) != sum(k.startswith(("common.", "model.")) for k in arrays):

@@ -64,6 +64,16 @@ class Link:
         pieces = [function(w) for _, w in iterate_windows(table, origins, min(lags, window))]
         return np.concatenate(pieces) if pieces else np.empty((0, self.horizon))
 
+    def gradient(self, window: int, n_columns: int) -> FloatArray:
+        """Return the link's gradient (H, T, C), the same for every window."""
+        slope = np.zeros((self.horizon, window, n_columns))
+        if self.name == "last":
+            slope[:, -1, -1] = self.scale
+        if self.ridge is not None:
+            lags = self.ridge.weights.shape[0]
+            slope[:, window - lags :] = np.moveaxis(self.ridge.weights, -1, 0)
+        return slope
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what was learned, for the model file."""
         if self.ridge is None:

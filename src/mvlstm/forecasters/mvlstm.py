@@ -11,22 +11,15 @@ from numpy.typing import NDArray
 from mvlstm.errors import ParameterError, check_option
 from mvlstm.explain.attention import calibrated_sigma2, posterior
 from mvlstm.forecasters.base import AbstractForecaster, AttentionArrays, Difference, Problem
-from mvlstm.forecasters.io import finite_number, take_array
-from mvlstm.forecasters.link import LINKS, Link, LinkName
-from mvlstm.forecasters.networks import (
-    check_training,
-    member_list,
-    network_details,
-    network_means,
-    train_network,
-)
+from mvlstm.forecasters.io import take_array
+from mvlstm.forecasters.link import LINKS, LinkName
+from mvlstm.forecasters.networks import check_training, network_details
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
 from mvlstm.nn.cell import Cell, Gates
 from mvlstm.nn.leakage import leakage
 from mvlstm.nn.mvlstm import Attention, Head, Loss, MVLSTMNetwork
-from mvlstm.nn.parameters import count
-from mvlstm.train.config import TrainConfig
 from mvlstm.train.data import gather_windows
 
 FloatArray = NDArray[np.float64]
@@ -210,10 +203,12 @@ class MVLSTM(AbstractForecaster):
                 f"window={self.window} is too short: temporal attention needs window >= 2."
             )
 
-    def _network(self, groups: tuple[int, ...], n_variables: int) -> MVLSTMNetwork:
+    def _network(
+        self, groups: tuple[int, ...], n_variables: int, label_scale: float
+    ) -> MVLSTMNetwork:
         sigma = 1.0 if self.sigma == "calibrated" else self.sigma
         if isinstance(sigma, int | float) and self.target_scale == "raw":
-            sigma = float(sigma) / self.label_scale_
+            sigma = float(sigma) / label_scale
         return MVLSTMNetwork(
             groups=groups,
             n_variables=n_variables,
@@ -229,63 +224,29 @@ class MVLSTM(AbstractForecaster):
         )
 
     def _learn(self, problem: Problem) -> None:
-        self.link_ = Link.learn(self.link, problem)
-        residual = problem.labels("train") - self.link_.rows(
-            problem.prepared.table, problem.origins["train"], self.window
-        )
-        self.label_center_ = float(residual.mean())
-        self.label_scale_ = float(residual.std()) or 1.0
-        self.network_ = self._network(problem.groups, problem.n_variables)
-        n_train = len(problem.origins["train"])
-        l2 = self.l2 / n_train if self.l2_sum else self.l2
-        self.flat_, self.history_, self.device_ = train_network(
-            self.network_,
-            problem,
-            self._scaled_labels(problem),
-            member_list(
-                self.members, self.seed, self.learning_rate, l2, self.dropout
-            ),
-            TrainConfig(self.batch_size, self.max_epochs, self.patience),
-            device=self.device,
-            unit=self.label_scale_,
-            title=type(self).__name__,
-            verbose=self.verbose,
-        )
+        labels = Labels.learn(self.link, problem)
+        network = self._network(problem.groups, problem.n_variables, labels.scale)
+        l2 = self.l2 / len(problem.origins["train"]) if self.l2_sum else self.l2
+        self.trained_, self.history_ = TrainedNetwork.fit(network, problem, labels, self, l2=l2)
+        self.device_ = self.trained_.device
         self.sigma2_ = self._find_sigma2(problem)
-
-    def _scaled_labels(self, problem: Problem) -> FloatArray:
-        """Return the labels less the link, scaled, for every origin of the table: (rows, H)."""
-        prepared = problem.prepared
-        labels = np.full((prepared.frame.n_rows, self.horizon), np.nan)
-        for part in ("train", "stop"):
-            rows = problem.origins[part]  # type: ignore[index]
-            label = prepared.labels(rows, self.horizon)
-            label -= self.link_.rows(prepared.table, rows, self.window)
-            labels[rows] = (label - self.label_center_) / self.label_scale_
-        return labels
 
     def _find_sigma2(self, problem: Problem) -> FloatArray:
         """Return the components' variance (K, H) in scaled units: fixed, learned or calibrated."""
         K, H = self.members, self.horizon
-        if "nll" in self.loss and isinstance(self.network_.sigma, int | float):
+        sigma = self.trained_.network.sigma
+        if "nll" in self.loss and isinstance(sigma, int | float):
             if self.sigma != "calibrated":
-                return np.full((K, H), float(self.network_.sigma) ** 2)
+                return np.full((K, H), float(sigma) ** 2)
         elif "nll" in self.loss:
-            last = self.flat_[:, -H:]  # log_sigma2 is the last parameter
-            return np.exp(last.astype(np.float64))
+            return np.asarray(np.exp(self.trained_.parameter("log_sigma2")))
         if self.head == "fusion":
             return np.ones((K, H))
         rows = problem.origins["stop"]
-        mu, log_pi, _ = network_details(
-            self.network_, self.flat_, problem.prepared.table, rows, self.window, self.device_
-        )
-        y = self._scaled_labels(problem)[rows]
-        return np.array(
-            [
-                [calibrated_sigma2(log_pi[k, :, h], mu[k, :, h], y[:, h]) for h in range(H)]
-                for k in range(K)
-            ]
-        )
+        mu, log_pi, _ = self._details(problem.prepared, rows)
+        y = self.trained_.labels.scaled(problem.prepared, rows)
+        each = [calibrated_sigma2(log_pi[:, :, h], mu[:, :, h], y[:, h]) for h in range(H)]
+        return np.stack(each, axis=1)
 
     # --------------------------------------------------------------------------------- predicting
 
@@ -293,14 +254,19 @@ class MVLSTM(AbstractForecaster):
     def _has_mixture(self) -> bool:
         return "nll" in self.loss and self.head == "mixture"
 
+    def _details(
+        self, prepared: Prepared, origins: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        trained = self.trained_
+        where = (prepared.table, origins, self.window, trained.device)
+        return network_details(trained.network, trained.flat, *where)
+
     def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
-        link = self.link_.rows(prepared.table, origins, self.window) + self.label_center_
-        scale = self.label_scale_
-        where = (prepared.table, origins, self.window, self.device_)
         if not self._has_mixture:
-            members = network_means(self.network_, self.flat_, *where)
-            return Predictive(members * scale + link)
-        mu, log_pi, _ = network_details(self.network_, self.flat_, *where)
+            return Predictive(self.trained_.rows(prepared.table, origins))
+        labels = self.trained_.labels
+        link, scale = labels.offset(prepared.table, origins), labels.scale
+        mu, log_pi, _ = self._details(prepared, origins)
         prior = np.exp(log_pi)
         K, M, H, N = mu.shape
         members = (prior * mu).sum(axis=-1) * scale + link
@@ -313,51 +279,45 @@ class MVLSTM(AbstractForecaster):
         return Predictive(members, joined(prior) / K, means, joined(variances))
 
     def _predict_windows(self, windows: FloatArray) -> FloatArray:
-        link = self.link_(windows) + self.label_center_
-        M, T, C = windows.shape
-        table = windows.reshape(M * T, C)  # each window as rows of its own
-        origins = np.arange(1, M + 1) * T - 1
-        means = network_means(self.network_, self.flat_, table, origins, T, self.device_)
-        return means * self.label_scale_ + link
+        return self.trained_.windows(windows)
+
+    def _gradient(self, windows: FloatArray) -> FloatArray | None:
+        return self.trained_.gradient(windows)
+
+    def _experts(self, prepared: Prepared, origins: IntArray) -> FloatArray | None:
+        if self.head == "fusion":
+            return None
+        mu, log_pi, _ = self._details(prepared, origins)
+        return np.asarray((np.exp(log_pi) * mu).mean(axis=0) * self.trained_.labels.scale)
 
     def _attention(self, prepared: Prepared, origins: IntArray) -> AttentionArrays | None:
-        where = (prepared.table, origins, self.window, self.device_)
-        mu, log_pi, temporal = network_details(self.network_, self.flat_, *where)
-        link = self.link_.rows(prepared.table, origins, self.window) + self.label_center_
+        mu, log_pi, temporal = self._details(prepared, origins)
         prior = np.exp(log_pi)
         if self.head == "fusion":
             return AttentionArrays(prior=prior, posterior=None, temporal=temporal, leakage=None)
-        y = (prepared.labels(origins, self.horizon) - link) / self.label_scale_
-        after = posterior(log_pi, mu, y[None], self.sigma2_[:, None])
+        y = self.trained_.labels.scaled(prepared, origins)
+        after = posterior(log_pi, mu, y[None], self.sigma2_[:, None, :, None])
         flow = self._leakage(prepared, origins)
         return AttentionArrays(prior=prior, posterior=after, temporal=temporal, leakage=flow)
 
     def _leakage(self, prepared: Prepared, origins: IntArray) -> FloatArray:
         """Measure the leakage on a few of the windows, spread evenly."""
         chosen = origins[:: max(1, len(origins) // LEAKAGE_WINDOWS)][:LEAKAGE_WINDOWS]
-        table, flat = torch.as_tensor(prepared.table), torch.as_tensor(self.flat_)
+        table, flat = torch.as_tensor(prepared.table), torch.as_tensor(self.trained_.flat)
         rows = torch.as_tensor(chosen).expand(self.members, -1)
-        return leakage(self.network_, flat, gather_windows(table, rows, self.window))
+        return leakage(self.trained_.network, flat, gather_windows(table, rows, self.window))
 
     # ------------------------------------------------------------------------------------- saving
 
     def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        arrays = {"weights": self.flat_, "sigma2": self.sigma2_, **self.link_.arrays()}
-        extra = {
-            "label_center": self.label_center_,
-            "label_scale": self.label_scale_,
-            "device": self.device_,
-        }
-        return arrays, extra
+        return {**self.trained_.arrays(), "sigma2": self.sigma2_}, self.trained_.extra()
 
     def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        self.label_center_ = finite_number(extra, "label_center")
-        self.label_scale_ = finite_number(extra, "label_scale")
-        self.device_ = "cuda" if extra.get("device") == "cuda" else "cpu"
-        n_columns = len(self.preparation_.scaler.center)
-        self.network_ = self._network(tuple(range(n_columns)), n_columns)
-        self.link_ = Link.restore(self.link, self.horizon, self.preparation_, arrays)
-        self.flat_ = take_array(
-            arrays, "weights", (self.members, count(self.network_.shapes)), np.float32
+        labels = restore_labels(
+            self.link, self.horizon, self.window, self.preparation_, arrays, extra
         )
+        n_columns = len(self.preparation_.scaler.center)
+        network = self._network(tuple(range(n_columns)), n_columns, labels.scale)
+        self.trained_ = TrainedNetwork.restore(network, labels, self.members, arrays, extra)
+        self.device_ = self.trained_.device
         self.sigma2_ = take_array(arrays, "sigma2", (self.members, self.horizon), np.float64)

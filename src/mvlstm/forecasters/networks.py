@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from mvlstm.errors import ParameterError
 from mvlstm.forecasters.base import Problem
-from mvlstm.nn.parameters import unflatten
+from mvlstm.nn.parameters import Parameters, Shapes, unflatten
 from mvlstm.results import History
 from mvlstm.train.config import Member, TrainConfig
-from mvlstm.train.data import WindowData
+from mvlstm.train.data import WindowData, gather_windows
 from mvlstm.train.loop import train
-from mvlstm.train.predict import predict_rows
+from mvlstm.train.predict import chunks
 from mvlstm.train.progress import show_progress
 from mvlstm.train.protocol import Network
 from mvlstm.train.runtime import resolve_device
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Result = TypeVar("Result")
 SEEDS_APART = 10_000  # members of one model take consecutive seeds from seed * SEEDS_APART
 
 
@@ -47,9 +50,7 @@ def member_list(
     count: int, seed: int, learning_rate: float, l2: float, dropout: float
 ) -> list[Member]:
     """Return ``count`` members with equal settings and seeds of their own."""
-    return [
-        Member(int(seed) * SEEDS_APART + k, learning_rate, l2, dropout) for k in range(count)
-    ]
+    return [Member(int(seed) * SEEDS_APART + k, learning_rate, l2, dropout) for k in range(count)]
 
 
 def train_network(
@@ -102,23 +103,10 @@ def train_network(
     return state.best.cpu().numpy(), history, str(where.type)
 
 
-def network_means(
-    network: Network,
-    flat: NDArray[np.float32],
-    table: NDArray[np.floating],
-    origins: IntArray,
-    window: int,
-    device: str,
-) -> FloatArray:
-    """Return members' means (K, M, H), scaled, for windows ending at rows of a table."""
-    pieces = [q.mean.cpu().numpy() for q in _pieces(network, flat, table, origins, window, device)]
-    return np.concatenate(pieces, axis=1).astype(np.float64)
-
-
 def network_details(
     network: Network,
     flat: NDArray[np.float32],
-    table: NDArray[np.floating],
+    table: NDArray[Any],
     origins: IntArray,
     window: int,
     device: str,
@@ -130,27 +118,40 @@ def network_details(
     mu, log_prior : (K, M, H, N); mu is empty for a head without components
     temporal : (K, N, T - 1), mean over windows
     """
-    mu, log_pi, temporal = [], [], 0.0
-    for q in _pieces(network, flat, table, origins, window, device):
+    mu, log_pi = [], []
+    temporal: FloatArray = np.zeros(())
+    for q in over_windows(network, network.shapes, flat, table, origins, window, device):
         assert q.log_prior is not None and q.temporal is not None
         log_pi.append(q.log_prior.cpu().numpy().astype(np.float64))
         if q.mu is not None:
             mu.append(q.mu.cpu().numpy().astype(np.float64))
         temporal = temporal + q.temporal.sum(dim=1).cpu().numpy().astype(np.float64)
     joined = np.concatenate(mu, axis=1) if mu else np.empty(0)
-    return joined, np.concatenate(log_pi, axis=1), np.asarray(temporal) / len(origins)
+    return joined, np.concatenate(log_pi, axis=1), temporal / len(origins)
 
 
-def _pieces(
-    network: Network,
+@torch.no_grad()
+def over_windows(
+    function: Callable[[Parameters, Tensor], Result],
+    shapes: Shapes,
     flat: NDArray[np.float32],
-    table: NDArray[np.floating],
+    table: NDArray[Any],
     origins: IntArray,
     window: int,
     device: str,
-) -> Any:
-    where = resolve_device(device if device != "cuda" or torch.cuda.is_available() else "cpu")
-    p = unflatten(torch.as_tensor(flat, device=where), network.shapes)
+) -> Iterator[Result]:
+    """Yield ``function(parameters, x)`` for windows x (K, T, B, C) ending at rows, in pieces.
+
+    A model trained on a GPU runs on the CPU where there is none.
+    """
+    where = usable_device(device)
+    p = unflatten(torch.as_tensor(flat, device=where), shapes)
     rows = torch.as_tensor(table, dtype=torch.float32, device=where)
-    for _, piece in predict_rows(network, p, rows, torch.as_tensor(origins, device=where), window):
-        yield piece
+    ends = torch.as_tensor(origins, device=where)
+    for piece in chunks(len(origins)):
+        yield function(p, gather_windows(rows, ends[piece].expand(len(flat), -1), window))
+
+
+def usable_device(name: str) -> torch.device:
+    """Return where a trained model runs: a GPU's model runs on the CPU where there is none."""
+    return resolve_device(name if name != "cuda" or torch.cuda.is_available() else "cpu")

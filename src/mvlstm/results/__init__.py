@@ -10,6 +10,7 @@ from mvlstm.results.evaluation import Evaluation
 from mvlstm.results.explanation import IMPORTANCE_COLUMNS, VERDICTS, Explanation
 from mvlstm.results.forecast import PARTS, Forecast
 from mvlstm.results.history import History
+from mvlstm.results.point import PointExplanation
 
 __all__ = [
     "IMPORTANCE_COLUMNS",
@@ -19,4 +20,5 @@ __all__ = [
     "Explanation",
     "Forecast",
     "History",
+    "PointExplanation",
 ]

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from mvlstm.errors import DataError
 from mvlstm.results._tables import escape, html, matrix, plain, records
+from mvlstm.results.point import PointExplanation
 
 VERDICTS = ("important", "weak", "not distinguishable from noise")
 IMPORTANCE_COLUMNS = (
@@ -48,8 +51,14 @@ class Explanation:
         Mean temporal attention; lag 1 is the last time known.
     leakage : DataFrame (variable x variable), optional
         Row n, column k: share of expert n's sensitivity that goes to variable k.
-    contribution : DataFrame (origin x variable x lag), optional
-        Contributions that add up to the forecast; None unless they were asked for.
+    contribution : DataFrame, optional
+        Contributions of variable and lag (columns) to the forecasts of some origins (rows), in
+        units of the target; with ``background`` they add up to the forecast. See `at`.
+    response, expert : DataFrame (origin x variable), optional
+        For the same origins: change of the forecast when a variable's window is raised by one
+        standard deviation, and prior weight times expert's forecast.
+    background : tuple of float
+        Mean forecast over background windows of the training part, by step ahead.
     groups : DataFrame, optional
         Error increase of strongly correlated variables exchanged together.
     stability : dict
@@ -73,6 +82,9 @@ class Explanation:
     temporal: pd.DataFrame | None = None
     leakage: pd.DataFrame | None = None
     contribution: pd.DataFrame | None = None
+    response: pd.DataFrame | None = None
+    expert: pd.DataFrame | None = None
+    background: tuple[float, ...] = ()
     groups: pd.DataFrame | None = None
     stability: Mapping[str, Any] = field(default_factory=dict)
     summary: pd.DataFrame | None = None
@@ -95,6 +107,52 @@ class Explanation:
         """Variables with the verdict ``important``, most important first."""
         table = self.importance
         return tuple(str(v) for v in table.loc[table["verdict"] == VERDICTS[0], "variable"])
+
+    def at(self, origin: Any, step: int = 1) -> PointExplanation:
+        """Take one forecast apart: contributions of variables and lags, which add up.
+
+        Parameters
+        ----------
+        origin : timestamp or int
+            Last time known; one of ``contribution``'s rows.
+        step : int
+            Steps ahead.
+        """
+        table = self.contribution
+        if table is None:
+            raise DataError(
+                "This explanation has no contributions. Ask for them with "
+                "explain(table, contributions=50); models without gradients have none."
+            )
+        several = isinstance(table.index, pd.MultiIndex)
+        key = (origin, step) if several else origin
+        if key not in table.index or (not several and step != 1):
+            first, last = table.index[0], table.index[-1]
+            raise DataError(
+                f"origin={origin!r}, step={step} is not among the {len(table)} forecasts taken "
+                f"apart (from {plain(first)} to {plain(last)}). Choose one of "
+                "explanation.contribution.index, or explain with more contributions."
+            )
+        row = table.loc[key]
+        sums = row.groupby(level="variable", sort=False).sum()
+        by_variable = pd.DataFrame(
+            {
+                "variable": sums.index.astype(str),
+                "contribution": sums.to_numpy(),
+                "expert": _row(self.expert, key, sums.index),
+                "response": _row(self.response, key, sums.index),
+            }
+        ).sort_values("contribution", key=lambda c: -c.abs(), kind="stable", ignore_index=True)
+        start = self.background[step - 1]
+        return PointExplanation(
+            target=self.target,
+            origin=origin,
+            step=step,
+            forecast=start + float(row.sum()),
+            background=start,
+            table=row.rename("contribution").reset_index(),
+            by_variable=by_variable,
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return a copy of the importance table."""
@@ -142,3 +200,9 @@ class Explanation:
             f"windows, effort {escape(self.effort)}</p>"
         )
         return f"{head}{html(self.importance)}<ul>{notes}</ul>"
+
+
+def _row(table: pd.DataFrame | None, key: Any, variables: pd.Index[Any]) -> Any:
+    if table is None:
+        return np.nan
+    return table.loc[key, variables].to_numpy()

@@ -1,0 +1,238 @@
+"""A trained ensemble of networks, with the link and the scale of its labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mvlstm.errors import ModelFileError
+from mvlstm.forecasters.base import Problem
+from mvlstm.forecasters.io import finite_number, take_array
+from mvlstm.forecasters.link import Link, LinkName
+from mvlstm.forecasters.networks import (
+    member_list,
+    over_windows,
+    train_network,
+    usable_device,
+)
+from mvlstm.forecasters.preparation import Preparation, Prepared
+from mvlstm.nn.parameters import Parameters, count, unflatten
+from mvlstm.results import History
+from mvlstm.train.config import TrainConfig
+from mvlstm.train.predict import chunks
+from mvlstm.train.protocol import Network
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+NetworkT = TypeVar("NetworkT", bound=Network)
+Result = TypeVar("Result")
+
+
+class Settings(Protocol):
+    """The constructor arguments that say how members are trained."""
+
+    learning_rate: float
+    l2: float
+    dropout: float
+    batch_size: int
+    max_epochs: int
+    patience: int
+    members: int
+    seed: int
+    device: str
+    verbose: int
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What a network learns: the labels less the link, centred and scaled on the training part.
+
+    Parameters
+    ----------
+    link : Link
+    center, scale : float
+        Mean and standard deviation of what the link leaves of the training labels.
+    window : int
+    """
+
+    link: Link
+    center: float
+    scale: float
+    window: int
+
+    @classmethod
+    def learn(cls, link: LinkName, problem: Problem) -> Labels:
+        """Fit the link, then the scale of what it leaves."""
+        learned = Link.learn(link, problem)
+        rows = problem.origins["train"]
+        residual = problem.labels("train") - learned.rows(
+            problem.prepared.table, rows, problem.window
+        )
+        return cls(learned, float(residual.mean()), float(residual.std()) or 1.0, problem.window)
+
+    def offset(self, table: NDArray[Any], origins: IntArray) -> FloatArray:
+        """Return what is added to a network's scaled-up output, (M, H)."""
+        return self.link.rows(table, origins, self.window) + self.center
+
+    def scaled(self, prepared: Prepared, origins: IntArray) -> FloatArray:
+        """Return the labels (M, H) of given origins as a network sees them."""
+        labels = prepared.labels(origins, self.link.horizon)
+        return (labels - self.offset(prepared.table, origins)) / self.scale
+
+    def by_row(self, problem: Problem) -> FloatArray:
+        """Return the labels of the training and stopping origins by row of the table, (rows, H).
+
+        Rows that are neither are NaN.
+        """
+        prepared = problem.prepared
+        labels = np.full((prepared.frame.n_rows, problem.horizon), np.nan)
+        for rows in (problem.origins["train"], problem.origins["stop"]):
+            labels[rows] = self.scaled(prepared, rows)
+        return labels
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedNetwork(Generic[NetworkT]):
+    """Members of one network, and how their outputs become forecasts of the labels.
+
+    Parameters
+    ----------
+    network : Network
+    flat : (K, P) float32
+        Weights, a row a member.
+    labels : Labels
+    device : str
+    """
+
+    network: NetworkT
+    flat: NDArray[np.float32]
+    labels: Labels
+    device: str
+
+    @classmethod
+    def fit(
+        cls,
+        network: NetworkT,
+        problem: Problem,
+        labels: Labels,
+        settings: Settings,
+        *,
+        l2: float | None = None,
+    ) -> tuple[TrainedNetwork[NetworkT], History]:
+        """Train members with a forecaster's settings; ``l2`` takes the place of its own."""
+        decay = settings.l2 if l2 is None else l2
+        flat, history, device = train_network(
+            network,
+            problem,
+            labels.by_row(problem),
+            member_list(
+                settings.members, settings.seed, settings.learning_rate, decay, settings.dropout
+            ),
+            TrainConfig(settings.batch_size, settings.max_epochs, settings.patience),
+            device=settings.device,
+            unit=labels.scale,
+            title=type(settings).__name__,
+            verbose=settings.verbose,
+        )
+        return cls(network, flat, labels, device), history
+
+    def each(
+        self,
+        function: Callable[[Parameters, Tensor], Result],
+        table: NDArray[Any],
+        origins: IntArray,
+    ) -> Iterator[Result]:
+        """Yield ``function(parameters, windows)`` for pieces of the windows ending at origins."""
+        window = self.labels.window
+        return over_windows(
+            function, self.network.shapes, self.flat, table, origins, window, self.device
+        )
+
+    def rows(self, table: NDArray[Any], origins: IntArray) -> FloatArray:
+        """Return members' forecasts of the labels (K, M, H) for windows ending at ``origins``."""
+        offset = self.labels.offset(table, origins)
+        return self._means(table, origins) * self.labels.scale + offset
+
+    def windows(self, windows: FloatArray) -> FloatArray:
+        """Return members' forecasts of the labels (K, M, H) for scaled windows (M, T, C)."""
+        M, T, C = windows.shape
+        table = windows.reshape(M * T, C)  # each window as rows of its own
+        origins = np.arange(1, M + 1) * T - 1
+        offset = self.labels.link(windows) + self.labels.center
+        return self._means(table, origins) * self.labels.scale + offset
+
+    def _means(self, table: NDArray[Any], origins: IntArray) -> FloatArray:
+        pieces = [q.mean.cpu().numpy() for q in self.each(self.network, table, origins)]
+        if not pieces:
+            return np.empty((len(self.flat), 0, self.labels.link.horizon))
+        return np.concatenate(pieces, axis=1).astype(np.float64)
+
+    def gradient(self, windows: FloatArray) -> FloatArray:
+        """Return the gradient of the members' mean forecast (M, H, T, C) for scaled windows."""
+        device = usable_device(self.device)
+        p = unflatten(torch.as_tensor(self.flat, device=device), self.network.shapes)
+        pieces = []
+        for piece in chunks(len(windows)):
+            x = torch.as_tensor(windows[piece], dtype=torch.float32, device=device)
+            x = x.transpose(0, 1).contiguous().requires_grad_(True)  # (T, m, C)
+            mean = self.network(p, x.expand(len(self.flat), *x.shape)).mean.mean(dim=0)  # (m, H)
+            steps = [
+                torch.autograd.grad(mean[:, h].sum(), x, retain_graph=True)[0]
+                for h in range(mean.shape[1])
+            ]
+            pieces.append(torch.stack(steps).permute(2, 0, 1, 3).cpu().numpy())  # (m, H, T, C)
+        slope = np.concatenate(pieces).astype(np.float64) * self.labels.scale
+        return slope + self.labels.link.gradient(windows.shape[1], windows.shape[2])
+
+    def parameter(self, name: str) -> FloatArray:
+        """Return the members' values of one of the network's parameters, members first."""
+        found = unflatten(torch.as_tensor(self.flat), self.network.shapes)[name]
+        return found.numpy().astype(np.float64)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the weights by name, for the model file."""
+        return {"weights": self.flat, **self.labels.link.arrays()}
+
+    def extra(self) -> dict[str, Any]:
+        """Return the plain values that belong to the weights, for the model file."""
+        return {
+            "label_center": self.labels.center,
+            "label_scale": self.labels.scale,
+            "device": self.device,
+        }
+
+    @classmethod
+    def restore(
+        cls,
+        network: NetworkT,
+        labels: Labels,
+        members: int,
+        arrays: dict[str, NDArray[Any]],
+        extra: dict[str, Any],
+    ) -> TrainedNetwork[NetworkT]:
+        """Rebuild from `arrays` and `extra`, taking what is used out of ``arrays``."""
+        flat = take_array(arrays, "weights", (members, count(network.shapes)), np.float32)
+        device = "cuda" if extra.get("device") == "cuda" else "cpu"
+        return cls(network, flat, labels, device)
+
+
+def restore_labels(
+    link: LinkName,
+    horizon: int,
+    window: int,
+    preparation: Preparation,
+    arrays: dict[str, NDArray[Any]],
+    extra: dict[str, Any],
+) -> Labels:
+    """Rebuild `Labels` from what `TrainedNetwork.arrays` and `TrainedNetwork.extra` returned."""
+    restored = Link.restore(link, horizon, preparation, arrays)
+    scale = finite_number(extra, "label_scale")
+    if scale <= 0:
+        raise ModelFileError(f"its 'label_scale' is {scale!r}, not a positive number.")
+    return Labels(restored, finite_number(extra, "label_center"), scale, window)

@@ -1,0 +1,77 @@
+"""One forecast taken apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from mvlstm.results._tables import plain, records
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PointExplanation:
+    """Why one forecast is what it is.
+
+    ``background + contributions = forecast``: the background is the mean forecast over windows of
+    the training part, so a contribution says how far a variable moved this forecast from there.
+
+    Parameters
+    ----------
+    target : str
+    origin : timestamp or int
+        Last time known.
+    step : int
+        Steps ahead.
+    forecast, background : float
+    table : DataFrame
+        A row a variable and lag: ``variable, lag, contribution`` in units of the target; lag 1 is
+        the last time known.
+    by_variable : DataFrame
+        A row a variable, largest first: ``variable, contribution, expert, response``. ``expert``
+        is prior weight times the expert's own forecast of what the link leaves, which adds up too
+        but says little; ``response`` is the change of the forecast when the variable's whole
+        window is raised by one standard deviation.
+    """
+
+    target: str
+    origin: Any
+    step: int
+    forecast: float
+    background: float
+    table: pd.DataFrame
+    by_variable: pd.DataFrame
+
+    @property
+    def response(self) -> pd.Series[float]:
+        """Change of the forecast for one standard deviation more of each variable."""
+        return self.by_variable.set_index("variable")["response"]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a copy of the table by variable."""
+        return self.by_variable.copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able form."""
+        return {
+            "target": self.target,
+            "origin": plain(self.origin),
+            "step": self.step,
+            "forecast": self.forecast,
+            "background": self.background,
+            "by_variable": records(self.by_variable),
+            "table": records(self.table),
+        }
+
+    def __repr__(self) -> str:
+        width = max((len(str(v)) for v in self.by_variable["variable"]), default=10)
+        width = max(width, len("background"))
+        lines = [
+            f"Forecast of {self.target!r} from {plain(self.origin)}, step {self.step}",
+            f"  {'background':<{width}}  {self.background:12.5g}",
+        ]
+        for row in self.by_variable.itertuples():
+            lines.append(f"  {row.variable!s:<{width}}  {row.contribution:+12.5g}")
+        lines.append(f"  {'forecast':<{width}}  {self.forecast:12.5g}")
+        return "\n".join(lines)
