@@ -20,7 +20,7 @@ from mvlstm.nn.recurrence import recurrence
 Attention = Literal["bounded", "free"]
 Head = Literal["mixture", "fusion"]
 Loss = Literal["nll", "mse", "nll+mse"]
-Dropout = Callable[[Tensor, int], Tensor]
+Dropout = Callable[..., Tensor]
 
 
 @dataclass(frozen=True)
@@ -118,12 +118,13 @@ class MVLSTMNetwork:
     def __call__(self, p: Parameters, x: Tensor, dropout: Dropout | None = None) -> Prediction:
         """Return the prediction for windows x (K, T, B, C).
 
-        ``dropout(tensor, site)`` is applied to the summaries and between layers while training.
+        ``dropout(tensor, site, window_axis)`` is applied to the summaries and between layers
+        while training; windows lie along axis 1 unless it is told otherwise.
         """
         h = x
         for level, layer in enumerate(self.stack):
             if level and dropout is not None:
-                h = dropout(h, level)
+                h = dropout(h, level, 2)
             h = recurrence(layer, self.layer_parameters(p, level), h.flatten(3))
         summary, weights = temporal_attention(h, p["Ws"], p["bs"])  # (K, B, N, 2 d)
         if dropout is not None:

@@ -25,9 +25,13 @@ class Network(Protocol):
         ...
 
     def __call__(
-        self, p: Parameters, x: Tensor, dropout: Callable[[Tensor, int], Tensor] | None = None
+        self, p: Parameters, x: Tensor, dropout: Callable[..., Tensor] | None = None
     ) -> Prediction:
-        """Return the prediction for windows x (K, T, B, C)."""
+        """Return the prediction for windows x (K, T, B, C).
+
+        ``dropout(tensor, site, window_axis=1)`` drops values at one place of the network while
+        training; the windows of ``tensor`` lie along ``window_axis``.
+        """
         ...
 
     def loss(self, prediction: Prediction, y: Tensor) -> Tensor:

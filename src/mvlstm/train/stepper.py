@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
-from mvlstm.nn.parameters import unflatten
+from mvlstm.nn.parameters import count, unflatten
+from mvlstm.train.adam import adam, fused_adam, penalise_and_clip
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.data import WindowData
 from mvlstm.train.protocol import Network
 from mvlstm.train.state import TrainState
 from mvlstm.train.streams import KeyedDropout, member_key, shuffled
+from mvlstm.train.workers import run_all
 
-BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's usual constants
+PIECE_WINDOWS = 32  # fewest windows worth a piece of their own
+PIECE_WORK = 4e8  # least multiplications and additions worth one
+MOST_PIECES = 8
 
 
 class Stepper:
     """The members still running, as compact tensors, and the step that moves them.
 
-    The step reads its batch through counters that live on the device and never looks at a value
-    on the host, so that a GPU can replay it as one recorded graph.
+    Members do not see one another, so a step may be taken in any order. On the CPU every member's
+    batch is cut into pieces that the cores work through. On a GPU all members move at once; the
+    step reads its batch through counters that live on the device and never looks at a value on
+    the host, so that it can be replayed as one recorded graph.
     """
 
     def __init__(
@@ -57,6 +65,7 @@ class Stepper:
         )
         self.cursor = torch.zeros(1, dtype=torch.int64, device=device)
         self.loss_sum = torch.zeros(len(chosen), dtype=dtype, device=device)
+        self.pieces = cut_batch(self.batch, count(network.shapes), data.window)
 
     def run_epoch(self, epoch: int) -> Tensor:
         """Take every step of an epoch; return each running member's mean loss (k,)."""
@@ -72,31 +81,81 @@ class Stepper:
 
     def step(self) -> None:
         """Move every member by one batch of its own."""
-        positions = self.order.index_select(1, self.cursor).squeeze(1)  # (k, B)
+        if self.data.device.type == "cpu":
+            self._step_on_cores()
+        else:
+            self._step_at_once()
+
+    def _step_at_once(self) -> None:
+        loss, gradient = self._gradient(self.flat, slice(None), slice(None))
+        self.step_count += 1
+        self.cursor += 1
+        self.loss_sum += loss
+        with torch.no_grad():
+            penalise_and_clip(gradient, self.flat, self.decay, self.config.gradient_clip)
+            adam(
+                self.flat,
+                gradient,
+                self.first,
+                self.second,
+                learning_rate=self.learning_rate,
+                count=self.step_count.to(self.flat.dtype),
+            )
+
+    def _step_on_cores(self) -> None:
+        members = [slice(k, k + 1) for k in range(len(self.rows))]
+        leaves = [self.flat.detach()[k].requires_grad_(True) for k in members]
+        outcomes = run_all(
+            [
+                partial(self._gradient, leaf, k, piece)
+                for leaf, k in zip(leaves, members, strict=True)
+                for piece in self.pieces
+            ]
+        )
+        self.step_count += 1
+        self.cursor += 1
+        n = len(self.pieces)
+        updates: list[Callable[[], None]] = [
+            partial(self._move, k, outcomes[n * k.start : n * k.stop]) for k in members
+        ]
+        run_all(updates)
+
+    def _gradient(self, flat: Tensor, members: slice, piece: slice) -> tuple[Tensor, Tensor]:
+        """Return some members' loss on some windows of the batch, and its gradient.
+
+        Both are counted by the piece's share of the batch, so that pieces add up.
+        """
+        positions = self.order[members].index_select(1, self.cursor)[:, 0, piece]  # (k, B)
         origins = self.data.train[positions]
         x = self.data.windows(origins)  # (k, T, B, C)
         y = self.data.labels[origins]  # (k, B, H)
-        dropout = KeyedDropout(self.keys, self.step_count, self.rates) if self.drops else None
-        prediction = self.network(unflatten(self.flat, self.network.shapes), x, dropout)
-        loss = self.network.loss(prediction, y)  # (k,)
-        (gradient,) = torch.autograd.grad(loss.sum(), self.flat)
-        with torch.no_grad():
-            self.step_count += 1
-            self.cursor += 1
-            self.loss_sum += loss
-            self._update(gradient)
+        dropout = None
+        if self.drops:
+            keys, rates = self.keys[members], self.rates[members]
+            dropout = KeyedDropout(keys, self.step_count, rates, first_window=piece.start or 0)
+        prediction = self.network(unflatten(flat, self.network.shapes), x, dropout)
+        loss = self.network.loss(prediction, y) * (origins.shape[1] / self.batch)  # (k,)
+        (gradient,) = torch.autograd.grad(loss.sum(), flat)
+        return loss.detach(), gradient
 
-    def _update(self, gradient: Tensor) -> None:
-        """Adam on the penalised, clipped gradient (k, P), each member with its own rate."""
-        gradient.addcmul_(self.decay, self.flat)  # from l2 ||theta||^2
-        norm = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
-        gradient.mul_((self.config.gradient_clip / (norm + 1e-6)).clamp_(max=1.0))
-        self.first.lerp_(gradient, 1 - BETA1)
-        self.second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
-        count = self.step_count.to(self.flat.dtype)
-        size = self.learning_rate / (1 - BETA1**count)  # (k, 1)
-        spread = (self.second / (1 - BETA2**count)).sqrt_().add_(EPSILON)
-        self.flat.addcmul_(self.first / spread, size, value=-1.0)
+    @torch.no_grad()
+    def _move(self, member: slice, outcomes: list[tuple[Tensor, Tensor]]) -> None:
+        """Add up a member's pieces and take its step."""
+        loss, gradient = outcomes[0]
+        for more_loss, more in outcomes[1:]:
+            loss += more_loss
+            gradient += more
+        self.loss_sum[member] += loss
+        flat = self.flat.detach()[member]
+        penalise_and_clip(gradient, flat, self.decay[member], self.config.gradient_clip)
+        fused_adam(
+            flat,
+            gradient,
+            self.first[member],
+            self.second[member],
+            rate=float(self.learning_rate[member]),
+            count=self.step_count.to(torch.float32),
+        )
 
     def write_back(self, state: TrainState) -> None:
         """Put the members' tensors back into the whole state."""
@@ -104,3 +163,15 @@ class Stepper:
         state.first[self.rows] = self.first
         state.second[self.rows] = self.second
         state.step = self.step_count.to("cpu", torch.int64)
+
+
+def cut_batch(batch: int, n_parameters: int, window: int) -> list[slice]:
+    """Cut a batch into pieces big enough to be worth a task each.
+
+    The cut depends on the problem alone, not on the cores or the members, so that a member's
+    result does not either.
+    """
+    work = 6.0 * n_parameters * batch * window
+    n = max(1, min(MOST_PIECES, batch // PIECE_WINDOWS, round(work / PIECE_WORK)))
+    edges = [batch * i // n for i in range(n + 1)]
+    return [slice(a, b) for a, b in pairwise(edges)]

@@ -28,13 +28,14 @@ def _mix(x: Tensor) -> Tensor:
     return x ^ ((x >> 16) & 0xFFFF)
 
 
-def random_bits(keys: Tensor, step: Tensor, site: int, n: int) -> Tensor:
+def random_bits(keys: Tensor, step: Tensor, site: int, n: int, start: int = 0) -> Tensor:
     """Return int32 random bits (K, n) for members' ``keys`` (K,), a ``step`` () and a place.
 
-    All arguments are int32 tensors on one device, so that the call can be part of a CUDA graph.
+    They are numbers ``start`` to ``start + n`` of the stream of (member, step, place). All
+    arguments are int32 tensors on one device, so that the call can be part of a CUDA graph.
     """
     stream = _mix(_mix(keys + step * -0x61C88647) ^ (site * 0x5BD1E995 & 0x7FFFFFFF))  # (K,)
-    counter = _mix(torch.arange(n, dtype=torch.int32, device=keys.device))
+    counter = _mix(torch.arange(start, start + n, dtype=torch.int32, device=keys.device))
     return _mix(stream.unsqueeze(1) ^ counter)
 
 
@@ -52,16 +53,24 @@ class KeyedDropout:
     step : () int32
     rates : (K,) float
         Probability of dropping a value.
+    first_window : int
+        Place in the batch of the first window dealt with here: a piece of a batch is dropped as
+        it is within the whole.
     """
 
-    def __init__(self, keys: Tensor, step: Tensor, rates: Tensor) -> None:
-        self.keys, self.step = keys, step
+    def __init__(self, keys: Tensor, step: Tensor, rates: Tensor, *, first_window: int = 0) -> None:
+        self.keys, self.step, self.first_window = keys, step, first_window
         self.threshold = (rates.double() * 2.0**32 - 2.0**31).clamp(max=2.0**31 - 1).int()
         self.scale = 1.0 / (1.0 - rates)
 
-    def __call__(self, tensor: Tensor, site: int) -> Tensor:
-        """Return ``tensor`` (K, ...) with dropped values zero and the others scaled up."""
-        K = tensor.shape[0]
-        bits = random_bits(self.keys, self.step, site, tensor[0].numel())
+    def __call__(self, tensor: Tensor, site: int, window_axis: int = 1) -> Tensor:
+        """Return ``tensor`` (K, ...) with dropped values zero and the others scaled up.
+
+        ``window_axis`` is the axis along which the windows of the batch lie.
+        """
+        windows_first = tensor.movedim(window_axis, 1)  # (K, B, ...)
+        size = windows_first[0, 0].numel()
+        n, start = windows_first.shape[1] * size, self.first_window * size
+        bits = random_bits(self.keys, self.step, site, n, start)
         kept = (bits >= self.threshold.unsqueeze(1)) * self.scale.to(tensor.dtype).unsqueeze(1)
-        return tensor * kept.view_as(tensor) if K else tensor
+        return tensor * kept.view(windows_first.shape).movedim(1, window_axis)

@@ -1,0 +1,66 @@
+"""Adam over rows of one flat tensor, a row a member, each with its own learning rate."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # the usual constants
+
+
+def penalise_and_clip(gradient: Tensor, flat: Tensor, decay: Tensor, largest: float) -> None:
+    """Add the gradient of the L2 term, ``decay`` (k, 1) times the weights, and clip each row."""
+    gradient.addcmul_(decay, flat)
+    norm = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
+    gradient.mul_((largest / (norm + 1e-6)).clamp_(max=1.0))
+
+
+def adam(
+    flat: Tensor,
+    gradient: Tensor,
+    first: Tensor,
+    second: Tensor,
+    *,
+    learning_rate: Tensor,
+    count: Tensor,
+) -> None:
+    r"""Move ``flat`` (k, P) in place, after ``count`` steps with this one.
+
+    .. math::
+        m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad
+        v \leftarrow \beta_2 v + (1 - \beta_2) g^2, \quad
+        \theta \leftarrow \theta -
+        \eta\, \frac{m / (1 - \beta_1^s)}{\sqrt{v / (1 - \beta_2^s)} + \epsilon}
+
+    Parameters
+    ----------
+    flat, gradient, first, second : (k, P)
+    learning_rate : (k, 1)
+    count : () of the same type
+    """
+    first.lerp_(gradient, 1 - BETA1)
+    second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
+    size = learning_rate / (1 - BETA1**count)  # (k, 1)
+    spread = (second / (1 - BETA2**count)).sqrt_().add_(EPSILON)
+    flat.addcmul_(first / spread, size, value=-1.0)
+
+
+def fused_adam(
+    flat: Tensor, gradient: Tensor, first: Tensor, second: Tensor, *, rate: float, count: Tensor
+) -> None:
+    """Do what `adam` does for one member, in the library's single pass over memory."""
+    torch._fused_adam_(
+        [flat],
+        [gradient],
+        [first],
+        [second],
+        [],
+        [count],
+        lr=rate,
+        beta1=BETA1,
+        beta2=BETA2,
+        weight_decay=0.0,
+        eps=EPSILON,
+        amsgrad=False,
+        maximize=False,
+    )

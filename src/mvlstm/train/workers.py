@@ -1,0 +1,56 @@
+"""Independent pieces of work on the CPU's cores, each done by one thread from end to end.
+
+The matrices of one step are small. Cores that share each product wait for one another at every
+one of them; cores that each take a member, or a piece of its batch, do not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from threading import Barrier
+from typing import TypeVar
+
+import torch
+
+Result = TypeVar("Result")
+
+
+def run_all(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
+    """Run every task and return the results in order.
+
+    As many tasks run at once as `torch.get_num_threads` allows. Each task has one thread (more
+    only where there are more than twice as many threads as tasks), so what it computes does not
+    depend on how many cores there are or on what runs beside it.
+    """
+    threads = torch.get_num_threads()
+    if threads == 1:
+        return [task() for task in tasks]
+    workers = min(threads, max(2, len(tasks)))
+    pool = _pool(os.getpid(), workers, threads // workers)
+    return [future.result() for future in [pool.submit(task) for task in tasks]]
+
+
+@lru_cache(maxsize=4)
+def _pool(process: int, workers: int, threads: int) -> ThreadPoolExecutor:
+    """Return a pool whose workers have ``threads`` threads each inside PyTorch.
+
+    The number is a property of each worker thread; the calling thread's own number is set again
+    afterwards, since PyTorch also keeps the last one set as the default of new threads.
+    ``process`` makes a forked child start its own.
+    """
+    ready = Barrier(workers + 1)
+
+    def start() -> None:
+        torch.set_num_threads(threads)
+        ready.wait()
+
+    pool = ThreadPoolExecutor(workers, thread_name_prefix=f"mvlstm-{process}", initializer=start)
+    outside = torch.get_num_threads()
+    for _ in range(workers):
+        pool.submit(int)
+    ready.wait()
+    torch.set_num_threads(outside)
+    return pool
