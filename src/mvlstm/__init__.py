@@ -16,25 +16,39 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from mvlstm._version import __version__
+from mvlstm.forecasters.registry import FORECASTERS as _FORECASTERS
 
 if TYPE_CHECKING:
     from mvlstm import errors
     from mvlstm.data import datasets
     from mvlstm.errors import MVLSTMError, MVLSTMWarning
     from mvlstm.forecasters.io import load
+    from mvlstm.forecasters.linear import AR, ENET
+    from mvlstm.forecasters.lstm import LSTM
     from mvlstm.forecasters.mvlstm import MVLSTM
-    from mvlstm.forecasters.naive import Persistence
+    from mvlstm.forecasters.naive import Persistence, SeasonalPersistence
+    from mvlstm.forecasters.statespace import ARIMAX, STRX
+    from mvlstm.forecasters.trees import GBT, RF, XGT
     from mvlstm.results import Evaluation, Explanation, Forecast, History
 
 __all__ = [
-    "MVLSTM",
+    "AR",
+    "ARIMAX",
+    "ENET",
     "Evaluation",
     "Explanation",
     "Forecast",
+    "GBT",
     "History",
+    "LSTM",
+    "MVLSTM",
     "MVLSTMError",
     "MVLSTMWarning",
     "Persistence",
+    "RF",
+    "STRX",
+    "SeasonalPersistence",
+    "XGT",
     "__version__",
     "datasets",
     "errors",
@@ -46,8 +60,7 @@ _MODULES = {
     "errors": "mvlstm.errors",
 }
 _NAMES = {
-    "MVLSTM": "mvlstm.forecasters.mvlstm",
-    "Persistence": "mvlstm.forecasters.naive",
+    **_FORECASTERS,
     "load": "mvlstm.forecasters.io",
     "Evaluation": "mvlstm.results",
     "Explanation": "mvlstm.results",

@@ -11,8 +11,17 @@ if TYPE_CHECKING:
     from mvlstm.forecasters.base import AbstractForecaster
 
 FORECASTERS = {
+    "AR": "mvlstm.forecasters.linear",
+    "ARIMAX": "mvlstm.forecasters.statespace",
+    "ENET": "mvlstm.forecasters.linear",
+    "GBT": "mvlstm.forecasters.trees",
+    "LSTM": "mvlstm.forecasters.lstm",
     "MVLSTM": "mvlstm.forecasters.mvlstm",
     "Persistence": "mvlstm.forecasters.naive",
+    "RF": "mvlstm.forecasters.trees",
+    "STRX": "mvlstm.forecasters.statespace",
+    "SeasonalPersistence": "mvlstm.forecasters.naive",
+    "XGT": "mvlstm.forecasters.trees",
 }
 
 

@@ -1,0 +1,149 @@
+"""`LSTM`: a plain LSTM on all variables, the first rival of `MVLSTM`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvlstm.errors import check_option
+from mvlstm.forecasters.base import AbstractForecaster, Difference, Problem
+from mvlstm.forecasters.link import LINKS, LinkName
+from mvlstm.forecasters.networks import check_training
+from mvlstm.forecasters.predictive import Predictive
+from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
+from mvlstm.nn.lstm import Loss, LSTMNetwork
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class LSTM(AbstractForecaster):
+    """Plain LSTM on all variables, with the members, losses and links of `MVLSTM`.
+
+    What `MVLSTM` adds to it is the state kept apart by variable, attention and the mixture.
+    It has no importance of its own; scrambling a variable (`explain`) works as for every model.
+
+    Parameters
+    ----------
+    window : int
+        Rows a forecast looks back on.
+    horizon : int
+        Steps ahead.
+    hidden_size : int
+        Hidden units of a layer.
+    layers : int
+        Stacked recurrent layers.
+    loss : {"mse", "nll"}
+        Squared error, or likelihood of one normal with a learned variance.
+    link : {"none", "last", "linear"}
+        What the network's forecast is added to: nothing, the last value, or ridge regression on
+        the window.
+    dropout, l2, learning_rate : float
+        Share of the last state dropped in training; coefficient of the squared weights beside the
+        mean loss; Adam's step size.
+    batch_size, max_epochs, patience : int
+        Windows a step; most epochs; epochs without progress before a member stops.
+    members : int
+        Networks trained side by side, from different seeds.
+    seed : int
+        Fixes everything random.
+    missing, gaps, difference : str
+        As in `MVLSTM`.
+    device : str
+        "auto", "cpu" or "cuda".
+    verbose : int
+        0 is silent.
+
+    Examples
+    --------
+    >>> import mvlstm as mv
+    >>> table = mv.datasets.load("synthetic", n=400).frame
+    >>> model = mv.LSTM(window=5, hidden_size=8, members=2, max_epochs=2, verbose=0)
+    >>> model.fit(table, target="y", test=0.2).predict(table).mean.shape
+    (395,)
+    """
+
+    ensemble: ClassVar[bool] = True
+    table_dtype: ClassVar[type] = np.float32
+
+    def __init__(
+        self,
+        *,
+        window: int = 30,
+        horizon: int = 1,
+        hidden_size: int = 64,
+        layers: int = 1,
+        loss: Loss = "mse",
+        link: LinkName = "linear",
+        dropout: float = 0.2,
+        l2: float = 1e-5,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        max_epochs: int = 50,
+        patience: int = 6,
+        members: int = 5,
+        seed: int = 0,
+        missing: Literal["error", "drop", "fill"] = "error",
+        gaps: Literal["error", "close", "respect"] = "error",
+        difference: Difference = "none",
+        device: str = "auto",
+        verbose: int = 1,
+    ) -> None:
+        self.window = window
+        self.horizon = horizon
+        self.hidden_size = hidden_size
+        self.layers = layers
+        self.loss = loss
+        self.link = link
+        self.dropout = dropout
+        self.l2 = l2
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.members = members
+        self.seed = seed
+        self.missing = missing
+        self.gaps = gaps
+        self.difference = difference
+        self.device = device
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_option("loss", self.loss, get_args(Loss))
+        check_option("link", self.link, LINKS)
+        check_training(self)
+
+    def _network(self, n_columns: int) -> LSTMNetwork:
+        return LSTMNetwork(n_columns, self.hidden_size, self.layers, self.horizon, self.loss)
+
+    def _learn(self, problem: Problem) -> None:
+        labels = Labels.learn(self.link, problem)
+        network = self._network(len(problem.groups))
+        self.trained_, self.history_ = TrainedNetwork.fit(network, problem, labels, self)
+        self.device_ = self.trained_.device
+
+    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
+        members = self.trained_.rows(prepared.table, origins)
+        if self.loss == "mse":
+            return Predictive(members)
+        sigma2 = np.exp(self.trained_.parameter("log_sigma2")) * self.trained_.labels.scale**2
+        return Predictive(members, *Predictive(members).mixture(sigma2))
+
+    def _predict_windows(self, windows: FloatArray) -> FloatArray:
+        return self.trained_.windows(windows)
+
+    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        return self.trained_.arrays(), self.trained_.extra()
+
+    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
+        labels = restore_labels(
+            self.link, self.horizon, self.window, self.preparation_, arrays, extra
+        )
+        network = self._network(len(self.preparation_.scaler.center))
+        self.trained_ = TrainedNetwork.restore(network, labels, self.members, arrays, extra)
+        self.device_ = self.trained_.device

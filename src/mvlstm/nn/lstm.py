@@ -1,0 +1,110 @@
+r"""A plain LSTM on all columns, all members at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from mvlstm.nn.cell import Layer
+from mvlstm.nn.mixture import Prediction, gaussian_nll
+from mvlstm.nn.parameters import Parameters, Shapes, glorot
+from mvlstm.nn.recurrence import recurrence
+
+Loss = Literal["mse", "nll"]
+Dropout = Callable[..., Tensor]
+
+
+@dataclass(frozen=True)
+class LSTMNetwork:
+    r"""Stacked LSTM layers and a linear map of the last state: :math:`\hat y = w \cdot h_T + b`.
+
+    A multi-variable layer with one variable that owns every column is the plain LSTM, so the
+    recurrences are those of `mvlstm.nn.recurrence`.
+
+    Parameters
+    ----------
+    n_columns : int
+        Columns of the table, C.
+    hidden_size, layers, horizon : int
+        Units of each layer, number of layers, H.
+    loss_name : {"mse", "nll"}
+        Squared error, or likelihood of one normal with a learned variance.
+    columns : tuple of int, optional
+        The columns it looks at; by default all.
+
+    Shapes
+    ------
+    x : (K, T, B, C)
+    wo (H, hidden_size), bo (H); log_sigma2 (H) with loss "nll"
+    """
+
+    n_columns: int
+    hidden_size: int
+    layers: int = 1
+    horizon: int = 1
+    loss_name: Loss = "mse"
+    columns: tuple[int, ...] | None = None
+
+    @cached_property
+    def stack(self) -> tuple[Layer, ...]:
+        """The recurrent layers."""
+        below = [self.n_columns if self.columns is None else len(self.columns)]
+        below += [self.hidden_size] * (self.layers - 1)
+        return tuple(Layer((0,) * width, 1, self.hidden_size) for width in below)
+
+    @cached_property
+    def head_shapes(self) -> Shapes:
+        """Shapes of the parameters above the recurrence."""
+        shapes: Shapes = {"wo": (self.horizon, self.hidden_size), "bo": (self.horizon,)}
+        if self.loss_name == "nll":
+            shapes["log_sigma2"] = (self.horizon,)
+        return shapes
+
+    @cached_property
+    def shapes(self) -> Shapes:
+        """Shapes of one member's parameters, in the order they are stored."""
+        shapes: Shapes = {}
+        for level, layer in enumerate(self.stack):
+            shapes |= {f"{name}_{level}": shape for name, shape in layer.shapes.items()}
+        return shapes | self.head_shapes
+
+    def initial(self, generator: torch.Generator) -> Parameters:
+        """Draw one member's parameters: Glorot per block, zero biases."""
+        drawn: Parameters = {}
+        for level, layer in enumerate(self.stack):
+            drawn |= {f"{name}_{level}": w for name, w in layer.initial(generator).items()}
+        for name, shape in self.head_shapes.items():
+            if name == "wo":
+                drawn[name] = glorot(shape, self.hidden_size, 1, generator)
+            else:
+                drawn[name] = torch.zeros(shape, dtype=torch.float64)
+        return drawn
+
+    def states(self, p: Parameters, x: Tensor, dropout: Dropout | None = None) -> Tensor:
+        """Return the top layer's states (K, T, B, hidden_size) for windows x (K, T, B, C)."""
+        h = x if self.columns is None else x[..., list(self.columns)]
+        for level, layer in enumerate(self.stack):
+            if level and dropout is not None:
+                h = dropout(h, level, 2)
+            own = {name: p[f"{name}_{level}"] for name in layer.shapes}
+            h = recurrence(layer, own, h).flatten(3)
+        return h
+
+    def __call__(self, p: Parameters, x: Tensor, dropout: Dropout | None = None) -> Prediction:
+        """Return the prediction for windows x (K, T, B, C); dropout acts on the last state."""
+        last = self.states(p, x, dropout)[:, -1]  # (K, B, hidden_size)
+        if dropout is not None:
+            last = dropout(last, 0)
+        mean = torch.baddbmm(p["bo"].unsqueeze(1), last, p["wo"].transpose(1, 2))  # (K, B, H)
+        return Prediction(mean, p.get("log_sigma2", torch.zeros_like(p["bo"])))
+
+    def loss(self, prediction: Prediction, y: Tensor) -> Tensor:
+        """Return each member's mean loss (K,) against labels y (K, B, H)."""
+        if self.loss_name == "nll":
+            return gaussian_nll(prediction, y).mean(dim=(1, 2))
+        return (y - prediction.mean).square().mean(dim=(1, 2))
