@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mvlstm.errors import ParameterError, check_option
+from mvlstm.errors import check_option
 from mvlstm.explain.attention import calibrated_sigma2, posterior
 from mvlstm.forecasters.base import AbstractForecaster, AttentionArrays, Difference, Problem
 from mvlstm.forecasters.io import take_array
@@ -198,10 +198,6 @@ class MVLSTM(AbstractForecaster):
         if not sigma_ok or isinstance(self.sigma, bool):
             check_option("sigma", self.sigma, ("a positive number", "learned", "calibrated"))
         check_training(self)
-        if self.window < 2:
-            raise ParameterError(
-                f"window={self.window} is too short: temporal attention needs window >= 2."
-            )
 
     def _network(
         self, groups: tuple[int, ...], n_variables: int, label_scale: float

@@ -1,0 +1,184 @@
+"""What MVLSTM promises beyond the contract."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mvlstm as mv
+from mvlstm.errors import DataError, ParameterError, TrainingError
+
+QUICK = {"window": 6, "hidden_size": 4, "members": 2, "max_epochs": 3, "verbose": 0}
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    frame = mv.datasets.load("synthetic", n=500).frame[["x2", "x3", "x5", "y"]]
+    frame.index = pd.date_range("2024-01-01", periods=len(frame), freq="h")
+    return frame
+
+
+@pytest.fixture(scope="module")
+def model(table) -> mv.MVLSTM:
+    return mv.MVLSTM(**QUICK).fit(table, target="y", test=0.2)
+
+
+def test_presets_are_the_papers_settings() -> None:
+    paper = mv.MVLSTM.paper(window=10).get_params()
+    want = {
+        "window": 10,
+        "horizon": 1,
+        "layers": 1,
+        "cell": "lstm",
+        "gates": "full",
+        "attention": "bounded",
+        "head": "mixture",
+        "loss": "nll",
+        "sigma": 1.0,
+        "link": "none",
+        "dropout": 0.5,
+        "batch_size": 64,
+        "members": 10,
+        "l2_sum": True,
+        "target_scale": "standard",
+    }
+    assert {name: paper[name] for name in want} == want
+    assert mv.MVLSTM.indep().gates == "variable"
+    assert mv.MVLSTM.fusion().head == "fusion"
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"gates": "fulll"}, "gates='fulll' is not an option; choose 'full' or 'variable'"),
+        ({"loss": "mae"}, "loss='mae' is not an option"),
+        ({"sigma": -1.0}, "sigma=-1.0 is not an option; choose 'a positive number'"),
+        ({"window": 1}, "window=1 must be a whole number, 2 or more"),
+        ({"dropout": 1.0}, "dropout=1.0 must be at least 0 and below 1"),
+        ({"learning_rate": 0.0}, "learning_rate=0.0 must be positive"),
+        ({"members": 0}, "members=0 must be a whole number, at least 1"),
+        ({"hidden_size": 2.5}, "hidden_size=2.5 must be a whole number"),
+        ({"link": "cubic"}, "link='cubic' is not an option"),
+        ({"device": "tpu!"}, "device='tpu!' is not a device"),
+    ],
+)
+def test_bad_settings_are_named_with_what_would_do(table, setting, message) -> None:
+    with pytest.raises(ParameterError, match=message.replace("(", r"\(")):
+        mv.MVLSTM(**(QUICK | setting)).fit(table, target="y")
+
+
+def test_without_validation_rows_there_is_nothing_to_stop_on(table) -> None:
+    with pytest.raises(ParameterError, match=r"valid=0 leaves no rows"):
+        mv.MVLSTM(**QUICK).fit(table, target="y", valid=0)
+
+
+def test_a_diverging_fit_says_what_to_change(table) -> None:
+    with pytest.raises(TrainingError, match=r"learning_rate=1e\+30"):
+        mv.MVLSTM(**(QUICK | {"learning_rate": 1e30})).fit(table, target="y")
+
+
+def test_attention_sums_to_one_and_is_indexed_by_origin(model, table) -> None:
+    explanation = model.explain(table, effort="quick")
+    for attention in (explanation.prior, explanation.posterior):
+        assert list(attention.columns) == list(table.columns)
+        np.testing.assert_allclose(attention.sum(axis=1), 1.0)
+        assert attention.index.isin(table.index).all()
+    importance = explanation.importance.set_index("variable")
+    for column in ("prior", "posterior"):
+        assert abs(importance[column].sum() - 1.0) < 1e-9
+    np.testing.assert_allclose(
+        importance["posterior"], explanation.posterior.mean()[importance.index]
+    )
+    np.testing.assert_allclose(explanation.temporal.sum(axis=1), 1.0)
+    assert list(explanation.temporal.columns) == [2, 3, 4, 5, 6]
+
+
+def test_contributions_add_up_to_the_forecast(model, table) -> None:
+    explanation = model.explain(table, effort="quick", contributions=20)
+    forecast = pd.concat([model.predict(table).mean, model.forecast(table).mean])
+    for origin in explanation.contribution.index:
+        point = explanation.at(origin)
+        time = origin + pd.Timedelta(hours=1)
+        assert abs(point.forecast - forecast[time]) < 1e-3 * table["y"].std()
+        total = point.background + point.by_variable["contribution"].sum()
+        assert abs(point.forecast - total) < 1e-9
+    assert explanation.contribution.index[-1] == table.index[-1]  # the forecast after the last row
+
+
+def test_a_forecast_that_was_not_taken_apart_is_refused(model, table) -> None:
+    explanation = model.explain(table, effort="quick", contributions=0)
+    with pytest.raises(DataError, match="has no contributions"):
+        explanation.at(table.index[-1])
+    explanation = model.explain(table, effort="quick", contributions=3)
+    with pytest.raises(DataError, match="is not among the 3 forecasts"):
+        explanation.at(table.index[0])
+
+
+def test_response_is_the_change_for_one_standard_deviation(model, table) -> None:
+    point = model.explain(table, effort="quick", contributions=2).at(table.index[-1])
+    train = table.iloc[: int(0.7 * len(table))]
+    raised = table.copy()
+    raised.iloc[-6:, 1] += train["x3"].std(ddof=0)
+    change = model.forecast(raised).mean.iloc[0] - model.forecast(table).mean.iloc[0]
+    assert abs(point.response["x3"] - change) < 1e-4
+
+
+def test_evaluate_falls_back_on_calibration_rows_and_says_so(table) -> None:
+    model = mv.MVLSTM(**QUICK).fit(table, target="y")
+    evaluation = model.evaluate(table)
+    assert evaluation.part == "calibration"
+    assert any("no new rows" in note for note in evaluation.notes)
+    with pytest.raises(DataError, match="--test 0.2"):
+        model.evaluate(table.iloc[:300])
+
+
+def test_link_linear_follows_a_level_never_seen() -> None:
+    """A trend leaves the range of the training part; without a link the network cannot follow."""
+    rng = np.random.default_rng(0)
+    drift = pd.DataFrame({"x": rng.standard_normal(600)})
+    drift["y"] = np.arange(600) * 0.05 + 0.1 * rng.standard_normal(600)
+    errors = {}
+    for link in ("none", "linear"):
+        model = mv.MVLSTM(**(QUICK | {"link": link})).fit(drift, target="y", test=0.2)
+        errors[link] = model.evaluate(drift).scores.loc["MVLSTM", "rmse"]
+    assert errors["linear"] < 0.2
+    assert errors["none"] > 5 * errors["linear"]
+
+
+def test_differencing_is_undone_exactly(table) -> None:
+    """With weights of zero the forecast is the baseline: the last value, plus the mean step."""
+    walk = table.copy()
+    walk["y"] = walk["y"].cumsum()
+    model = mv.MVLSTM(**(QUICK | {"difference": "auto", "link": "none", "horizon": 2}))
+    model.fit(walk, target="y", test=0.2)
+    assert model.preparation_.orders[-1] == 1
+    model.trained_.flat[:] = 0.0
+    forecast = model.predict(walk)
+    step = model.trained_.labels.center
+    last = walk["y"].loc[forecast.origin].to_numpy()
+    np.testing.assert_allclose(forecast.members[0] - last[:, None], step, atol=1e-5)
+
+
+def test_mixture_of_the_likelihood_has_a_component_per_member_and_variable(table) -> None:
+    model = mv.MVLSTM.paper(**(QUICK | {"members": 3})).fit(table, target="y", test=0.2)
+    forecast = model.predict(table)
+    assert forecast.weights.shape[2] == 3 * 4
+    np.testing.assert_allclose(forecast.weights.sum(axis=2), 1.0)
+    np.testing.assert_allclose(
+        (forecast.weights * forecast.means).sum(axis=2), forecast.members.mean(axis=0), rtol=1e-5
+    )
+
+
+def test_parts_follow_the_times_of_the_fit(model, table) -> None:
+    forecast = model.predict(table)
+    counts = pd.Series(forecast.part[:, 0]).value_counts()
+    assert counts.to_dict() == {"train": 350 - 6, "new": 100, "validation": 50}
+    later = table.iloc[-40:]
+    assert (model.predict(later).part == "new").all()
+
+
+def test_members_of_a_larger_ensemble_are_the_same_members(table) -> None:
+    few = mv.MVLSTM(**QUICK).fit(table, target="y", test=0.2).predict(table)
+    more = mv.MVLSTM(**(QUICK | {"members": 3})).fit(table, target="y", test=0.2).predict(table)
+    np.testing.assert_allclose(few.members, more.members[:2], atol=1e-4)
