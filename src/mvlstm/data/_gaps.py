@@ -6,7 +6,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm.data._steps import Step, describe_distance, describe_step, describe_time, spacing
+from mvlstm.data._steps import (
+    Step,
+    describe_distance,
+    describe_step,
+    describe_time,
+    lower_median,
+    spacing,
+)
 from mvlstm.errors import DataError
 
 
@@ -15,7 +22,7 @@ def check_spacing(times: pd.Index, step: Step, gaps: str, caller: str) -> None:
     if len(times) < 3:
         return
     distances, unit = spacing(times, step)
-    middle = int(np.median(distances))
+    middle = lower_median(distances)
     if gaps == "close":
         other = middle * 2 <= unit or middle >= unit * 2
     else:

@@ -66,12 +66,18 @@ def check_order(times: pd.Index) -> None:
     )
 
 
+def lower_median(numbers: NDArray[np.int64]) -> int:
+    """Return the median that is itself one of the numbers."""
+    middle = (len(numbers) - 1) // 2
+    return int(np.partition(numbers, middle)[middle])
+
+
 def find_step(times: pd.Index) -> Step | None:
     """Find the distance between neighbouring rows: the median one, or months where they fit."""
     if len(times) < 2:
         return None
     difference = np.diff(ticks(times))
-    middle = int(np.partition(difference, (len(difference) - 1) // 2)[(len(difference) - 1) // 2])
+    middle = lower_median(difference)
     if not isinstance(times, pd.DatetimeIndex):
         return middle
     duration = pd.Timedelta(middle, unit="ns")
@@ -86,14 +92,14 @@ def _calendar_step(
     clock = wall - wall.normalize()
     if duration >= pd.Timedelta(days=28) and (clock == clock[0]).all():
         months = np.diff(_month_numbers(wall))
-        count = int(np.median(months))
+        count = lower_median(months)
         if count > 0 and (wall.day == wall.day[0]).all():
             return pd.DateOffset(months=count)
         if count > 0 and wall.is_month_end.all():
             return pd.offsets.MonthEnd(count)
     if not regular and times.tz is not None:
         local = np.diff(ticks(wall))
-        days, rest = divmod(int(np.median(local)), 86_400_000_000_000)
+        days, rest = divmod(lower_median(local), 86_400_000_000_000)
         if days > 0 and rest == 0:
             return pd.DateOffset(days=days)
     return None

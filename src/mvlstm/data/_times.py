@@ -77,7 +77,14 @@ def _index_times(index: pd.Index) -> pd.Index:
 
 
 def _integers(values: Any, name: Any) -> pd.Index:
-    return pd.Index(np.asarray(values, dtype=np.int64), name=name)
+    """Make integer times, refusing those whose differences would not fit into 64 bits."""
+    numbers = np.asarray(values)
+    if len(numbers) and max(abs(int(numbers.min())), abs(int(numbers.max()))) >= 2**62:
+        raise DataError(
+            f"Integer times run from {numbers.min()} to {numbers.max()}; they must lie within "
+            "plus and minus 2^62. Use smaller numbers or dates."
+        )
+    return pd.Index(numbers.astype(np.int64), name=name)
 
 
 def _checked(times: pd.DatetimeIndex, what: str) -> pd.DatetimeIndex:
@@ -123,7 +130,7 @@ def _number_times(column: pd.Series[Any], name: str) -> pd.Index:
             "column, or name another one with time=... (--time COLUMN)."
         )
     if pd.api.types.is_integer_dtype(column.dtype):
-        return _integers(column.to_numpy(dtype=np.int64), name)
+        return _integers(column.to_numpy(), name)
     return _integers(numbers, name)
 
 

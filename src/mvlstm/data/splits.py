@@ -144,7 +144,7 @@ def split_windows(
     if not empty:
         return parts, windows
     one_stretch = frame.segments[0] == frame.segments[-1]
-    least = _least_rows(window, horizon, test, valid)
+    least = _least_rows(window, horizon, test, valid, above=frame.n_rows if one_stretch else 0)
     settings = f"window={window} with horizon={horizon}, test={test:g} and valid={valid:g}"
     if one_stretch or frame.n_rows < least:
         raise DataError(
@@ -168,8 +168,11 @@ def _asked(test: float, valid: float) -> list[PartName]:
     return names
 
 
-def _least_rows(window: int, horizon: int, test: float, valid: float) -> int:
-    """Find the smallest number of rows without gaps that gives every part a window."""
+def _least_rows(window: int, horizon: int, test: float, valid: float, *, above: int) -> int:
+    """Find a small number of rows, more than ``above``, that gives every part a window.
+
+    Rounding makes some numbers fail though a smaller one works, hence the plain search first.
+    """
 
     def enough(n_rows: int) -> bool:
         try:
@@ -179,7 +182,10 @@ def _least_rows(window: int, horizon: int, test: float, valid: float) -> int:
         rows = [parts.rows(name) for name in _asked(test, valid)]
         return all(max(window, part.start) + horizon <= part.stop for part in rows)
 
-    low = high = window + horizon
+    low = high = max(window + horizon, above + 1)
+    for n_rows in range(low, low + 1000):
+        if enough(n_rows):
+            return n_rows
     while not enough(high):
         low, high = high, 2 * high
     while low < high:

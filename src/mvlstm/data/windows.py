@@ -64,9 +64,7 @@ def window_view(values: NDArray[Any], window: int) -> NDArray[Any]:
     return sliding_window_view(values, (window, values.shape[1]))[:, 0]
 
 
-def gather_windows(
-    values: NDArray[Any], origins: NDArray[np.int64], window: int
-) -> NDArray[Any]:
+def gather_windows(values: NDArray[Any], origins: NDArray[np.int64], window: int) -> NDArray[Any]:
     """Copy the windows that end at ``origins``, (len(origins), window, columns), and only these."""
     if len(origins) == 0:
         return np.empty((0, window, values.shape[1]), dtype=values.dtype)

@@ -434,7 +434,7 @@ def test_rebuilding_keeps_to_what_gaps_said() -> None:
 
 def test_rebuilding_wants_the_same_kind_of_times() -> None:
     layout = build_frame(table(), target="pm25").layout
-    with pytest.raises(DataError, match="received integers as times but fit.. saw dates"):
+    with pytest.raises(DataError, match=r"received integers as times but fit\(\) saw dates"):
         rebuild_frame(table().reset_index(drop=True), layout)
     with pytest.raises(DataError, match=r"times in zone UTC but fit\(\) saw times without"):
         rebuild_frame(table().tz_localize("UTC"), layout)
