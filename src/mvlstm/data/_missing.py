@@ -46,7 +46,17 @@ def handle_missing(
             f"exclude=['{columns[fullest]}'] (--exclude), or use {FILL_OPTION}."
         )
     note = f"Dropped {int((~keep).sum()):,} of {len(values):,} rows with missing values."
-    return values[keep], times[keep], [note]
+    return _compact(values, keep), times[keep], [note]
+
+
+def _compact(values: NDArray[np.float64], keep: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Move the rows to keep to the front, in place, so that no second table is needed."""
+    size, end = 65_536, 0
+    for start in range(0, len(values), size):
+        rows = values[start : start + size][keep[start : start + size]]
+        values[end : end + len(rows)] = rows
+        end += len(rows)
+    return values[:end]
 
 
 def _missing_message(

@@ -459,12 +459,20 @@ def test_unused_time_columns_and_row_numbers_are_pointed_out() -> None:
     assert "--time year,month" in notes and "--exclude No" in notes
 
 
-def test_building_copies_the_table_once() -> None:
-    source = pd.DataFrame(np.random.default_rng(0).normal(size=(200_000, 10))).add_prefix("v")
+@pytest.mark.parametrize("missing", ["error", "drop", "fill"])
+def test_building_copies_the_table_once(missing: str) -> None:
+    source = pd.DataFrame(np.random.default_rng(0).normal(size=(400_000, 10))).add_prefix("v")
     size = source.to_numpy().nbytes
+    kept = np.ones(len(source), dtype=bool)
+    if missing != "error":
+        source.iloc[1::1000, 3] = np.nan
+    if missing == "drop":
+        kept[1::1000] = False
     tracemalloc.start()
-    frame = build_frame(source, target="v9")
+    frame = build_frame(source, target="v9", missing=missing, gaps="close")  # type: ignore[arg-type]
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert frame.values.nbytes == size
-    assert peak < 1.6 * size
+    assert peak < 1.8 * size
+    expected = source.ffill().to_numpy()[kept]
+    np.testing.assert_array_equal(frame.values, expected)
+    assert frame.values.flags.c_contiguous
