@@ -1,0 +1,76 @@
+"""Figures of result objects: each function takes a result and returns a Plotly figure.
+
+Nothing here knows a model, shows a window or changes a global style. Every figure's numbers are
+also there as a table (``forecast_table``, ``calibration_table`` and so on). Plotly is loaded when
+the first figure is drawn.
+
+Examples
+--------
+>>> from mvlstm import plot
+>>> plot.label("<b>")
+'&lt;b&gt;'
+"""
+
+from __future__ import annotations
+
+from mvlstm.plot.drivers import (
+    attention_histograms,
+    attention_over_time,
+    attention_over_time_table,
+    attention_table,
+    temporal_importance,
+    variable_importance,
+)
+from mvlstm.plot.forecasts import forecast, forecast_table, future_table, members, members_table
+from mvlstm.plot.methods import comparison, comparison_table, training_curves
+from mvlstm.plot.theme import THEMES, Style, Theme, get_theme, label, styles
+from mvlstm.plot.trust import (
+    autocorrelation_table,
+    calibration,
+    calibration_table,
+    leakage,
+    pit_histogram,
+    pit_table,
+    residual_autocorrelation,
+    residuals,
+    residuals_table,
+    stability,
+    stability_table,
+)
+from mvlstm.plot.waterfall import contributions, waterfall_table
+
+__all__ = [
+    "THEMES",
+    "Style",
+    "Theme",
+    "attention_histograms",
+    "attention_over_time",
+    "attention_over_time_table",
+    "attention_table",
+    "autocorrelation_table",
+    "calibration",
+    "calibration_table",
+    "comparison",
+    "comparison_table",
+    "contributions",
+    "forecast",
+    "forecast_table",
+    "future_table",
+    "get_theme",
+    "label",
+    "leakage",
+    "members",
+    "members_table",
+    "pit_histogram",
+    "pit_table",
+    "residual_autocorrelation",
+    "residuals",
+    "residuals_table",
+    "stability",
+    "stability_table",
+    "styles",
+    "temporal_importance",
+    "training_curves",
+    "variable_importance",
+    "waterfall_table",
+]

@@ -1,0 +1,131 @@
+"""Order of variables, times and thinning: what several figures need of the result objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm.errors import DataError
+from mvlstm.results import Explanation, Forecast
+
+IntArray = NDArray[np.int64]
+
+
+def variable_order(explanation: Explanation) -> tuple[str, ...]:
+    """Return the variables in the order of the data, the target last.
+
+    An explanation without attention or contributions holds no such order; names are then sorted.
+    """
+    ordered: list[str] | None = None
+    if explanation.prior is not None:
+        ordered = [str(v) for v in explanation.prior.columns]
+    elif explanation.temporal is not None:
+        ordered = [str(v) for v in explanation.temporal.index]
+    elif explanation.contribution is not None:
+        ordered = [str(v) for v in explanation.contribution.columns.get_level_values(0)]
+    if ordered is None:
+        ordered = sorted(explanation.variables)
+    others = [v for v in dict.fromkeys(ordered) if v != explanation.target]
+    return (*others, explanation.target)
+
+
+def at_step(table: pd.DataFrame, step: int) -> pd.DataFrame:
+    """Return the rows of one step ahead of a table by origin, or by origin and step."""
+    if table.index.nlevels == 1:
+        return table
+    chosen = table[table.index.get_level_values("step") == step]
+    return chosen.droplevel("step")
+
+
+def own_past(variable: str, target: str) -> str:
+    """Name a variable for a reader: the target is there as its own past."""
+    return f"{variable} (own past)" if variable == target else variable
+
+
+def wall_times(times: NDArray[Any] | pd.Index[Any] | Sequence[Any]) -> NDArray[Any]:
+    """Return times as Plotly draws them: wall-clock time without zone, or integers."""
+    index: pd.Index[Any] = pd.Index(times)
+    if index.dtype == object:
+        index = pd.Index(index.tolist())
+    if isinstance(index, pd.DatetimeIndex):
+        return np.asarray(index.tz_localize(None).to_numpy(dtype="datetime64[s]"))
+    return np.asarray(index.to_numpy())
+
+
+def step_rows(forecast: Forecast, step: int) -> pd.DataFrame:
+    """Return one step ahead of every origin as a table: `Forecast.to_frame` of that step."""
+    if not 1 <= step <= forecast.horizon:
+        raise DataError(
+            f"step={step} is not in the forecast, which has steps 1 to {forecast.horizon}."
+        )
+    table = forecast.to_frame()
+    rows = table[table["step"] == step].reset_index(drop=True)
+    if "actual" not in rows:
+        rows["actual"] = np.nan
+    return rows
+
+
+def scored_rows(forecast: Forecast, part: str | None) -> NDArray[np.bool_]:
+    """Choose what to judge (M, H): rows of ``part`` whose value is known.
+
+    Parameters
+    ----------
+    forecast : Forecast
+    part : str or None
+        None: the new rows, or failing those the validation rows, or all.
+    """
+    known = np.isfinite(forecast.actual)
+    wanted = ("new", "validation", "train") if part is None else (part,)
+    for name in wanted:
+        chosen = known & (forecast.part == name)
+        if chosen.any():
+            return np.asarray(chosen)
+    if part is None and known.any():
+        return np.asarray(known)
+    raise DataError(
+        f"No value of '{forecast.target}' is known in the part {part or 'to be judged'}; supply a "
+        "table that reaches further, or choose another part."
+    )
+
+
+def thin(values: NDArray[np.float64], limit: int, *, recent: int = 0) -> IntArray:
+    """Choose rows to draw so that the line looks the same: lowest and highest of each stretch.
+
+    Parameters
+    ----------
+    values : array (n,)
+        What is drawn; NaN counts as missing.
+    limit : int
+        About how many rows to keep.
+    recent : int
+        Rows at the end that are all kept.
+
+    Returns
+    -------
+    array of int
+        Increasing row numbers; all rows where there are no more than ``limit``.
+
+    Examples
+    --------
+    >>> thin(np.array([0.0, 9.0, 1.0, 2.0, -5.0, 3.0, 4.0, 5.0]), 4, recent=2)
+    array([1, 4, 6, 7])
+    """
+    n = len(values)
+    if n <= limit:
+        return np.arange(n)
+    recent = min(recent, limit)
+    old = n - recent
+    stretches = max(1, (limit - recent) // 2)
+    keep = [np.arange(old, n)]
+    filled = np.where(np.isfinite(values[:old]), values[:old], 0.0)
+    edges = np.linspace(0, old, stretches + 1).astype(np.int64)
+    for start, stop in pairwise(edges.tolist()):
+        if stop > start:
+            piece = filled[start:stop]
+            keep.append(start + np.unique([int(piece.argmin()), int(piece.argmax())]))
+    return np.unique(np.concatenate(keep)).astype(np.int64)

@@ -1,0 +1,313 @@
+"""What the forecasts rest on: importance, and the paper's attention over variables and time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from mvlstm.errors import DataError
+from mvlstm.plot._tables import at_step, own_past, variable_order, wall_times
+from mvlstm.plot.theme import ThemeName, get_theme, label, new_figure, styles
+from mvlstm.results import Explanation
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+BINS = 24
+LONGEST = 22  # letters of a name beside an axis; the whole name is shown on hovering
+
+
+def variable_importance(
+    explanation: Explanation, *, most: int = 25, theme: ThemeName = "light"
+) -> go.Figure:
+    """Draw importance as bars with 90 % intervals, attention as marks, the verdict in words.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    most : int
+        Variables to draw, the most important ones.
+    theme : {"light", "dark"}
+        The look.
+    """
+    look = get_theme(theme)
+    table = explanation.importance.head(most)[::-1]
+    names = [str(v) for v in table["variable"]]
+    style = styles(variable_order(explanation), explanation.target, look)
+    place = np.arange(len(names))
+    figure = new_figure(look, height=110 + 34 * len(names), x="share of the rise in error")
+    share = table["importance"].to_numpy(dtype=np.float64)
+    low, high = (table[c].to_numpy(dtype=np.float64) for c in ("low", "high"))
+    shown = [own_past(name, explanation.target) for name in names]
+    figure.add_bar(
+        x=share,
+        y=place,
+        orientation="h",
+        name="importance, 90 % interval",
+        marker={
+            "color": [style[n].colour for n in names],
+            "pattern": {"shape": [style[n].hatching for n in names]},
+        },
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": high - share,
+            "arrayminus": share - low,
+            "color": look.ink,
+            "thickness": 1.4,
+            "width": 4,
+        },
+        customdata=_columns([label(n) for n in shown], low, high, table["verdict"].astype(str)),
+        hovertemplate=(
+            "%{customdata[0]}<br>importance %{x:.3f} (%{customdata[1]:.3f} to "
+            "%{customdata[2]:.3f})<br>%{customdata[3]}<extra></extra>"
+        ),
+        showlegend=False,
+    )
+    marks = (("prior", "circle-open", "prior attention"), ("posterior", "circle", "posterior"))
+    for column, symbol, text in marks:
+        values = table[column].to_numpy(dtype=np.float64)
+        if np.isfinite(values).any():
+            figure.add_scatter(
+                x=values,
+                y=place,
+                mode="markers",
+                name=text,
+                marker={"symbol": symbol, "size": 9, "color": look.ink, "line": {"width": 1.6}},
+                hovertemplate=f"{text} %{{x:.3f}}<extra></extra>",
+            )
+    ends = np.nanmax(
+        np.c_[np.nan_to_num(high), table[["prior", "posterior"]].to_numpy(dtype=np.float64)], axis=1
+    )
+    for at, end, verdict in zip(place, ends, table["verdict"], strict=True):
+        figure.add_annotation(
+            x=end,
+            y=at,
+            text=_short(str(verdict)),
+            showarrow=False,
+            xanchor="left",
+            xshift=8,
+            font={"size": 11, "color": look.muted},
+        )
+    top = float(ends.max(initial=0.0)) or 1.0
+    figure.update_xaxes(range=[0, top * 1.28])
+    _name_rows(figure, shown)
+    return figure
+
+
+def attention_table(explanation: Explanation, *, bins: int = BINS) -> pd.DataFrame:
+    """Return histograms of prior and posterior attention: variable, low, high, prior, posterior.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of a model with attention.
+    bins : int
+        Bins between zero and the largest attention.
+    """
+    prior, posterior = _attention(explanation)
+    most = float(max(prior.to_numpy().max(), posterior.to_numpy().max()))
+    edges = np.linspace(0.0, min(1.0, most * 1.0001) or 1.0, bins + 1)
+    tables = []
+    for name in variable_order(explanation):
+        before, after = (
+            np.histogram(t[name].to_numpy(), edges)[0] / len(t) for t in (prior, posterior)
+        )
+        columns: dict[str, Any] = {"variable": name, "low": edges[:-1], "high": edges[1:]}
+        tables.append(pd.DataFrame({**columns, "prior": before, "posterior": after}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def attention_histograms(
+    explanation: Explanation, *, columns: int = 3, theme: ThemeName = "light"
+) -> go.Figure:
+    """Draw histograms of prior and posterior attention, a panel a variable: the paper's figures.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of a model with attention.
+    columns : int
+        Panels side by side.
+    theme : {"light", "dark"}
+        The look.
+    """
+    look = get_theme(theme)
+    table = attention_table(explanation)
+    names = list(dict.fromkeys(table["variable"]))
+    style = styles(names, explanation.target, look)
+    rows = -(-len(names) // columns)
+    figure = new_figure(look, height=60 + 150 * rows, barmode="overlay", bargap=0.05)
+    width, gap = 1.0 / columns, 0.06 / columns
+    for place, name in enumerate(names):
+        row, column = divmod(place, columns)
+        panel = table[table["variable"] == name]
+        middle = ((panel["low"] + panel["high"]) / 2).to_numpy()
+        axis = "" if place == 0 else str(place + 1)
+        top = 1.0 - row / rows
+        left = column * width
+        area = [top - 1.0 / rows + 0.26 / rows, top - 0.16 / rows]
+        common: dict[str, Any] = {"matches": "x" if place else None, "nticks": 4}
+        figure.update_layout(
+            {
+                f"xaxis{axis}": {"domain": [left + gap, left + width - gap], **common}
+                | {"anchor": f"y{axis}", "range": [0, float(table["high"].max())]},
+                f"yaxis{axis}": {"domain": area, "anchor": f"x{axis}", "showticklabels": False},
+            }
+        )
+        for kind, colour, opacity in (("prior", look.muted, 0.35), ("posterior", "", 0.85)):
+            figure.add_bar(
+                x=middle,
+                y=panel[kind].to_numpy(),
+                width=(panel["high"] - panel["low"]).to_numpy() * 0.95,
+                xaxis=f"x{axis}",
+                yaxis=f"y{axis}",
+                name=f"{kind} attention",
+                legendgroup=kind,
+                showlegend=False,
+                marker={"color": colour or style[name].colour},
+                opacity=opacity,
+                hovertemplate=f"{kind}: %{{y:.1%}} of the times near %{{x:.2f}}<extra></extra>",
+            )
+        figure.add_annotation(
+            x=left + gap,
+            y=top - 0.15 / rows,
+            xref="paper",
+            yref="paper",
+            text=label(own_past(name, explanation.target), 26),
+            showarrow=False,
+            xanchor="left",
+            yanchor="bottom",
+            font={"size": 12, "color": look.ink},
+        )
+    return figure
+
+
+def temporal_importance(explanation: Explanation, *, theme: ThemeName = "light") -> go.Figure:
+    """Draw the mean temporal attention as a heat map, variable by lag.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of a model with temporal attention.
+    theme : {"light", "dark"}
+        The look.
+    """
+    look = get_theme(theme)
+    if explanation.temporal is None:
+        raise DataError("This explanation has no temporal attention; its model has none.")
+    names = list(variable_order(explanation))[::-1]
+    table = explanation.temporal.loc[names]
+    values = table.to_numpy(dtype=np.float64)
+    shown = [own_past(n, explanation.target) for n in names]
+    figure = new_figure(look, height=120 + 30 * len(names), x="lag (1 is the last time known)")
+    figure.add_heatmap(
+        z=values,
+        x=np.asarray(table.columns),
+        y=np.arange(len(names)),
+        zmin=0.0,
+        colorscale=[list(stop) for stop in look.sequential],
+        colorbar={
+            "thickness": 10,
+            "outlinewidth": 0,
+            "tickfont": {"color": look.muted, "size": 11},
+            "title": {"text": "weight", "font": {"color": look.muted, "size": 11}},
+        },
+        xgap=1,
+        ygap=1,
+        customdata=np.repeat(np.array([label(n) for n in shown])[:, None], values.shape[1], axis=1),
+        hovertemplate="%{customdata}, lag %{x}: %{z:.4f}<extra></extra>",
+    )
+    figure.update_xaxes(autorange="reversed", showgrid=False)
+    figure.update_yaxes(showgrid=False)
+    _name_rows(figure, shown)
+    return figure
+
+
+def attention_over_time(
+    explanation: Explanation, *, step: int = 1, limit: int = 120, theme: ThemeName = "light"
+) -> go.Figure:
+    """Draw the posterior (or failing that prior) attention of every variable over time.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of a model with attention.
+    step, limit : int
+        Steps ahead; about how many stretches of time to average over.
+    theme : {"light", "dark"}
+        The look.
+    """
+    look = get_theme(theme)
+    table = attention_over_time_table(explanation, step=step, limit=limit)
+    names = [str(c) for c in table.columns if c != "time"]
+    style = styles(names, explanation.target, look)
+    kind = "prior" if explanation.posterior is None else "posterior"
+    figure = new_figure(look, height=340, y=f"{kind} attention", hovermode="x unified")
+    for name in names:
+        figure.add_scatter(
+            x=table["time"].to_numpy(),
+            y=table[name].to_numpy(),
+            mode="lines",
+            name=label(own_past(name, explanation.target), 24),
+            stackgroup="one",
+            line={"width": 0.5, "color": style[name].colour},
+            hovertemplate="%{y:.3f}",
+        )
+    figure.update_yaxes(range=[0, 1])
+    return figure
+
+
+def attention_over_time_table(
+    explanation: Explanation, *, step: int = 1, limit: int = 120
+) -> pd.DataFrame:
+    """Return mean attention in stretches of time: ``time`` (their start), a column a variable.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of a model with attention.
+    step, limit : int
+        Steps ahead; most stretches.
+    """
+    _, table = _attention(explanation)
+    table = at_step(table, step)
+    size = -(-len(table) // limit)
+    stretch = np.arange(len(table)) // size
+    averaged = table[list(variable_order(explanation))].groupby(stretch).mean()
+    averaged.insert(0, "time", wall_times(table.index)[::size])
+    return averaged.reset_index(drop=True)
+
+
+# ------------------------------------------------------------------------------------- inner parts
+
+
+def _attention(explanation: Explanation) -> tuple[pd.DataFrame, pd.DataFrame]:
+    if explanation.prior is None:
+        raise DataError("This explanation has no attention; its model has none.")
+    after = explanation.prior if explanation.posterior is None else explanation.posterior
+    return explanation.prior, after
+
+
+def _columns(*columns: Any) -> np.ndarray[Any, np.dtype[np.object_]]:
+    """Put columns of different kinds side by side for Plotly's hover texts."""
+    out = np.empty((len(columns[0]), len(columns)), dtype=object)
+    for place, values in enumerate(columns):
+        out[:, place] = list(values)
+    return out
+
+
+def _name_rows(figure: go.Figure, names: list[str]) -> None:
+    figure.update_yaxes(
+        tickmode="array",
+        tickvals=list(range(len(names))),
+        ticktext=[label(name, LONGEST) for name in names],
+        showgrid=False,
+        tickfont={"size": 12},
+    )
+
+
+def _short(verdict: str) -> str:
+    return {"not distinguishable from noise": "within noise"}.get(verdict, label(verdict))

@@ -1,0 +1,269 @@
+"""Forecasts against what happened, what comes next, and how far the members differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from mvlstm.plot._tables import step_rows, thin, wall_times
+from mvlstm.plot.theme import Theme, ThemeName, get_theme, new_figure
+from mvlstm.results import Forecast
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+PART_WORDS = {"train": "trained on", "validation": "validation", "new": "unseen"}
+EXPLAINED = "explained"  # name of the trace of points whose contributions are known
+
+
+def forecast_table(
+    forecast: Forecast,
+    *,
+    step: int = 1,
+    limit: int = 3_000,
+    recent: int = 1_000,
+    keep: Sequence[Any] = (),
+) -> pd.DataFrame:
+    """Return the rows that `forecast` draws: columns as in `Forecast.to_frame`.
+
+    Parameters
+    ----------
+    forecast : Forecast
+    step : int
+        Steps ahead.
+    limit, recent : int
+        About how many rows to draw, and how many of the latest to draw without thinning.
+    keep : sequence
+        Times that must be among them.
+    """
+    rows = step_rows(forecast, step)
+    values = rows["actual"].where(rows["actual"].notna(), rows["mean"]).to_numpy(dtype=np.float64)
+    chosen = thin(values, limit, recent=recent)
+    if len(keep):
+        wanted = np.flatnonzero(np.isin(wall_times(rows["time"].to_numpy()), wall_times([*keep])))
+        chosen = np.union1d(chosen, wanted)
+    return rows.iloc[chosen].reset_index(drop=True)
+
+
+def forecast(
+    forecast: Forecast,
+    *,
+    step: int = 1,
+    future: Forecast | None = None,
+    limit: int = 3_000,
+    recent: int = 1_000,
+    explained: Sequence[Any] = (),
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """Draw forecasts with their 90 % interval against what happened, the parts marked.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Of rows whose values are known, from ``model.predict``.
+    step : int
+        Steps ahead to draw.
+    future : Forecast, optional
+        What comes after the last row, from ``model.forecast``.
+    limit, recent : int
+        About how many rows to draw, and how many of the latest to draw without thinning.
+    explained : sequence, optional
+        Times to mark: those whose contributions are known.
+    theme : {"light", "dark"}
+        The look.
+    """
+    look = get_theme(theme)
+    rows = forecast_table(forecast, step=step, limit=limit, recent=recent, keep=explained)
+    figure = new_figure(look, height=400, y=forecast.target, hovermode="x unified")
+    times = wall_times(rows["time"].to_numpy())
+    _add_interval(figure, times, rows, look)
+    _add_line(figure, times, rows["actual"], "what happened", look.ink, 1.4)
+    _add_line(figure, times, rows["mean"], "forecast", look.forecast, 1.8)
+    if len(explained):
+        _add_explained(figure, rows, explained, look)
+    if future is not None:
+        _add_future(figure, future, look)
+    _shade_parts(figure, rows, look)
+    return figure
+
+
+def future_table(forecast: Forecast) -> pd.DataFrame:
+    """Return mean, median and the 50 % and 90 % intervals of every step ahead."""
+    table = forecast.to_frame()
+    for name, q in (("q25", 0.25), ("q75", 0.75)):
+        table[name] = forecast.quantile(q).to_numpy()
+    return table[["time", "step", "mean", "median", "q05", "q25", "q75", "q95"]]
+
+
+def members_table(forecast: Forecast, *, step: int = 1, last: int = 120) -> pd.DataFrame:
+    """Return the members' point forecasts of the last rows: time, mean, low, high, member columns.
+
+    Parameters
+    ----------
+    forecast : Forecast
+    step, last : int
+        Steps ahead; rows to draw.
+    """
+    values = forecast.members[:, -last:, step - 1]  # (K, rows)
+    columns: dict[str, Any] = {
+        "time": wall_times(forecast.time[-last:, step - 1]),
+        "mean": values.mean(axis=0),
+        "low": values.min(axis=0),
+        "high": values.max(axis=0),
+    }
+    columns.update({f"member {k}": row for k, row in enumerate(values)})
+    return pd.DataFrame(columns)
+
+
+def members(
+    forecast: Forecast, *, step: int = 1, last: int = 120, theme: ThemeName = "light"
+) -> go.Figure:
+    """Draw every member's forecast of the last rows around their mean.
+
+    Parameters
+    ----------
+    forecast : Forecast
+    step, last : int
+        Steps ahead; rows to draw.
+    theme : {"light", "dark"}
+        The look.
+    """
+    look = get_theme(theme)
+    rows = members_table(forecast, step=step, last=last)
+    figure = new_figure(look, height=320, y=forecast.target, hovermode="x unified")
+    times = rows["time"].to_numpy()
+    names = [c for c in rows.columns if str(c).startswith("member ")]
+    for place, name in enumerate(names):
+        figure.add_scatter(
+            x=times,
+            y=rows[name].to_numpy(),
+            mode="lines",
+            name="each member",
+            legendgroup="members",
+            showlegend=place == 0,
+            line={"color": look.muted, "width": 0.8},
+            opacity=0.7,
+            hoverinfo="skip",
+        )
+    _add_line(figure, times, rows["mean"], "mean of the members", look.forecast, 2.2)
+    return figure
+
+
+# ------------------------------------------------------------------------------------- inner parts
+
+
+def _add_interval(figure: go.Figure, times: Any, rows: pd.DataFrame, look: Theme) -> None:
+    figure.add_scatter(
+        x=times,
+        y=rows["q95"].to_numpy(),
+        mode="lines",
+        line={"width": 0, "color": look.forecast},
+        name="95 %",
+        showlegend=False,
+        hovertemplate="%{y:.4g}",
+    )
+    figure.add_scatter(
+        x=times,
+        y=rows["q05"].to_numpy(),
+        mode="lines",
+        line={"width": 0, "color": look.forecast},
+        fill="tonexty",
+        fillcolor=look.band,
+        name="90 % interval",
+        hovertemplate="from %{y:.4g}",
+    )
+
+
+def _add_line(
+    figure: go.Figure, times: Any, values: pd.Series[float], name: str, colour: str, width: float
+) -> None:
+    figure.add_scatter(
+        x=times,
+        y=values.to_numpy(),
+        mode="lines",
+        name=name,
+        line={"color": colour, "width": width},
+        hovertemplate="%{y:.4g}",
+    )
+
+
+def _add_explained(
+    figure: go.Figure, rows: pd.DataFrame, explained: Sequence[Any], look: Theme
+) -> None:
+    times = wall_times(rows["time"].to_numpy())
+    marked = np.isin(times, wall_times([*explained]))
+    figure.add_scatter(
+        x=times[marked],
+        y=rows["mean"].to_numpy()[marked],
+        mode="markers",
+        name=EXPLAINED,
+        marker={
+            "color": look.paper,
+            "size": 8,
+            "line": {"color": look.forecast, "width": 2},
+        },
+        hovertemplate="click for its contributions",
+    )
+
+
+def _add_future(figure: go.Figure, future: Forecast, look: Theme) -> None:
+    table = future_table(future)
+    mean = table["mean"].to_numpy()
+    figure.add_scatter(
+        x=wall_times(table["time"].to_numpy()),
+        y=mean,
+        mode="markers+lines",
+        name="next",
+        line={"color": look.forecast, "width": 2, "dash": "dot"},
+        marker={"color": look.forecast, "size": 10, "symbol": "diamond"},
+        error_y={
+            "type": "data",
+            "array": table["q95"].to_numpy() - mean,
+            "arrayminus": mean - table["q05"].to_numpy(),
+            "color": look.forecast,
+            "thickness": 2,
+            "width": 6,
+        },
+        hovertemplate="%{y:.4g}",
+    )
+
+
+def _shade_parts(figure: go.Figure, rows: pd.DataFrame, look: Theme) -> None:
+    """Shade the stretches the model has seen, and name each stretch at its top."""
+    part = rows["part"].astype(str).to_numpy()
+    times = wall_times(rows["time"].to_numpy())
+    if not len(part):
+        return
+    starts = np.flatnonzero(np.r_[True, part[1:] != part[:-1]])
+    stops = np.r_[starts[1:], len(part) - 1]
+    shades = {"train": look.shade[0], "validation": look.shade[1]}
+    for start, stop in zip(starts, stops, strict=True):
+        name = part[start]
+        if name in shades:
+            figure.add_shape(
+                type="rect",
+                xref="x",
+                yref="paper",
+                x0=times[start],
+                x1=times[stop],
+                y0=0,
+                y1=1,
+                fillcolor=shades[name],
+                line={"width": 0},
+                layer="below",
+            )
+        if len(starts) > 1:
+            figure.add_annotation(
+                x=times[start],
+                xref="x",
+                y=1,
+                yref="paper",
+                text=PART_WORDS[name],
+                showarrow=False,
+                xanchor="left",
+                yanchor="top",
+                font={"size": 11, "color": look.muted},
+            )

@@ -1,0 +1,137 @@
+"""How training went, and methods beside each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from mvlstm.errors import DataError
+from mvlstm.plot.theme import ThemeName, get_theme, label, new_figure
+from mvlstm.results import History
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+def training_curves(history: History, *, theme: ThemeName = "light") -> go.Figure:
+    """Draw the validation error of every member over the epochs, the one kept marked.
+
+    Parameters
+    ----------
+    history : History
+    theme : {"light", "dark"}
+        The look.
+    """
+    look = get_theme(theme)
+    if history.members == 0:
+        raise DataError("This model was not trained in epochs; there are no curves to draw.")
+    figure = new_figure(look, height=320, x="epoch", y="validation RMSE")
+    epochs = np.arange(1, history.valid_rmse.shape[1] + 1)
+    for place, values in enumerate(history.valid_rmse):
+        figure.add_scatter(
+            x=epochs,
+            y=values,
+            mode="lines",
+            name="a member",
+            showlegend=place == 0,
+            legendgroup="members",
+            line={"color": look.forecast, "width": 1.3},
+            opacity=0.75,
+            hovertemplate=f"member {place}, epoch %{{x}}: %{{y:.4g}}<extra></extra>",
+        )
+    figure.add_scatter(
+        x=history.best_epoch,
+        y=history.best_rmse,
+        mode="markers",
+        name="kept",
+        marker={"color": look.paper, "size": 8, "line": {"color": look.ink, "width": 2}},
+        hovertemplate="kept: epoch %{x}, %{y:.4g}<extra></extra>",
+    )
+    return figure
+
+
+def comparison(
+    rows: pd.DataFrame,
+    *,
+    score: str = "rmse",
+    reference: str = "Persistence",
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """Draw a score of several methods as dots on one scale, best on top, persistence as a line.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        A row a method (and fold): ``method``, the scores, and ``error`` where a method failed.
+    score : str
+        Column to draw; less is better.
+    reference : str
+        Method whose mean is drawn as a line, if it is there.
+    theme : {"light", "dark"}
+        The look.
+    """
+    look = get_theme(theme)
+    table = comparison_table(rows, score=score)[::-1]
+    place = np.arange(len(table))
+    figure = new_figure(look, height=110 + 30 * len(table), x=f"{score} (less is better)")
+    mean = table["mean"].to_numpy(dtype=np.float64)
+    known = table["method"].astype(str).str.lower() == reference.lower()
+    if known.any():
+        level = float(mean[known.to_numpy()][0])
+        figure.add_shape(
+            type="line",
+            x0=level,
+            x1=level,
+            yref="paper",
+            y0=0,
+            y1=1,
+            line={"color": look.muted, "width": 1, "dash": "dot"},
+        )
+    figure.add_scatter(
+        x=mean,
+        y=place,
+        mode="markers",
+        marker={"color": look.forecast, "size": 11},
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": table["high"].to_numpy() - mean,
+            "arrayminus": mean - table["low"].to_numpy(),
+            "color": look.forecast,
+            "thickness": 1.4,
+            "width": 4,
+        },
+        customdata=np.array([label(m) for m in table["method"]]),
+        hovertemplate="%{customdata}: %{x:.4g}<extra></extra>",
+        showlegend=False,
+    )
+    figure.update_yaxes(
+        tickmode="array",
+        tickvals=place.tolist(),
+        ticktext=[label(m, 24) for m in table["method"]],
+    )
+    return figure
+
+
+def comparison_table(rows: pd.DataFrame, *, score: str = "rmse") -> pd.DataFrame:
+    """Return mean, lowest and highest score of each method over the folds, best first.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        A row a method (and fold).
+    score : str
+        Column to average; methods without it are left out.
+    """
+    missing = {"method", score} - set(rows.columns)
+    if missing:
+        raise DataError(
+            f"The rows have no column {sorted(missing)}; columns are {[str(c) for c in rows]}."
+        )
+    known = rows[pd.to_numeric(rows[score], errors="coerce").notna()]
+    grouped = known.assign(**{score: known[score].astype(float)}).groupby("method", sort=False)
+    table = grouped[score].agg(["mean", "min", "max", "count"]).reset_index()
+    table.columns = pd.Index(["method", "mean", "low", "high", "n"])
+    return table.sort_values("mean", kind="stable").reset_index(drop=True)

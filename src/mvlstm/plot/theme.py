@@ -1,0 +1,245 @@
+"""One look for every figure: light and dark, safe for colour-blind readers.
+
+What happened is drawn in ink, the forecast in blue, the target's own past in grey. Every other
+variable has the colour of its place in the data, not of its rank, so it keeps it in every figure.
+Where there are more variables than colours, the line's dash or the bar's hatching changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from mvlstm.errors import MissingExtraError, check_option
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+ThemeName = Literal["light", "dark"]
+Scale = tuple[tuple[float, str], ...]
+
+FONT = (
+    'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Noto Sans", sans-serif'
+)
+DASHES = ("solid", "dash", "dot", "dashdot")
+HATCHINGS = ("", "/", "x", ".")
+
+
+@dataclass(frozen=True)
+class Theme:
+    """The colours of one look.
+
+    Parameters
+    ----------
+    name : str
+    paper, ink, muted, grid : str
+        Background, text and what happened, secondary text, lines behind the data.
+    forecast, band, wide_band : str
+        The forecast, its interval, and a fainter interval around that.
+    target : str
+        The target's own past.
+    alarm : str
+        What needs attention.
+    shade : tuple of str
+        Background of the rows trained on and of the validation rows.
+    variables : tuple of str
+        The other variables, in the order of the data.
+    sequential, diverging : tuple of (position, colour)
+        Scales of heat maps.
+    """
+
+    name: str
+    paper: str
+    ink: str
+    muted: str
+    grid: str
+    forecast: str
+    band: str
+    wide_band: str
+    target: str
+    alarm: str
+    shade: tuple[str, str]
+    variables: tuple[str, ...]
+    sequential: Scale
+    diverging: Scale
+
+    def colours(self) -> tuple[str, ...]:
+        """Return every colour, in an order common to all themes."""
+        single = (self.paper, self.ink, self.muted, self.grid, self.forecast, self.band)
+        scales = (colour for _, colour in (*self.sequential, *self.diverging))
+        more = (self.wide_band, self.target, self.alarm, *self.shade, *self.variables)
+        return (*single, *more, *scales)
+
+    def template(self) -> dict[str, Any]:
+        """Return the layout that every figure starts from."""
+        axis = {
+            "gridcolor": self.grid,
+            "linecolor": self.grid,
+            "zeroline": False,
+            "ticks": "",
+            "automargin": True,
+            "tickfont": {"color": self.muted, "size": 12},
+            "title": {"font": {"color": self.muted, "size": 12}, "standoff": 10},
+        }
+        return {
+            "layout": {
+                "font": {"family": FONT, "size": 13, "color": self.ink},
+                "paper_bgcolor": self.paper,
+                "plot_bgcolor": self.paper,
+                "xaxis": axis,
+                "yaxis": axis,
+                "margin": {"l": 10, "r": 16, "t": 36, "b": 10},
+                "legend": {
+                    "orientation": "h",
+                    "x": 0,
+                    "xanchor": "left",
+                    "y": 1.0,
+                    "yanchor": "bottom",
+                    "bgcolor": "rgba(0,0,0,0)",
+                    "font": {"size": 12, "color": self.ink},
+                },
+                "hoverlabel": {
+                    "bgcolor": self.paper,
+                    "bordercolor": self.muted,
+                    "font": {"family": FONT, "size": 12, "color": self.ink},
+                    "align": "left",
+                },
+                "bargap": 0.3,
+            }
+        }
+
+
+LIGHT = Theme(
+    name="light",
+    paper="#ffffff",
+    ink="#1b232b",
+    muted="#55616d",
+    grid="#e6eaee",
+    forecast="#0072b2",
+    band="rgba(0,114,178,0.20)",
+    wide_band="rgba(0,114,178,0.09)",
+    target="#5f6b76",
+    alarm="#b3261e",
+    shade=("rgba(95,107,118,0.10)", "rgba(95,107,118,0.05)"),
+    variables=("#e68600", "#44aa99", "#332288", "#cc3311", "#4aa3df", "#8c564b", "#3f8f3f"),
+    sequential=((0.0, "#f3f7fa"), (0.5, "#6fb0d6"), (1.0, "#08436b")),
+    diverging=((0.0, "#a84a00"), (0.5, "#f7f7f6"), (1.0, "#005a8c")),
+)
+DARK = Theme(
+    name="dark",
+    paper="#161b21",
+    ink="#e8edf2",
+    muted="#a5b1bd",
+    grid="#2a323b",
+    forecast="#3f9bd8",
+    band="rgba(63,155,216,0.28)",
+    wide_band="rgba(63,155,216,0.13)",
+    target="#a3afba",
+    alarm="#ff8a80",
+    shade=("rgba(163,175,186,0.13)", "rgba(163,175,186,0.07)"),
+    variables=("#f5a343", "#39b18e", "#9a8cff", "#f0654f", "#8cd0ff", "#a87364", "#6dbf6d"),
+    sequential=((0.0, "#1d252d"), (0.5, "#2f7fb0"), (1.0, "#bfe4fb")),
+    diverging=((0.0, "#ff9d52"), (0.5, "#20272e"), (1.0, "#62b8ee")),
+)
+THEMES: dict[str, Theme] = {"light": LIGHT, "dark": DARK}
+
+
+def get_theme(name: str) -> Theme:
+    """Look up a theme by name.
+
+    Examples
+    --------
+    >>> get_theme("dark").paper
+    '#161b21'
+    """
+    check_option("theme", name, THEMES)
+    return THEMES[name]
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one variable is drawn: its colour, and dash and hatching when colours run out."""
+
+    colour: str
+    dash: str = DASHES[0]
+    hatching: str = HATCHINGS[0]
+
+
+def styles(variables: Sequence[str], target: str, theme: Theme) -> dict[str, Style]:
+    """Give each variable its style by its place in ``variables``, the order of the data.
+
+    Examples
+    --------
+    >>> styles(["temp", "wind", "pm"], "pm", LIGHT)["wind"].colour
+    '#44aa99'
+    """
+    found = {target: Style(theme.target)}
+    others = [name for name in variables if name != target]
+    for place, name in enumerate(others):
+        cycle, colour = divmod(place, len(theme.variables))
+        turn = cycle % len(DASHES)
+        found[name] = Style(theme.variables[colour], DASHES[turn], HATCHINGS[turn])
+    return found
+
+
+def label(name: object, length: int = 0) -> str:
+    """Write a name so that a figure shows it as it is: no markup, no templates.
+
+    Parameters
+    ----------
+    name : object
+        Untrusted text, such as a column's name.
+    length : int
+        Longest text to show; 0 for no limit.
+
+    Examples
+    --------
+    >>> label("<b>a</b> & %{x}")
+    '&lt;b&gt;a&lt;/b&gt; &amp; %&#123;x}'
+    >>> label("a very long name indeed", 12)
+    'a very long…'
+    """
+    text = " ".join(str(name).split())
+    if length and len(text) > length:
+        text = text[: length - 1].rstrip() + "…"
+    for mark, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("{", "&#123;")):
+        text = text.replace(mark, entity)
+    return text
+
+
+def graph_objects() -> Any:
+    """Load Plotly, or say how to install it."""
+    try:
+        import plotly.graph_objects as objects
+    except ImportError as error:
+        raise MissingExtraError(
+            "Figures and reports need Plotly, which is not installed. Install it with "
+            "pip install 'mvlstm[report]'."
+        ) from error
+    return objects
+
+
+def new_figure(
+    theme: Theme, *, height: int = 360, x: str | None = None, y: str | None = None, **layout: Any
+) -> go.Figure:
+    """Start an empty figure in a theme; ``x`` and ``y`` are titles of axes, shown as text.
+
+    Parameters
+    ----------
+    theme : Theme
+    height : int
+        In pixels; the width follows the page.
+    x, y : str, optional
+        Titles of the axes.
+    **layout
+        Further settings of Plotly's layout.
+    """
+    objects = graph_objects()
+    figure = objects.Figure()
+    figure.update_layout(template=theme.template(), height=height, **layout)
+    if x is not None:
+        figure.update_xaxes(title_text=label(x))
+    if y is not None:
+        figure.update_yaxes(title_text=label(y, 40))
+    return figure

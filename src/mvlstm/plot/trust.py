@@ -1,0 +1,381 @@
+"""Can the numbers be trusted: calibration, residuals, leakage, stability of the ranking."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from mvlstm.errors import DataError
+from mvlstm.plot._tables import own_past, scored_rows, thin, variable_order, wall_times
+from mvlstm.plot.theme import ThemeName, get_theme, label, new_figure
+from mvlstm.results import Explanation, Forecast
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+LEVELS = np.round(np.arange(0.05, 1.0, 0.05), 2)
+STABILITY = {
+    "error_increase": "importance, between members",
+    "bootstrap": "importance, between stretches of time",
+    "posterior": "posterior attention, between members",
+}
+
+
+def calibration_table(forecast: Forecast, *, part: str | None = None) -> pd.DataFrame:
+    """Return for every level of the central interval how often it held the value.
+
+    Parameters
+    ----------
+    forecast : Forecast
+    part : {"new", "validation", "train"}, optional
+        Rows to judge; by default the new ones, or failing those the validation rows.
+
+    Returns
+    -------
+    DataFrame
+        ``level``, ``observed`` and ``n``.
+    """
+    pit = _pit(forecast, part)
+    distance = np.abs(2.0 * pit - 1.0)
+    observed = [float(np.mean(distance <= level)) for level in LEVELS]
+    return pd.DataFrame({"level": LEVELS, "observed": observed, "n": len(pit)})
+
+
+def calibration(
+    forecast: Forecast, *, part: str | None = None, theme: ThemeName = "light"
+) -> go.Figure:
+    """Draw the reliability of the intervals: promised against observed coverage.
+
+    Parameters
+    ----------
+    forecast : Forecast
+    part : {"new", "validation", "train"}, optional
+        Rows to judge; by default the new ones, or failing those the validation rows.
+    theme : {"light", "dark"}
+        The look.
+    """
+    look = get_theme(theme)
+    table = calibration_table(forecast, part=part)
+    figure = new_figure(look, height=320, x="promised coverage", y="observed coverage")
+    figure.add_scatter(
+        x=[0, 1],
+        y=[0, 1],
+        mode="lines",
+        name="perfect",
+        line={"color": look.muted, "width": 1, "dash": "dot"},
+        hoverinfo="skip",
+    )
+    figure.add_scatter(
+        x=table["level"].to_numpy(),
+        y=table["observed"].to_numpy(),
+        mode="lines+markers",
+        name="this model",
+        line={"color": look.forecast, "width": 2},
+        marker={"size": 6},
+        hovertemplate="%{x:.0%} interval held %{y:.1%}<extra></extra>",
+    )
+    figure.update_xaxes(range=[0, 1], tickformat=".0%")
+    figure.update_yaxes(range=[0, 1], tickformat=".0%")
+    return figure
+
+
+def pit_table(forecast: Forecast, *, part: str | None = None, bins: int = 20) -> pd.DataFrame:
+    """Return the histogram of the PIT: low, high, density (1 everywhere if calibrated).
+
+    Parameters
+    ----------
+    forecast : Forecast
+    part : {"new", "validation", "train"}, optional
+        Rows to judge; by default the new ones, or failing those the validation rows.
+    bins : int
+        Number of bins.
+    """
+    pit = _pit(forecast, part)
+    density, edges = np.histogram(pit, bins, range=(0.0, 1.0), density=True)
+    return pd.DataFrame({"low": edges[:-1], "high": edges[1:], "density": density})
+
+
+def pit_histogram(
+    forecast: Forecast, *, part: str | None = None, theme: ThemeName = "light"
+) -> go.Figure:
+    """Draw where the values fell in their predictive distributions; flat if calibrated.
+
+    Parameters
+    ----------
+    forecast : Forecast
+    part : {"new", "validation", "train"}, optional
+        Rows to judge; by default the new ones, or failing those the validation rows.
+    theme : {"light", "dark"}
+        The look.
+    """
+    look = get_theme(theme)
+    table = pit_table(forecast, part=part)
+    figure = new_figure(
+        look, height=320, x="place in the predictive distribution", y="density", bargap=0.06
+    )
+    figure.add_bar(
+        x=((table["low"] + table["high"]) / 2).to_numpy(),
+        y=table["density"].to_numpy(),
+        marker={"color": look.forecast},
+        hovertemplate="%{x:.3f}: %{y:.2f}<extra></extra>",
+        showlegend=False,
+    )
+    _level_line(figure, 1.0, look.muted)
+    return figure
+
+
+def residuals_table(
+    forecast: Forecast, *, step: int = 1, part: str | None = None, limit: int = 2_000
+) -> pd.DataFrame:
+    """Return the residuals that are drawn: time, forecast, residual (value minus forecast).
+
+    Parameters
+    ----------
+    forecast : Forecast
+    step : int
+        Steps ahead.
+    part : {"new", "validation", "train"}, optional
+        Rows to judge; by default the new ones, or failing those the validation rows.
+    limit : int
+        About how many to draw.
+    """
+    times, mean, residual = _residuals(forecast, step, part)
+    chosen = thin(residual, limit)
+    return pd.DataFrame(
+        {"time": times[chosen], "forecast": mean[chosen], "residual": residual[chosen]}
+    )
+
+
+def residuals(
+    forecast: Forecast, *, step: int = 1, part: str | None = None, theme: ThemeName = "light"
+) -> go.Figure:
+    """Draw the residuals, value minus forecast, over time.
+
+    Parameters
+    ----------
+    forecast : Forecast
+    step : int
+        Steps ahead.
+    part : {"new", "validation", "train"}, optional
+        Rows to judge; by default the new ones, or failing those the validation rows.
+    theme : {"light", "dark"}
+        The look.
+    """
+    look = get_theme(theme)
+    table = residuals_table(forecast, step=step, part=part)
+    figure = new_figure(look, height=320, y=f"{forecast.target}: value minus forecast")
+    figure.add_scatter(
+        x=table["time"].to_numpy(),
+        y=table["residual"].to_numpy(),
+        mode="markers",
+        marker={"color": look.forecast, "size": 3.5, "opacity": 0.6},
+        hovertemplate="%{x}: %{y:.4g}<extra></extra>",
+        showlegend=False,
+    )
+    _level_line(figure, 0.0, look.muted)
+    return figure
+
+
+def autocorrelation_table(
+    forecast: Forecast, *, step: int = 1, part: str | None = None, lags: int = 48
+) -> pd.DataFrame:
+    """Return the residuals' autocorrelation: lag, autocorrelation, bound (95 % of white noise).
+
+    Parameters
+    ----------
+    forecast : Forecast
+    step : int
+        Steps ahead.
+    part : {"new", "validation", "train"}, optional
+        Rows to judge; by default the new ones, or failing those the validation rows.
+    lags : int
+        Largest lag.
+    """
+    _, _, residual = _residuals(forecast, step, part)
+    n = len(residual)
+    lags = max(0, min(lags, n // 2))
+    centred = residual - residual.mean()
+    total = float(centred @ centred) or 1.0
+    values = [float(centred[k:] @ centred[:-k]) / total for k in range(1, lags + 1)]
+    return pd.DataFrame(
+        {"lag": np.arange(1, lags + 1), "autocorrelation": values, "bound": 1.96 / np.sqrt(n)}
+    )
+
+
+def residual_autocorrelation(
+    forecast: Forecast, *, step: int = 1, part: str | None = None, theme: ThemeName = "light"
+) -> go.Figure:
+    """Draw the residuals' autocorrelation; bars outside the band: something is left to learn.
+
+    Parameters
+    ----------
+    forecast : Forecast
+    step : int
+        Steps ahead.
+    part : {"new", "validation", "train"}, optional
+        Rows to judge; by default the new ones, or failing those the validation rows.
+    theme : {"light", "dark"}
+        The look.
+    """
+    look = get_theme(theme)
+    table = autocorrelation_table(forecast, step=step, part=part)
+    figure = new_figure(look, height=320, x="lag", y="autocorrelation of residuals", bargap=0.4)
+    bound = float(table["bound"].iloc[0]) if len(table) else 0.0
+    figure.add_shape(
+        type="rect",
+        xref="paper",
+        x0=0,
+        x1=1,
+        y0=-bound,
+        y1=bound,
+        fillcolor=look.wide_band,
+        line={"width": 0},
+        layer="below",
+    )
+    figure.add_bar(
+        x=table["lag"].to_numpy(),
+        y=table["autocorrelation"].to_numpy(),
+        marker={"color": look.forecast},
+        hovertemplate="lag %{x}: %{y:.3f}<extra></extra>",
+        showlegend=False,
+    )
+    largest = float(table["autocorrelation"].abs().max()) if len(table) else 0.0
+    reach = max(1.15 * largest, 2 * bound, 0.1)
+    figure.update_yaxes(range=[-reach, reach])
+    return figure
+
+
+def leakage(explanation: Explanation, *, theme: ThemeName = "light") -> go.Figure:
+    """Draw which variables each expert reacts to; on the diagonal: its own.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of a model with an expert a variable.
+    theme : {"light", "dark"}
+        The look.
+    """
+    look = get_theme(theme)
+    if explanation.leakage is None:
+        raise DataError("This explanation has no leakage; its model has no expert a variable.")
+    names = list(variable_order(explanation))
+    table = explanation.leakage.loc[names[::-1], names]
+    size = len(names)
+    shown = [label(own_past(n, explanation.target)) for n in names]
+    pairs = np.empty((size, size, 2), dtype=object)
+    pairs[:, :, 0] = np.array(shown[::-1], dtype=object)[:, None]
+    pairs[:, :, 1] = np.array(shown, dtype=object)[None, :]
+    figure = new_figure(look, height=150 + 30 * size, x="reacts to", y="expert of")
+    figure.add_heatmap(
+        z=table.to_numpy(dtype=np.float64),
+        x=np.arange(size),
+        y=np.arange(size),
+        zmin=0.0,
+        zmax=1.0,
+        colorscale=[list(stop) for stop in look.sequential],
+        colorbar={"thickness": 10, "outlinewidth": 0, "tickfont": {"color": look.muted}},
+        xgap=1,
+        ygap=1,
+        customdata=pairs,
+        hovertemplate="%{customdata[0]} reacts to %{customdata[1]}: %{z:.3f}<extra></extra>",
+    )
+    ticks = {"tickmode": "array", "tickvals": list(range(size)), "showgrid": False}
+    figure.update_xaxes(ticktext=[label(n, 14) for n in names], **ticks)
+    figure.update_yaxes(ticktext=[label(n, 14) for n in names[::-1]], **ticks)
+    return figure
+
+
+def stability_table(explanation: Explanation) -> pd.DataFrame:
+    """Return the agreement of rankings: ranking, kendall_tau, top_overlap."""
+    found = explanation.stability
+    rows = [
+        {
+            "ranking": text,
+            "kendall_tau": _number(found.get(f"{name}_kendall_tau")),
+            "top_overlap": _number(found.get(f"{name}_top_overlap")),
+        }
+        for name, text in STABILITY.items()
+        if f"{name}_kendall_tau" in found
+    ]
+    return pd.DataFrame(rows, columns=["ranking", "kendall_tau", "top_overlap"])
+
+
+def stability(explanation: Explanation, *, theme: ThemeName = "light") -> go.Figure:
+    """Draw how far rankings of the variables agree; 1 is the same order.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    theme : {"light", "dark"}
+        The look.
+    """
+    look = get_theme(theme)
+    table = stability_table(explanation)[::-1]
+    place = np.arange(len(table))
+    figure = new_figure(look, height=120 + 42 * len(table), x="agreement (1 is the same order)")
+    kinds = (
+        ("kendall_tau", "Kendall's tau", "circle"),
+        ("top_overlap", "top overlap", "diamond"),
+    )
+    for column, text, symbol in kinds:
+        figure.add_scatter(
+            x=table[column].to_numpy(dtype=np.float64),
+            y=place,
+            mode="markers",
+            name=text,
+            marker={
+                "symbol": symbol,
+                "size": 11,
+                "color": look.forecast if column == "kendall_tau" else look.ink,
+            },
+            hovertemplate=f"{text} %{{x:.2f}}<extra></extra>",
+        )
+    taus = table["kendall_tau"].to_numpy(dtype=np.float64)
+    lowest = float(np.nan_to_num(taus).min(initial=0.0))
+    figure.update_xaxes(range=[lowest - 0.05, 1.05])
+    wrapped = [label(text).replace(", ", ",<br>") for text in table["ranking"]]
+    figure.update_yaxes(
+        tickmode="array",
+        tickvals=place.tolist(),
+        ticktext=wrapped,
+        range=[-0.6, len(table) - 0.4],
+    )
+    return figure
+
+
+# ------------------------------------------------------------------------------------- inner parts
+
+
+def _pit(forecast: Forecast, part: str | None) -> np.ndarray[Any, np.dtype[np.float64]]:
+    chosen = scored_rows(forecast, part)
+    rows = np.asarray(chosen.any(axis=1))
+    values = forecast.take(rows).pit().to_numpy().reshape(-1, forecast.horizon)
+    return np.asarray(values[chosen[rows]])
+
+
+def _residuals(forecast: Forecast, step: int, part: str | None) -> tuple[Any, Any, Any]:
+    rows = scored_rows(forecast, part)[:, step - 1]
+    mean = forecast.members[:, rows, step - 1].mean(axis=0)
+    return (
+        wall_times(forecast.time[rows, step - 1]),
+        mean,
+        forecast.actual[rows, step - 1] - mean,
+    )
+
+
+def _level_line(figure: go.Figure, level: float, colour: str) -> None:
+    figure.add_shape(
+        type="line",
+        xref="paper",
+        x0=0,
+        x1=1,
+        y0=level,
+        y1=level,
+        line={"color": colour, "width": 1, "dash": "dot"},
+    )
+
+
+def _number(value: Any) -> float:
+    return float("nan") if value is None else float(value)
