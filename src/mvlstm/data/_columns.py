@@ -130,6 +130,8 @@ def numeric_columns(
     names: Sequence[str],
     wanted: Sequence[str],
     where: Callable[[int], str],
+    *,
+    fitting: bool,
 ) -> NDArray[np.float64]:
     """Copy the wanted columns, in order, into one float array of shape (rows, columns).
 
@@ -140,6 +142,8 @@ def numeric_columns(
     ----------
     where : callable
         Describes a row in words, for messages.
+    fitting : bool
+        Whether columns can still be chosen, for messages.
     """
     place = {name: i for i, name in enumerate(names)}
     values = np.empty((len(table), len(wanted)), dtype=np.float64)
@@ -152,7 +156,7 @@ def numeric_columns(
         else:
             values[:, j] = numbers
     if bad:
-        raise DataError(_not_numeric_message(bad, where))
+        raise DataError(_not_numeric_message(bad, where, fitting=fitting))
     return values
 
 
@@ -179,25 +183,30 @@ def _as_floats(column: pd.Series[Any]) -> tuple[NDArray[np.float64] | None, int]
     return numbers, -1
 
 
-def _not_numeric_message(bad: Sequence[tuple[str, int, Any]], where: Callable[[int], str]) -> str:
+def _not_numeric_message(
+    bad: Sequence[tuple[str, int, Any]], where: Callable[[int], str], *, fitting: bool
+) -> str:
     name, row, value = bad[0]
     names = [entry[0] for entry in bad]
-    also = f" ({name_list(names[1:])} neither)" if len(names) > 1 else ""
-    text = value if isinstance(value, str) else None
     shown = repr(value) if len(repr(value)) <= 40 else repr(value)[:37] + "..."
-    message = f"Column '{name}' is not numeric{also}: {shown} at {where(row)}. "
-    if text is not None and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", text):
-        return message + (
-            "It looks like a decimal comma: read the file with decimal=',' (--decimal ,), or take "
-            "the comma out if it marks thousands."
+    message = f"Column '{name}' is not numeric: {shown} at {where(row)}."
+    if len(names) > 1:
+        message += f" Nor is {name_list(names[1:])}."
+    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", value):
+        return (
+            f"{message} It looks like a decimal comma: read the file with decimal=',' "
+            "(--decimal ,), or take the comma out if it marks thousands."
         )
-    if _looks_like_time(value):
-        others = f", and leave out the others with {exclude_hint(names[1:])}" if names[1:] else ""
-        return message + (
-            f"If it holds the times, pass time='{name}' (--time {option_list([name])}){others}; "
-            f"otherwise leave it out with {exclude_hint(names)}."
-        )
-    return message + f"Leave it out with {exclude_hint(names)}, or turn it into numbers first."
+    if not fitting:
+        return f"{message} The model was fitted on numbers there: turn it into numbers first."
+    advice = f"Leave out what is no number with {exclude_hint(names)}, or make it numbers first."
+    times = [entry[0] for entry in bad if _looks_like_time(entry[2])]
+    if times:
+        rest = [other for other in names if other != times[0]]
+        others = f" and {exclude_hint(rest)}" if rest else ""
+        clock = f"time='{times[0]}' (--time {option_list(times[:1])})"
+        advice = f"If '{times[0]}' holds the times, use {clock}{others}. {advice}"
+    return f"{message} {advice}"
 
 
 def _looks_like_time(value: Any) -> bool:

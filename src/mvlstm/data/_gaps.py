@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mvlstm.data._steps import (
     Step,
+    counted,
     describe_distance,
     describe_step,
     describe_time,
@@ -36,9 +37,19 @@ def check_spacing(times: pd.Index, step: Step, gaps: str, caller: str) -> None:
 
 
 def find_segments(
-    times: pd.Index, step: Step | None, gaps: str, *, dropped: bool
+    times: pd.Index, step: Step | None, gaps: str, *, dropped: bool, fitting: bool
 ) -> tuple[NDArray[np.int64], list[str]]:
-    """Give every stretch without a gap a number, or refuse gaps."""
+    """Give every stretch without a gap a number, or refuse gaps.
+
+    Parameters
+    ----------
+    times : Index
+    step : Timedelta, DateOffset, int or None
+        The distance rows should have.
+    gaps : {"error", "close", "respect"}
+    dropped, fitting : bool
+        Whether rows have been dropped, and whether options can still be chosen, for messages.
+    """
     segments = np.zeros(len(times), dtype=np.int64)
     if step is None or len(times) < 2:
         return segments, []
@@ -48,15 +59,16 @@ def find_segments(
     if not count:
         return segments, []
     if gaps == "error":
-        raise DataError(_gaps_message(times, step, distances, uneven, dropped=dropped))
+        where = _where_uneven(times, step, distances, uneven, dropped=dropped)
+        raise DataError(f"{where} {_advice(step, fitting=fitting)}")
     if gaps == "close":
-        note = f"Closed {count:,} gaps: rows on both sides count as consecutive."
+        note = f"Closed {counted(count, 'gap')}: rows on both sides count as consecutive."
         return segments, [note]
     np.cumsum(uneven, out=segments[1:])
-    return segments, [f"No window crosses the {count:,} gaps between the rows."]
+    return segments, [f"No window crosses the {counted(count, 'gap')} between the rows."]
 
 
-def _gaps_message(
+def _where_uneven(
     times: pd.Index,
     step: Step,
     distances: NDArray[np.int64],
@@ -66,15 +78,23 @@ def _gaps_message(
 ) -> str:
     row = int(uneven.argmax())
     count = int(uneven.sum())
-    if isinstance(times, pd.DatetimeIndex):
-        between = f"{describe_time(times[row])} and {describe_time(times[row + 1])}"
-    else:
-        between = f"{times[row]} and {times[row + 1]}"
     cause = " (dropping rows with missing values opens gaps)" if dropped else ""
     return (
-        f"The rows are not evenly spaced{cause}: most are {describe_step(step)} apart, but "
-        f"{count:,} of {len(distances):,} steps are not, the first between {between} "
-        f"({describe_distance(int(distances[row]), step)}, row {row}). Use gaps='close' "
-        "(--gaps close) to take the rows as consecutive, or gaps='respect' (--gaps respect) to "
-        "let no window cross a gap."
+        f"The rows are not evenly spaced{cause}: the step is {describe_step(step)}, but "
+        f"{count:,} of {len(distances):,} {'differs' if count == 1 else 'differ'}, first between "
+        f"{describe_time(times[row])} and {describe_time(times[row + 1])} "
+        f"({describe_distance(int(distances[row]), step)}, row {row})."
+    )
+
+
+def _advice(step: Step, *, fitting: bool) -> str:
+    close, respect = "gaps='close' (--gaps close)", "gaps='respect' (--gaps respect)"
+    if fitting:
+        return (
+            f"Use {close} to take the rows as consecutive, or {respect} to let no window cross "
+            "a gap."
+        )
+    return (
+        f"The model was fitted with gaps='error': supply rows {describe_step(step)} apart, or fit "
+        f"again with {close} or {respect}."
     )

@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm.data._columns import exclude_hint
 from mvlstm.data._steps import position
 from mvlstm.errors import DataError
 
 FILL_OPTION = "missing='fill' (--missing fill)"
 DROP_OPTION = "missing='drop' (--missing drop)"
+_CHUNK = 65_536
 
 
 def handle_missing(
@@ -22,6 +24,7 @@ def handle_missing(
     *,
     missing: str,
     fill_limit: int,
+    fitting: bool,
 ) -> tuple[NDArray[np.float64], pd.Index, list[str]]:
     """Return values and times without missing entries, and notes on what was done.
 
@@ -33,42 +36,30 @@ def handle_missing(
     if not absent.any():
         return values, times, []
     if missing == "error":
-        raise DataError(_missing_message(values, absent, times, columns))
-    if missing == "fill":
-        return _fill_forward(values, absent, times, columns, fill_limit)
-    keep: NDArray[np.bool_] = np.logical_not(absent.any(axis=1))
-    if not keep.any():
-        fullest = int(absent.sum(axis=0).argmax())
-        raise DataError(
-            f"No row is complete: dropping rows with missing values leaves none of "
-            f"{len(values):,}. Column '{columns[fullest]}' lacks the most "
-            f"({int(absent[:, fullest].sum()):,}); leave it out with "
-            f"exclude=['{columns[fullest]}'] (--exclude), or use {FILL_OPTION}."
+        advice = (
+            f"Use {DROP_OPTION} to leave these rows out, {FILL_OPTION} to repeat the last known "
+            "value, or mend the table before."
+            if fitting
+            else "The model was fitted with missing='error': mend the table, or fit again with "
+            f"{DROP_OPTION} or {FILL_OPTION}."
         )
-    note = f"Dropped {int((~keep).sum()):,} of {len(values):,} rows with missing values."
-    return _compact(values, keep), times[keep], [note]
+        raise DataError(f"{_what_is_missing(values, absent, times, columns)} {advice}")
+    if missing == "fill":
+        return _fill_forward(values, absent, times, columns, limit=fill_limit, fitting=fitting)
+    return _drop(values, absent, times, columns, fitting=fitting)
 
 
-def _compact(values: NDArray[np.float64], keep: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Move the rows to keep to the front, in place, so that no second table is needed."""
-    size, end = 65_536, 0
-    for start in range(0, len(values), size):
-        rows = values[start : start + size][keep[start : start + size]]
-        values[end : end + len(rows)] = rows
-        end += len(rows)
-    return values[:end]
-
-
-def _missing_message(
+def _what_is_missing(
     values: NDArray[np.float64],
     absent: NDArray[np.bool_],
     times: pd.Index,
     columns: Sequence[str],
 ) -> str:
+    """Name the incomplete columns, the target first, with counts and the first position."""
     counts = absent.sum(axis=0)
-    worst = [int(j) for j in np.flatnonzero(counts)]
+    incomplete = [int(j) for j in np.flatnonzero(counts)]
     last = len(columns) - 1
-    first = last if counts[last] else worst[0]
+    first = last if counts[last] else incomplete[0]
     count = int(counts[first])
     infinite = int(np.isinf(values[:, first]).sum())
     kind = "infinite" if infinite == count else "missing"
@@ -76,17 +67,49 @@ def _missing_message(
     row = int(absent[:, first].argmax())
     name = f"{'Target' if first == last else 'Column'} '{columns[first]}'"
     value = "value" if count == 1 else "values, the first"
-    others = [j for j in worst if j != first]
+    others = [j for j in incomplete if j != first]
     also = ""
     if others:
         shown = ", ".join(f"'{columns[j]}' ({int(counts[j]):,})" for j in others[:5])
         more = f" and {len(others) - 5} more columns" if len(others) > 5 else ""
         also = f" Also in {shown}{more}."
-    return (
-        f"{name} has {count:,} {kind} {value}{some} at {position(times, row)}.{also} "
-        f"Use {DROP_OPTION} to leave these rows out, {FILL_OPTION} to repeat the last "
-        "known value, or mend the table before."
-    )
+    return f"{name} has {count:,} {kind} {value}{some} at {position(times, row)}.{also}"
+
+
+def _drop(
+    values: NDArray[np.float64],
+    absent: NDArray[np.bool_],
+    times: pd.Index,
+    columns: Sequence[str],
+    *,
+    fitting: bool,
+) -> tuple[NDArray[np.float64], pd.Index, list[str]]:
+    """Keep the complete rows, moved to the front in place so that no second table is needed."""
+    keep: NDArray[np.bool_] = np.logical_not(absent.any(axis=1))
+    if not keep.any():
+        counts = absent.sum(axis=0)
+        worst = int(counts.argmax())
+        raise DataError(
+            f"No row is complete: dropping rows with missing values leaves none of "
+            f"{len(values):,}. Column '{columns[worst]}' lacks the most ({int(counts[worst]):,}). "
+            f"{_remedy(columns, worst, fitting=fitting)}"
+        )
+    end = 0
+    for start in range(0, len(values), _CHUNK):
+        rows = values[start : start + _CHUNK][keep[start : start + _CHUNK]]
+        values[end : end + len(rows)] = rows
+        end += len(rows)
+    note = f"Dropped {len(values) - end:,} of {len(values):,} rows with missing values."
+    return values[:end], times[keep], [note]
+
+
+def _remedy(columns: Sequence[str], j: int, *, fitting: bool) -> str:
+    """Say what to do about a column that is as good as empty."""
+    if not fitting:
+        return "Mend the table."
+    if j == len(columns) - 1:
+        return "Choose another target (--target) or mend the table."
+    return f"Use {exclude_hint([columns[j]])}."
 
 
 def _fill_forward(
@@ -94,7 +117,9 @@ def _fill_forward(
     absent: NDArray[np.bool_],
     times: pd.Index,
     columns: Sequence[str],
+    *,
     limit: int,
+    fitting: bool,
 ) -> tuple[NDArray[np.float64], pd.Index, list[str]]:
     """Repeat the last known value, column by column; drop the rows before the first ones."""
     start = 0
@@ -103,27 +128,24 @@ def _fill_forward(
     for j in np.flatnonzero(absent.any(axis=0)).tolist():
         gone = absent[:, j]
         if gone.all():
-            raise DataError(
-                f"Column '{columns[j]}' has no value at all. Leave it out with "
-                f"exclude=['{columns[j]}'] (--exclude)."
-            )
-        source = np.maximum.accumulate(np.where(gone, -1, rows))
-        first = int(np.argmin(gone))
-        start = max(start, first)
+            remedy = _remedy(columns, j, fitting=fitting)
+            raise DataError(f"Column '{columns[j]}' has no value at all. {remedy}")
+        source = np.maximum.accumulate(np.where(gone, -1, rows))  # the last row with a value
         age = np.where(source < 0, 0, rows - source)
         longest = int(age.max())
         if longest > limit:
-            end = int(age.argmax())
-            begin = end - longest + 1
+            begin = int(age.argmax()) - longest + 1
+            again = "use" if fitting else "fit again with"
             raise DataError(
                 f"Column '{columns[j]}' lacks {longest:,} values in a row from "
-                f"{position(times, begin)}, more than fill_limit={limit}. Raise it with "
-                f"fill_limit={longest} (--fill-limit {longest}), or use {DROP_OPTION}."
+                f"{position(times, begin)}, more than the {limit} that are filled (fill_limit). "
+                f"Fill this stretch before, or {again} {DROP_OPTION}."
             )
         take = np.flatnonzero(gone & (source >= 0))
         values[take, j] = values[source[take], j]
         filled += len(take)
+        start = max(start, int(np.argmin(gone)))
     notes = [f"Filled {filled:,} missing values with the last known one."] if filled else []
     if start:
         notes.append(f"Dropped the first {start:,} rows, before every column had a value.")
-    return np.ascontiguousarray(values[start:]), times[start:], notes
+    return values[start:], times[start:], notes

@@ -52,8 +52,8 @@ def check_order(times: pd.Index) -> None:
         at = int(backward[0])
         raise DataError(
             f"The times are not in order: {position(times, at + 1)} comes after "
-            f"{position(times, at)}, and so in {len(backward):,} places. Sort the table by time "
-            "first (in pandas: table.sort_values(COLUMN) or table.sort_index()); rows of several "
+            f"{position(times, at)}, and so in {counted(len(backward), 'place')}. Sort the table "
+            "by time first (in pandas: table.sort_values(COLUMN) or table.sort_index()); rows of several "
             "series must be split into one table each."
         )
     hint = ""
@@ -61,7 +61,7 @@ def check_order(times: pd.Index) -> None:
         hint = " If it is the hour repeated when clocks go back, give the times in UTC."
     raise DataError(
         f"The times are not unique: {describe_time(times[row])} stands in rows {row} and "
-        f"{row + 1}, and there are {len(wrong):,} such repeats. Keep one row for each time "
+        f"{row + 1} ({counted(len(wrong), 'repeat')} in all). Keep one row for each time "
         "(in pandas: table.drop_duplicates(COLUMN), or a mean by groupby(COLUMN))." + hint
     )
 
@@ -149,15 +149,16 @@ def describe_step(step: Step | None) -> str:
     if not isinstance(step, pd.Timedelta):
         kind, count = _offset_parts(step)
         word = {"days": "day", "months": "month", "month_ends": "month"}[kind]
-        return _plural(count, word)
+        return counted(count, word)
     seconds = step / pd.Timedelta(seconds=1)
     for size, word in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
         if seconds >= size and seconds % size == 0:
-            return _plural(int(seconds // size), word)
+            return counted(int(seconds // size), word)
     return f"{seconds:g} second{'' if seconds == 1 else 's'}"
 
 
-def _plural(count: int, word: str) -> str:
+def counted(count: int, word: str) -> str:
+    """Write a number of things: ``1 gap``, ``2,067 gaps``."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
@@ -167,7 +168,7 @@ def describe_distance(distance: int, step: Step) -> str:
         return str(distance)
     if isinstance(step, pd.Timedelta) or _offset_parts(step)[0] == "days":
         return describe_step(pd.Timedelta(distance, unit="ns"))
-    return _plural(distance, "month")
+    return counted(distance, "month")
 
 
 def step_to_json(step: Step | None) -> dict[str, Any] | None:

@@ -228,11 +228,13 @@ def build_frame(
         raise DataError(f"The table {rows}; a model needs a history of many rows to learn from.")
     times, read_notes, day_first = read_times(table, names, layout.time)
     layout = replace(layout, day_first=day_first, **_time_facts(times))
-    values, times, cleaned = _clean(table, names, times, layout)
+    values, times, cleaned = _clean(table, names, times, layout, fitting=True)
     _check_constant(values, layout.columns)
     step = find_step(times)
     layout = replace(layout, step=step)
-    segments, gap_notes = find_segments(times, step, layout.gaps, dropped=bool(cleaned))
+    segments, gap_notes = find_segments(
+        times, step, layout.gaps, dropped=bool(cleaned), fitting=True
+    )
     notes = [*read_notes, *cleaned, *gap_notes, *_suspicions(values, layout, names, times)]
     return _assemble(values, times, segments, layout, notes)
 
@@ -262,11 +264,13 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
         raise DataError(f"{caller}() received an empty table; supply the most recent rows.")
     times, read_notes, _ = read_times(table, names, layout.time, day_first=layout.day_first)
     _check_time_facts(times, layout, caller)
-    values, times, cleaned = _clean(table, names, times, layout)
+    values, times, cleaned = _clean(table, names, times, layout, fitting=False)
     step = layout.step if layout.step is not None else find_step(times)
     if step is not None:
         check_spacing(times, step, layout.gaps, caller)
-    segments, gap_notes = find_segments(times, step, layout.gaps, dropped=bool(cleaned))
+    segments, gap_notes = find_segments(
+        times, step, layout.gaps, dropped=bool(cleaned), fitting=False
+    )
     known = {*layout.columns, *layout.time, *layout.exclude}
     extra = [name for name in names if name not in known]
     notes = [*read_notes, *cleaned, *gap_notes]
@@ -298,13 +302,25 @@ def _assemble(
 
 
 def _clean(
-    table: pd.DataFrame, names: Sequence[str], times: pd.Index, layout: Layout
+    table: pd.DataFrame,
+    names: Sequence[str],
+    times: pd.Index,
+    layout: Layout,
+    *,
+    fitting: bool,
 ) -> tuple[NDArray[np.float64], pd.Index, list[str]]:
     """Check the order of the times, read the numbers, and deal with missing ones."""
     check_order(times)
-    values = numeric_columns(table, names, layout.columns, lambda row: position(times, row))
+    values = numeric_columns(
+        table, names, layout.columns, lambda row: position(times, row), fitting=fitting
+    )
     return handle_missing(
-        values, times, layout.columns, missing=layout.missing, fill_limit=layout.fill_limit
+        values,
+        times,
+        layout.columns,
+        missing=layout.missing,
+        fill_limit=layout.fill_limit,
+        fitting=fitting,
     )
 
 

@@ -192,8 +192,10 @@ def test_text_column_is_named_with_its_first_bad_value() -> None:
 
 
 def test_all_text_columns_are_named_at_once() -> None:
-    message = fails("['station'] neither", table(wind="NW", station="A"))
+    message = fails("Nor is ['station'].", table(wind="NW", station="A"))
     assert "--exclude wind,station" in message
+    message = fails("Nor is ['date'].", table(wind="NW", date="2013-05-02 03:00"))
+    assert "use time='date' (--time date) and exclude=['wind'] (--exclude wind)" in message
 
 
 def test_text_that_looks_like_a_time_or_a_decimal_comma_gets_its_own_advice() -> None:
@@ -313,12 +315,16 @@ def test_stretches_beyond_the_limit_are_an_error_that_names_a_limit_that_works()
         missing="fill",
         fill_limit=3,
     )
-    assert "--fill-limit 4" in message
+    assert "more than the 3 that are filled (fill_limit)" in message
+    assert "--missing drop" in message
     assert build_frame(source, target="pm25", missing="fill", fill_limit=4).n_rows == 50
 
 
 def test_a_column_without_any_value_cannot_be_filled() -> None:
-    fails("Column 'wind' has no value at all", table(wind=np.nan), missing="fill")
+    message = fails("Column 'wind' has no value at all", table(wind=np.nan), missing="fill")
+    assert "--exclude wind" in message
+    for missing in ("drop", "fill"):
+        fails("Choose another target (--target)", table(pm25=np.nan), missing=missing)
 
 
 # Gaps ---------------------------------------------------------------------------------------
@@ -329,7 +335,7 @@ def with_gap() -> pd.DataFrame:
 
 
 def test_gaps_are_refused_with_position_and_size() -> None:
-    message = fails("1 of 46 steps are not", with_gap())
+    message = fails("the step is 1 hour, but 1 of 46 differs", with_gap())
     assert "between 2013-05-01 19:00 and 2013-05-01 23:00 (4 hours, row 19)" in message
     assert "dropping" not in message
 
@@ -337,7 +343,7 @@ def test_gaps_are_refused_with_position_and_size() -> None:
 def test_closing_a_gap_takes_rows_as_consecutive() -> None:
     frame = build_frame(with_gap(), target="pm25", gaps="close")
     assert len(origin_rows(frame, 5)) == 47 - 5
-    assert frame.notes == ("Closed 1 gaps: rows on both sides count as consecutive.",)
+    assert frame.notes == ("Closed 1 gap: rows on both sides count as consecutive.",)
 
 
 def test_respecting_a_gap_starts_a_new_segment() -> None:
@@ -348,7 +354,7 @@ def test_respecting_a_gap_starts_a_new_segment() -> None:
 
 def test_integer_times_may_have_gaps_too() -> None:
     source = table().set_axis([*range(20), *range(30, 60)])
-    message = fails("most are 1 apart", source)
+    message = fails("the step is 1, but 1 of 49 differs", source)
     assert "between 19 and 30 (11, row 19)" in message
 
 
@@ -428,7 +434,9 @@ def test_rebuilding_keeps_to_what_gaps_said() -> None:
         layout = build_frame(table(), target="pm25", gaps=gaps).layout  # type: ignore[arg-type]
         assert len(set(rebuild_frame(with_gap(), layout).segments)) == segments
     layout = build_frame(table(), target="pm25").layout
-    with pytest.raises(DataError, match="not evenly spaced"):
+    with pytest.raises(
+        DataError, match=r"not evenly spaced.*supply rows 1 hour apart, or fit again"
+    ):
         rebuild_frame(with_gap(), layout)
 
 
@@ -443,9 +451,18 @@ def test_rebuilding_wants_the_same_kind_of_times() -> None:
 def test_rebuilding_cleans_as_fit_did() -> None:
     layout = build_frame(table(), target="pm25", missing="drop", gaps="close").layout
     assert rebuild_frame(holed(), layout).n_rows == 47
+    with pytest.raises(DataError, match=r"lacks the most \(50\)\. Mend the table"):
+        rebuild_frame(table(wind=np.nan), layout)
     layout = build_frame(table(), target="pm25").layout
-    with pytest.raises(DataError, match="missing values"):
+    with pytest.raises(DataError, match=r"2 missing values.*fitted with missing='error'"):
         rebuild_frame(holed(), layout)
+    with pytest.raises(DataError, match="fitted on numbers there: turn it into numbers"):
+        rebuild_frame(table(wind="NW"), layout)
+    layout = build_frame(table(), target="pm25", missing="fill", fill_limit=1).layout
+    with pytest.raises(DataError, match="fit again with missing='drop'"):
+        rebuild_frame(holed(), layout)
+    with pytest.raises(DataError, match=r"no value at all\. Mend the table"):
+        rebuild_frame(table(wind=np.nan), layout)
 
 
 # Notes and memory ---------------------------------------------------------------------------
