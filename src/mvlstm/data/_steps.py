@@ -53,8 +53,8 @@ def check_order(times: pd.Index) -> None:
         raise DataError(
             f"The times are not in order: {position(times, at + 1)} comes after "
             f"{position(times, at)}, and so in {counted(len(backward), 'place')}. Sort the table "
-            "by time first (in pandas: table.sort_values(COLUMN) or table.sort_index()); rows of several "
-            "series must be split into one table each."
+            "by time first (in pandas: table.sort_values(COLUMN) or table.sort_index()); rows of "
+            "several series must be split into one table each."
         )
     hint = ""
     if isinstance(times, pd.DatetimeIndex) and times.tz is None and times[row].hour < 4:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from mvlstm.errors import MissingExtraError, ParameterError
@@ -23,6 +24,7 @@ Verdict = Literal[
 
 LEVEL = 0.05
 MAX_ORDER = 2
+MOST_ROWS = 50_000
 _LEAST_ROWS = 20
 
 
@@ -105,7 +107,7 @@ def test_stationarity(
     Parameters
     ----------
     series : float array, (rows,)
-        Training rows only.
+        Training rows only; of more than 50,000 the latest 50,000 are tested.
     name : str
     order : int
         How often the series has been differenced already, for the record.
@@ -125,7 +127,7 @@ def test_stationarity(
         )
     if values.min() == values.max():
         return StationarityTest(name, order, float("nan"), float("nan"), "constant")
-    adf, kpss = _pvalues(values / np.abs(values).max())
+    adf, kpss = _pvalues(values[-MOST_ROWS:] / np.abs(values).max())
     verdicts: dict[tuple[bool, bool], Verdict] = {
         (True, True): "stationary",
         (False, False): "unit root",
@@ -145,11 +147,32 @@ def _pvalues(values: NDArray[np.float64]) -> tuple[float, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # KPSS tables end at 0.01 and 0.1
         results = (
-            adfuller(values, regression="c", autolag="AIC"),
+            adfuller(values, regression="c", maxlag=_best_lag(values), autolag=None),
             kpss(values, regression="c", nlags="auto"),
         )
     adf_value, kpss_value = (_pvalue(result) for result in results)
     return adf_value, kpss_value
+
+
+def _best_lag(values: NDArray[np.float64]) -> int:
+    """Choose the number of lags of the ADF regression by AIC, as ``autolag="AIC"`` does.
+
+    The candidate regressions are nested, so one triangular factor holds the residual sum of
+    squares of them all; statsmodels fits each anew, which takes minutes on a long series.
+    """
+    n_rows = len(values)
+    most = min(int(np.ceil(12.0 * (n_rows / 100.0) ** 0.25)), n_rows // 2 - 2)
+    change = np.diff(values)
+    lagged = sliding_window_view(change, most + 1)[:, ::-1]  # the change itself, then its lags
+    used = len(lagged)
+    level = values[-used - 1 : -1]
+    columns = [np.ones(used), level, *lagged[:, 1:].T, lagged[:, 0]]
+    factor: NDArray[np.float64] = np.asarray(np.linalg.qr(np.column_stack(columns), mode="r"))
+    explained = factor[:, -1] ** 2  # by each column in turn; what is left comes last
+    left = np.cumsum(explained[::-1])[::-1][2:]  # after the constant and the level, then each lag
+    count = np.arange(2, 2 + len(left))
+    aic = used * np.log(np.maximum(left, np.finfo(np.float64).tiny)) + 2 * count
+    return int(np.argmin(aic))
 
 
 def _pvalue(result: Any) -> float:

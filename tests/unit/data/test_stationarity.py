@@ -64,6 +64,30 @@ def test_p_values_of_objects_and_tuples() -> None:
     assert stationarity._pvalue((1.0, 0.5)) == 0.5
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("rows", [25, 150, 300])
+def test_lags_are_those_that_aic_chooses(rows: int) -> None:
+    from statsmodels.tsa.stattools import adfuller
+
+    rng = np.random.default_rng(rows)
+    noise = rng.normal(size=rows)
+    waves = np.sin(np.arange(rows) / 3) + 0.1 * noise
+    for series in (noise, np.cumsum(noise), waves, np.convolve(noise, np.ones(6))[:rows]):
+        chosen = adfuller(series, regression="c", autolag="AIC")
+        assert stationarity._best_lag(series) == chosen[2]
+
+
+def test_a_ramp_becomes_constant_by_differencing() -> None:
+    chosen = choose_differencing(np.arange(200.0)[:, None], ["ramp"])
+    assert chosen.orders == (1,) and chosen.tests[-1].verdict == "constant"
+
+
+def test_only_the_latest_rows_of_a_long_series_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stationarity, "MOST_ROWS", 300)
+    series = np.concatenate([WALK, NOISE[:300]])
+    assert stationarity.test_stationarity(series).verdict == "stationary"
+
+
 def test_scale_does_not_matter() -> None:
     plain = stationarity.test_stationarity(WALK)
     for factor in (1e-12, 1e12, 1e200):
