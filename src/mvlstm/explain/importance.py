@@ -10,12 +10,18 @@ mean as forecast,
 For member weights :math:`a` that sum to one the squared error is the quadratic form
 :math:`a^\top E_m a` of the members' error products, so members and times are resampled jointly by
 adding up small matrices; no forecast is made twice.
+
+A time has a hand in the result twice, where it receives another window and where it gives its own
+away. Intervals count both: with the first alone they hold 80 instead of 90 % on a linear model. For
+a variable without effect the two cancel, so the test of "no rise" counts the first alone; that is
+still cautious, and has the greater power.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,54 +139,20 @@ def error_increase(
     progress : callable, optional
         Called with 1 after every forward pass.
     """
-    k, m, h = base.shape
+    members, m, _ = base.shape
+    errors = np.asarray(base, dtype=np.float64) - labels  # (K, M, H)
+    loss = np.mean(errors.mean(axis=0) ** 2, axis=1)  # (M,)
+    shortest = block_length(loss, minimum=max(window, labels.shape[1]))
+    boot = BlockBootstrap(m, members, draws, cell=max(1, window // 5), seed=seed)
     exchanges = [
         exchange(positions, window=window, period=period, rng=np.random.default_rng([seed, 0, r]))
         for r in range(repeats)
     ]
-    boot = BlockBootstrap(m, k, draws, cell=max(1, window // 5), seed=seed)
-    errors = base - labels  # (K, M, H)
-    plain = _products(errors)  # (M, K, K)
-    loss = np.mean(errors.mean(axis=0) ** 2, axis=1)  # (M,)
-    shortest = block_length(loss, minimum=max(window, h))
-    rises: list[FloatArray] = []  # per family, K x K matrices summed within cells
-    lengths: list[int] = []
-    per_step: list[FloatArray] = []
-    per_member: list[FloatArray] = []
+    rises = []
     for family in families:
-        products = -plain
-        step = -np.mean(errors.mean(axis=0) ** 2, axis=0)  # (H,)
-        for donors in exchanges:
-            moved = scrambled(family, donors) - labels
-            products += _products(moved) / repeats
-            step += np.mean(moved.mean(axis=0) ** 2, axis=0) / repeats
-            if progress is not None:
-                progress(1)
-        rises.append(boot.cells(products))
-        rise = products.mean(axis=(1, 2))
-        lengths.append(block_length(rise, minimum=shortest, multiple=PATIENCE))
-        per_step.append(step)
-        per_member.append(products.diagonal(axis1=1, axis2=2).mean(axis=0))
-    estimate = np.array([cells.sum(axis=0).mean() / m for cells in rises])
-    longest = max(lengths, default=shortest)
-    own = _resample(rises, estimate, boot, lengths, m)
-    joint = own  # draws common to all variables need one length of block
-    if min(lengths, default=longest) < longest:
-        joint = _resample(rises, estimate, boot, [longest] * len(rises), m)
-    tail = 50.0 * (1.0 - LEVEL)
-    low, high = np.percentile(own, [tail, 100.0 - tail], axis=0) if rises else (estimate, estimate)
-    error = float(loss.mean())
-    return ErrorIncrease(
-        estimate=estimate,
-        low=np.minimum(low, estimate),
-        high=np.maximum(high, estimate),
-        p_value=_p_values(estimate, own, np.array([m / length for length in lengths]), error),
-        per_step=np.array(per_step).reshape(len(rises), h),
-        per_member=np.array(per_member).reshape(len(rises), k).T,
-        draws=joint,
-        error=error,
-        blocks=m // longest,
-    )
+        forecasts = (scrambled(family, donors) for donors in exchanges)
+        rises.append(_measure(errors, labels, forecasts, exchanges, boot, shortest, progress))
+    return _infer(rises, boot, error=float(loss.mean()))
 
 
 def headline(increase: ErrorIncrease, target: int | None) -> dict[str, FloatArray]:
@@ -282,6 +254,76 @@ def correlated_groups(
 # ------------------------------------------------------------------------------------- inner parts
 
 
+class _Rise(NamedTuple):
+    """What scrambling one family did; matrices are K x K and summed within cells of times."""
+
+    received: FloatArray  # (cells, K, K) rises where other windows were received
+    influence: FloatArray  # the same, with the hand in other times' rises added
+    estimate: float
+    length: int  # of independent blocks
+    per_step: FloatArray  # (H,)
+    per_member: FloatArray  # (K,)
+
+
+def _measure(
+    errors: FloatArray,
+    labels: FloatArray,
+    forecasts: Iterable[FloatArray],
+    exchanges: Sequence[IntArray],
+    boot: BlockBootstrap,
+    shortest: int,
+    progress: Callable[[int], None] | None,
+) -> _Rise:
+    """Compare the errors of scrambled forecasts, one set for each exchange, with the plain ones."""
+    plain = _products(errors)  # (M, K, K)
+    received, given = np.zeros_like(plain), np.zeros_like(plain)
+    per_step = np.zeros(labels.shape[1])
+    before = np.mean(errors.mean(axis=0) ** 2, axis=0)  # (H,)
+    for donors, scrambled in zip(exchanges, forecasts, strict=True):
+        moved = scrambled - labels
+        rise = (_products(moved) - plain) / len(exchanges)
+        received += rise
+        np.add.at(given, donors, rise)
+        per_step += (np.mean(moved.mean(axis=0) ** 2, axis=0) - before) / len(exchanges)
+        if progress is not None:
+            progress(1)
+    ensemble = received.mean(axis=(1, 2))  # (M,)
+    return _Rise(
+        received=boot.cells(received),
+        influence=boot.cells(received + given - received.mean(axis=0)),
+        estimate=float(ensemble.mean()),
+        length=block_length(ensemble, minimum=shortest, multiple=PATIENCE),
+        per_step=per_step,
+        per_member=received.diagonal(axis1=1, axis2=2).mean(axis=0),
+    )
+
+
+def _infer(rises: Sequence[_Rise], boot: BlockBootstrap, *, error: float) -> ErrorIncrease:
+    """Intervals and p-values of all families from joint resamples."""
+    estimate = np.array([rise.estimate for rise in rises])
+    lengths = [rise.length for rise in rises]
+    longest = [max(lengths)] * len(rises)
+    influences = [rise.influence for rise in rises]
+    own = _resample(influences, estimate, boot, lengths)
+    tests = _resample([rise.received for rise in rises], estimate, boot, lengths)
+    # Draws common to all families, for their shares, need one length of block.
+    joint = own if lengths == longest else _resample(influences, estimate, boot, longest)
+    tail = 50.0 * (1.0 - LEVEL)
+    low, high = np.percentile(own, [tail, 100.0 - tail], axis=0)
+    blocks = boot.n_times / np.array(lengths)
+    return ErrorIncrease(
+        estimate=estimate,
+        low=np.minimum(low, estimate),
+        high=np.maximum(high, estimate),
+        p_value=_p_values(estimate, tests, blocks, error),
+        per_step=np.stack([rise.per_step for rise in rises]),
+        per_member=np.stack([rise.per_member for rise in rises], axis=1),
+        draws=joint,
+        error=error,
+        blocks=int(blocks.min()),
+    )
+
+
 def _products(errors: FloatArray) -> FloatArray:
     """Products of the members' errors, mean over the steps ahead: (K, M, H) to (M, K, K)."""
     by_time = np.moveaxis(errors, 0, 1)  # (M, K, H)
@@ -293,7 +335,6 @@ def _resample(
     estimate: FloatArray,
     boot: BlockBootstrap,
     lengths: Sequence[int],
-    n_times: int,
 ) -> FloatArray:
     """Bootstrap draws (B, N), centred at the estimate and widened for few blocks."""
     out = np.empty((boot.draws, len(rises)))
@@ -305,11 +346,9 @@ def _resample(
             for i in chosen:
                 form = np.tensordot(weights, rises[i], axes=1)  # (b, K, K)
                 out[rows, i] = np.einsum("bk,bkl,bl->b", a, form, a)
-    blocks = np.array([n_times / length for length in lengths])
+    blocks = boot.n_times / np.array(lengths)
     widened = np.sqrt(blocks / np.maximum(blocks - 1.0, 1.0))
-    if len(rises):
-        out = estimate + widened * (out - out.mean(axis=0))
-    return out
+    return np.asarray(estimate + widened * (out - out.mean(axis=0)))
 
 
 def _p_values(

@@ -1,0 +1,266 @@
+"""Error increase by scrambling: exact values, power, and silence where there is nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mvlstm.explain.blocks import exchange
+from mvlstm.explain.importance import (
+    ErrorIncrease,
+    correlated_groups,
+    error_increase,
+    headline,
+    scrambler,
+    verdicts,
+)
+
+NOISE = "not distinguishable from noise"
+
+
+def autoregression(noise, coefficient):
+    out = np.zeros_like(noise)
+    for t in range(1, len(noise)):
+        out[t] = coefficient * out[t - 1] + noise[t]
+    return out
+
+
+def simulate(kind, seed, rows=1_500, drivers=5):
+    """Five exogenous variables and a target; only of kind "driven" do the first two matter."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, drivers))
+    shock = rng.normal(size=rows)
+    if kind == "driven":
+        x = autoregression(x, 0.5)
+        shock[1:] += 0.6 * x[:-1, 0]
+        shock[2:] += 0.4 * x[:-2, 1]
+    elif kind == "walk":
+        x = np.cumsum(x, axis=0)
+    elif kind == "cycle":
+        clock = 2 * np.pi * np.arange(rows) / 24
+        x = np.sin(clock)[:, None] + 0.5 * x
+        shock += np.sin(clock + 0.8)
+    return np.column_stack([x, autoregression(shock, 0.7)])
+
+
+def fit_and_measure(table, *, window=6, train=700, members=4, period=1, seed=0):
+    """Least squares on resampled training windows; importance on the rest."""
+    rng = np.random.default_rng(seed)
+    windows = np.lib.stride_tricks.sliding_window_view(table, window, axis=0)[:-1]
+    windows = np.ascontiguousarray(windows.transpose(0, 2, 1))
+    labels = table[window:, -1]
+    centre, scale = table[:train].mean(axis=0), table[:train].std(axis=0)
+
+    def features(w):
+        return np.column_stack([np.ones(len(w)), ((w - centre) / scale).reshape(len(w), -1)])
+
+    known = train - window
+    coefficients = []
+    for _ in range(members):
+        rows = rng.choice(known, known)
+        a = features(windows[rows])
+        coefficients.append(np.linalg.solve(a.T @ a + np.eye(a.shape[1]), a.T @ labels[rows]))
+    stacked = np.array(coefficients)
+
+    def predict(w):
+        return (features(w) @ stacked.T).T[:, :, None]
+
+    held_out = np.arange(known, len(windows))
+    w, y, n = windows[held_out], labels[held_out, None], table.shape[1]
+    return error_increase(
+        predict(w),
+        y,
+        scrambler(predict, w, range(n)),
+        [(i,) for i in range(n)],
+        positions=held_out,
+        window=window,
+        repeats=2,
+        draws=200,
+        period=period,
+        seed=seed,
+    )
+
+
+class TestVerdictsOnSimulatedData:
+    @pytest.mark.parametrize(("kind", "period"), [("noise", 1), ("walk", 1), ("cycle", 24)])
+    def test_variables_without_effect_are_rarely_called_important(self, kind, period):
+        alarms = 0
+        for seed in range(40):
+            increase = fit_and_measure(simulate(kind, seed), period=period, seed=seed)
+            _, words = verdicts(increase, target=5)
+            alarms += (words[:-1] != NOISE).any()
+            assert words[-1] == "important"
+        assert alarms <= 5  # 2 of 40 expected
+
+    def test_a_cycle_that_all_share_misleads_free_exchanges(self):
+        alarms = 0
+        for seed in range(10):
+            increase = fit_and_measure(simulate("cycle", seed), seed=seed)
+            alarms += (verdicts(increase, target=5)[1][:-1] == "important").any()
+        assert alarms >= 5  # why exchanges keep the phase
+
+    def test_planted_drivers_are_found(self):
+        found, false = 0, 0
+        for seed in range(20):
+            increase = fit_and_measure(simulate("driven", seed), seed=seed)
+            _, words = verdicts(increase, target=5)
+            found += (words[:2] == "important").all()
+            false += (words[2:-1] != NOISE).any()
+            shares = headline(increase, target=5)["importance_exogenous"]
+            assert set(np.argsort(-shares[:-1])[:2]) == {0, 1}
+        assert found == 20
+        assert false <= 3
+
+
+def linear_case(coefficients, *, rows=600, window=5, horizon=1, seed=0):
+    """A predict function with known weights on the last row, members slightly apart."""
+    rng = np.random.default_rng(seed)
+    weights = np.asarray(coefficients, dtype=float)[:, :, None] * np.ones(horizon)  # (K, N, H)
+    windows = rng.normal(size=(rows, window, weights.shape[1]))
+    labels = np.einsum("mn,nh->mh", windows[:, -1], weights.mean(axis=0))
+    labels = labels + rng.normal(size=labels.shape)
+
+    def predict(w):
+        return np.einsum("mn,knh->kmh", w[:, -1], weights)
+
+    return predict, windows, labels
+
+
+def run(predict, windows, labels, families=None, groups=None, **options):
+    n = windows.shape[2]
+    families = [(i,) for i in range(n)] if families is None else families
+    settings = {"repeats": 2, "draws": 300, "window": windows.shape[1], **options}
+    return error_increase(
+        predict(windows),
+        labels,
+        scrambler(predict, windows, groups or range(n)),
+        families,
+        positions=np.arange(len(windows)),
+        **settings,
+    )
+
+
+class TestErrorIncrease:
+    def test_equals_the_definition(self):
+        predict, windows, labels = linear_case([[1.0, 0.5], [1.2, 0.3]], horizon=2)
+        increase = run(predict, windows, labels, seed=5)
+        before = np.mean((predict(windows).mean(axis=0) - labels) ** 2)
+        rises = []
+        for repeat in range(2):
+            donors = exchange(
+                np.arange(len(windows)), window=5, rng=np.random.default_rng([5, 0, repeat])
+            )
+            changed = windows.copy()
+            changed[:, :, 0] = windows[donors][:, :, 0]
+            rises.append(np.mean((predict(changed).mean(axis=0) - labels) ** 2) - before)
+        assert increase.error == pytest.approx(before)
+        assert increase.estimate[0] == pytest.approx(np.mean(rises))
+        assert increase.per_step[0].mean() == pytest.approx(np.mean(rises))
+        assert increase.per_member.shape == (2, 2)
+
+    def test_expected_size_is_twice_the_explained_variance(self):
+        predict, windows, labels = linear_case([[2.0, 0.0]], rows=5_000)
+        increase = run(predict, windows, labels)
+        assert increase.estimate[0] == pytest.approx(2 * 2.0**2, rel=0.1)
+
+    def test_an_unused_variable_has_exactly_no_effect(self):
+        predict, windows, labels = linear_case([[1.0, 0.0], [1.0, 0.0]])
+        increase = run(predict, windows, labels)
+        assert increase.estimate[1] == pytest.approx(0.0, abs=1e-12)
+        assert increase.p_value[1] == 1.0
+
+    def test_members_that_disagree_widen_the_interval(self):
+        agree = run(*linear_case([[1.0, 1.0]] * 4))
+        differ = run(*linear_case([[2.0, 1.0], [0.0, 1.0], [2.0, 1.0], [0.0, 1.0]]))
+        width = agree.high[0] - agree.low[0]
+        assert differ.high[0] - differ.low[0] > 1.5 * width
+
+    def test_interval_covers_the_expected_rise(self):
+        """Over many data sets the 90 % interval holds the true value about 90 % of the time."""
+        hits = 0
+        for seed in range(60):
+            increase = run(*linear_case([[1.0, 0.0]], rows=300, seed=seed), draws=200, seed=seed)
+            hits += increase.low[0] <= 2.0 <= increase.high[0]
+        assert hits >= 52
+
+    def test_families_and_columns_are_exchanged_together(self):
+        predict, windows, labels = linear_case([[1.0, 1.0, 0.5]])
+        by_columns = run(predict, windows, labels, families=[(0,)], groups=[0, 0, 1])
+        by_family = run(predict, windows, labels, families=[(0, 1)])
+        np.testing.assert_array_equal(by_columns.estimate, by_family.estimate)
+
+    def test_same_seed_same_numbers_and_windows_unchanged(self):
+        predict, windows, labels = linear_case([[1.0, 0.5], [0.8, 0.4]])
+        before = windows.copy()
+        first, second = (run(predict, windows, labels, seed=1) for _ in range(2))
+        np.testing.assert_array_equal(first.draws, second.draws)
+        np.testing.assert_array_equal(windows, before)
+
+    def test_few_rows_stay_finite_and_cautious(self):
+        predict, windows, labels = linear_case([[0.3, 0.0], [0.2, 0.1]], rows=12)
+        increase = run(predict, windows, labels)
+        assert np.isfinite(increase.draws).all()
+        assert (increase.p_value > 0.01).all()
+
+    def test_progress_counts_forward_passes(self):
+        calls = []
+        run(*linear_case([[1.0, 0.5]]), progress=calls.append)
+        assert sum(calls) == 4  # two variables, two repeats
+
+
+def _increase(estimate, p_value=None, error=100.0):
+    values = np.asarray(estimate, dtype=float)
+    n = values.size
+    return ErrorIncrease(
+        estimate=values,
+        low=values - 1,
+        high=values + 1,
+        p_value=np.zeros(n) if p_value is None else np.asarray(p_value),
+        per_step=values[:, None],
+        per_member=values[None],
+        draws=np.stack([values - 0.1, values, values + 0.1]),
+        error=error,
+        blocks=20,
+    )
+
+
+class TestHeadlineAndVerdicts:
+    def test_shares_leave_out_negative_rises(self):
+        shares = headline(_increase([3.0, -2.0, 1.0]), target=2)
+        np.testing.assert_allclose(shares["importance"], [0.75, 0.0, 0.25])
+        np.testing.assert_allclose(shares["importance_exogenous"], [1.0, 0.0, np.nan])
+        assert (shares["low"] <= shares["importance"]).all()
+        assert (shares["high"] >= shares["importance"]).all()
+
+    def test_nothing_helps(self):
+        shares = headline(_increase([-3.0, -2.0]), target=1)
+        assert all(np.isnan(values).all() for values in shares.values())
+
+    def test_verdicts(self):
+        # Error 100: 0.5 is the border of relevance. Holm over three: 0.02 * 3 > 0.05.
+        increase = _increase([0.6, 0.4, 5.0, 1.0], [0.001, 0.001, 0.06, 0.04])
+        adjusted, words = verdicts(increase, target=3)
+        assert list(words) == ["important", "weak", NOISE, "important"]
+        np.testing.assert_allclose(adjusted, [0.003, 0.003, 0.06, 0.04])
+
+    def test_holm_covers_the_exogenous_family(self):
+        _, words = verdicts(_increase([5.0, 5.0, 5.0], [0.03, 0.04, 0.04]), target=2)
+        assert list(words) == [NOISE, NOISE, "important"]
+
+
+class TestCorrelatedGroups:
+    def test_chains_are_joined_and_the_target_left_out(self):
+        rng = np.random.default_rng(0)
+        a, b = rng.normal(size=(2, 500))
+        noise = 0.05 * rng.normal(size=(500, 3))
+        values = np.column_stack([a, b, -a + noise[:, 0], a + noise[:, 1], b + noise[:, 2]])
+        assert correlated_groups(values, range(5), target=4) == [(0, 2, 3)]
+        assert correlated_groups(values, range(5)) == [(0, 2, 3), (1, 4)]
+
+    def test_columns_of_one_variable_are_no_group(self):
+        a = np.random.default_rng(0).normal(size=300)
+        values = np.column_stack([a, a, a**2])
+        assert correlated_groups(values, [0, 0, 1]) == []
+
+    def test_constant_columns_are_harmless(self):
+        assert correlated_groups(np.ones((50, 3)), range(3)) == []

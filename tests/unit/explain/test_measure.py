@@ -1,0 +1,182 @@
+"""The whole measurement: tables, notes, options and the other way in."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mvlstm.errors import DataError, ParameterError
+from mvlstm.explain import Attention, measure, scrambler
+from mvlstm.results import IMPORTANCE_COLUMNS, Explanation
+
+NAMES = ["wind", "wind2", "rain", "pm"]
+WEIGHTS = np.array([[0.9, 0.2, 0.0, 1.5], [1.1, 0.1, 0.0, 1.4], [1.0, 0.15, 0.0, 1.6]])
+
+
+@pytest.fixture
+def case():
+    """Three members, a driver and its near copy, a variable without effect, the own past."""
+    rng = np.random.default_rng(0)
+    windows = rng.normal(size=(700, 6, 4))
+    windows[:, :, 1] = windows[:, :, 0] + 0.1 * rng.normal(size=(700, 6))
+
+    def predict(w):
+        return np.einsum("mn,kn->km", w[:, -1], WEIGHTS)[:, :, None]
+
+    labels = predict(windows).mean(axis=0) + rng.normal(size=(700, 1))
+    return {
+        "variables": NAMES,
+        "labels": labels,
+        "positions": np.arange(100, 800),
+        "window": 6,
+        "predict": predict,
+        "windows": windows,
+        "effort": "quick",
+    }
+
+
+def test_importance_table(case):
+    table = measure(**case).importance
+    assert tuple(table.columns[:10]) == IMPORTANCE_COLUMNS
+    assert table["variable"].tolist()[:2] == ["pm", "wind"]
+    assert table["importance"].is_monotonic_decreasing
+    assert table["importance"].sum() == pytest.approx(1.0)
+    assert (table["low"] <= table["importance"]).all()
+    assert (table["importance"] <= table["high"]).all()
+    rows = table.set_index("variable")
+    assert rows.loc["wind", "verdict"] == "important"
+    assert rows.loc["rain", "verdict"] == "not distinguishable from noise"
+    assert np.isnan(rows.loc["pm", "importance_exogenous"])
+    assert rows["importance_exogenous"].sum() == pytest.approx(1.0)
+    assert rows["posterior"].isna().all()
+
+
+def test_correlated_variables_are_also_exchanged_together(case):
+    measured = measure(**case)
+    assert measured.groups is not None
+    assert measured.groups["group"].tolist() == ["wind + wind2"]
+    alone = measured.importance.set_index("variable").loc[["wind", "wind2"], "error_increase"]
+    assert measured.groups.loc[0, "error_increase"] > alone.max()
+
+
+def test_attention_fills_its_columns_and_tables(case):
+    rng = np.random.default_rng(1)
+    prior, post = rng.dirichlet(np.ones(4), size=(2, 3, 700))
+    temporal = rng.dirichlet(np.ones(5), size=(3, 4))
+    attention = Attention(prior, post, temporal=temporal, leakage=np.eye(4))
+    measured = measure(**case, attention=attention)
+    rows = measured.importance.set_index("variable")
+    assert rows["posterior"].sum() == pytest.approx(1.0)
+    assert rows.loc["rain", "prior"] == pytest.approx(prior[:, :, 2].mean())
+    assert measured.temporal is not None
+    assert measured.temporal.columns.tolist() == [2, 3, 4, 5, 6]
+    # oldest first comes in, lag 2 is the newest of the steps attention weighs
+    assert measured.temporal.loc["wind", 2] == pytest.approx(temporal[:, 0, -1].mean())
+    assert measured.leakage is not None
+    assert measured.leakage.loc["wind", "wind"] == 1.0
+    assert measured.summary is not None
+    assert measured.summary["shift"].sum() == pytest.approx(0.0)
+    assert {"posterior_kendall_tau", "error_increase_kendall_tau"} <= set(measured.stability)
+
+
+def test_makes_an_explanation(case):
+    measured = measure(**case)
+    explanation = Explanation(
+        target="pm",
+        importance=measured.importance,
+        groups=measured.groups,
+        stability=measured.stability,
+        n_windows=measured.n_windows,
+        effort=measured.effort,
+        notes=measured.notes,
+    )
+    assert explanation.important[0] == "pm"
+    assert explanation.to_dict()["groups"][0]["group"] == "wind + wind2"
+
+
+def test_scrambling_from_outside_gives_the_same(case):
+    expected = measure(**case).importance
+    predict, windows = case.pop("predict"), case.pop("windows")
+    hook = scrambler(predict, windows, range(4))
+    answer = measure(**case, base=predict(windows), scrambled=hook, values=windows[:, -1])
+    pd.testing.assert_frame_equal(answer.importance, expected)
+    assert answer.groups is not None
+
+
+def test_steps_ahead_have_their_own_columns(case):
+    predict, labels = case["predict"], case["labels"]
+    case["predict"] = lambda w: np.concatenate([predict(w), 0 * predict(w)], axis=2)
+    case["labels"] = np.concatenate([labels, labels], axis=1)
+    rows = measure(**case).importance.set_index("variable")
+    assert rows.loc["wind", "error_increase_1"] > 0.5
+    assert rows.loc["wind", "error_increase_2"] == pytest.approx(0.0, abs=1e-12)
+    mean = rows[["error_increase_1", "error_increase_2"]].mean(axis=1)
+    np.testing.assert_allclose(rows["error_increase"], mean)
+
+
+def test_nothing_helps(case):
+    case["predict"] = lambda w: np.zeros((3, len(w), 1))
+    table = measure(**case).importance
+    assert table["importance"].isna().all()
+    assert (table["verdict"] == "not distinguishable from noise").all()
+
+
+class TestNotes:
+    def test_always_there(self, case):
+        notes = " ".join(measure(**case).notes)
+        assert "predictive, not causal" in notes
+        assert "other training data is not included" in notes
+        assert "calibration" not in notes
+
+    def test_calibration_rows_and_cycles_are_named(self, case):
+        notes = measure(**case, part="calibration", period=24).notes
+        assert "calibration rows because there are no new rows" in notes[0]
+        assert any("cycle of 24 rows" in note for note in notes)
+
+    def test_one_member_and_few_rows(self, case):
+        predict = case["predict"]
+        case.update(predict=lambda w: predict(w)[:1])
+        for name in ("labels", "positions", "windows"):
+            case[name] = case[name][:30]
+        notes = " ".join(measure(**case).notes)
+        assert "one member" in notes
+        assert "independent blocks" in notes
+
+
+def test_too_few_windows(case):
+    for name in ("labels", "positions", "windows"):
+        case[name] = case[name][:2]
+    with pytest.raises(DataError, match="2 held-out windows are too few"):
+        measure(**case)
+
+
+def test_unknown_effort(case):
+    with pytest.raises(ParameterError, match="choose 'quick', 'default' or 'full'"):
+        measure(**{**case, "effort": "max"})
+
+
+def test_default_effort_adds_little_to_the_forward_passes():
+    """2,000 windows, 14 variables, 5 members: all but the forward passes within a few seconds."""
+    rng = np.random.default_rng(0)
+    windows, weights = rng.normal(size=(2_000, 30, 14)), rng.normal(size=(5, 14))
+    passes = []
+
+    def predict(w):
+        passes.append(len(w))
+        return np.einsum("mn,kn->km", w[:, -1], weights)[:, :, None]
+
+    labels = predict(windows).mean(axis=0) + rng.normal(size=(2_000, 1))
+    start = time.perf_counter()
+    measure(
+        variables=[f"x{i}" for i in range(13)] + ["y"],
+        labels=labels,
+        positions=np.arange(2_000),
+        window=30,
+        predict=predict,
+        windows=windows,
+    )
+    assert time.perf_counter() - start < 5.0
+    assert len(passes) <= 2 + 14 * 3  # at 0.8 s each: under 60 s

@@ -1,0 +1,266 @@
+"""Result classes: shapes, indices, scores, tables and JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mvlstm import metrics
+from mvlstm.errors import DataError, ParameterError
+from mvlstm.results import IMPORTANCE_COLUMNS, Evaluation, Explanation, Forecast, History
+
+
+def make_forecast(origins=24, horizon=1, *, integer=False, tz=None, seed=0, known=True):
+    """A forecast whose first half is train, then validation, then new rows."""
+    rng = np.random.default_rng(seed)
+    rows = origins + horizon
+    times = (
+        pd.RangeIndex(100, 100 + rows, name="t")
+        if integer
+        else pd.date_range("2024-01-01", periods=rows, freq="h", tz=tz, name="when")
+    )
+    ahead = np.arange(origins)[:, None] + 1 + np.arange(horizon)
+    w = rng.dirichlet(np.ones(4), size=(2, origins, horizon))
+    mu = rng.normal(size=(2, origins, horizon, 4))
+    members = np.sum(w * mu, axis=-1)  # (K, M, H)
+    part = np.where(
+        ahead < rows // 2, "train", np.where(ahead < 3 * rows // 4, "validation", "new")
+    )
+    actual = rng.normal(size=(origins, horizon)) if known else np.full((origins, horizon), np.nan)
+    return Forecast(
+        origin=times[:origins],
+        time=times.to_numpy()[ahead],
+        target="y",
+        weights=np.concatenate(list(w), axis=-1) / 2,
+        means=np.concatenate(list(mu), axis=-1),
+        variances=np.full((origins, horizon, 8), 0.4),
+        members=members,
+        part=part,
+        actual=actual,
+    ), times
+
+
+class TestForecast:
+    @pytest.mark.parametrize("kind", [{}, {"integer": True}, {"tz": "Europe/Berlin"}])
+    def test_one_step_series_are_indexed_by_time(self, kind):
+        forecast, times = make_forecast(**kind)
+        for series in (forecast.mean, forecast.median, *forecast.interval(0.5), forecast.crps()):
+            assert series.index.equals(times[1:])
+            assert series.index.name == times.name
+            assert series.index.dtype == times.dtype
+
+    def test_several_steps_are_indexed_by_origin_and_step(self):
+        forecast, times = make_forecast(origins=5, horizon=3)
+        assert forecast.mean.index.names == ["origin", "step"]
+        assert forecast.mean.loc[(times[2], 3)] == pytest.approx(forecast.members[:, 2, 2].mean())
+
+    def test_mean_is_both_the_members_and_the_mixture_mean(self):
+        forecast, _ = make_forecast(horizon=2)
+        mixture = metrics.mixture_mean(forecast.weights, forecast.means)
+        np.testing.assert_allclose(forecast.mean.to_numpy(), mixture.reshape(-1), atol=1e-12)
+
+    def test_intervals_nest_and_hold_their_probability(self):
+        forecast, _ = make_forecast()
+        low, high = forecast.interval(0.8)
+        wide_low, wide_high = forecast.interval(0.95)
+        assert (wide_low < low).all()
+        assert (high < wide_high).all()
+        inside = [
+            metrics.mixture_cdf(
+                forecast.weights, forecast.means, forecast.variances, s.to_numpy()[:, None]
+            )
+            for s in (low, high)
+        ]
+        np.testing.assert_allclose(inside[1] - inside[0], 0.8, atol=1e-9)
+
+    @pytest.mark.parametrize("level", [0, 1, 90])
+    def test_interval_refuses_what_is_no_probability(self, level):
+        with pytest.raises(ParameterError, match="level="):
+            make_forecast()[0].interval(level)
+
+    def test_score_takes_new_rows_unless_told(self):
+        forecast, _ = make_forecast()
+        score = forecast.score()
+        new = forecast.part[:, 0] == "new"
+        error = forecast.actual[new, 0] - forecast.mean.to_numpy()[new]
+        assert score["part"] == "new"
+        assert score["n"] == new.sum()
+        assert score["rmse"] == pytest.approx(np.sqrt(np.mean(error**2)))
+        median = forecast.median.to_numpy()[new]
+        assert score["mae"] == pytest.approx(np.mean(np.abs(forecast.actual[new, 0] - median)))
+        assert score["crps"] == pytest.approx(forecast.crps().to_numpy()[new].mean())
+        low, high = forecast.interval(0.9)
+        inside = (low <= forecast.actual[:, 0]) & (forecast.actual[:, 0] <= high)
+        assert score["coverage"] == pytest.approx(inside.to_numpy()[new].mean())
+        assert set(score) == {"rmse", "mae", "crps", "coverage", "n", "part"}
+
+    def test_score_falls_back_to_validation_and_says_so(self):
+        forecast, _ = make_forecast()
+        actual = np.where(forecast.part == "new", np.nan, forecast.actual)
+        forecast = dataclasses.replace(forecast, actual=actual)
+        assert forecast.score()["part"] == "validation"
+        assert forecast.score("all")["n"] == (forecast.part != "new").sum()
+        with pytest.raises(DataError, match=r"part 'new'.*train"):
+            forecast.score("new")
+
+    def test_score_without_actual_values(self):
+        with pytest.raises(DataError, match="actual value of 'y'"):
+            make_forecast(known=False)[0].score()
+
+    def test_score_refuses_an_unknown_part(self):
+        with pytest.raises(ParameterError, match="part='test' is not an option"):
+            make_forecast()[0].score("test")
+
+    def test_frame_has_the_promised_columns(self):
+        columns = ["origin", "step", "time", "mean", "median", "q05", "q95", "part"]
+        forecast, times = make_forecast(origins=4, horizon=2)
+        table = forecast.to_frame()
+        assert list(table.columns) == [*columns, "actual"]
+        assert list(make_forecast(known=False)[0].to_frame().columns) == columns
+        assert table["step"].tolist() == [1, 2] * 4
+        assert table["origin"].tolist() == list(times[:4].repeat(2))
+        assert table["time"].tolist() == [times[i + s] for i in range(4) for s in (1, 2)]
+        assert (table["q05"] < table["median"]).all()
+        assert (table["median"] < table["q95"]).all()
+
+    def test_json(self):
+        forecast, _ = make_forecast(horizon=2)
+        actual = forecast.actual.copy()
+        actual[0, 0] = np.nan
+        data = json.loads(json.dumps(dataclasses.replace(forecast, actual=actual).to_dict()))
+        assert data["rows"][0]["actual"] is None
+        assert data["rows"][0]["time"] == "2024-01-01T01:00:00"
+        assert data["horizon"] == 2
+
+    def test_take_keeps_rows_together(self):
+        forecast, _ = make_forecast()
+        some = forecast.take(np.array([3, 7]))
+        pd.testing.assert_series_equal(some.median, forecast.median.iloc[[3, 7]])
+        assert len(some) == 2
+
+    def test_quantiles_are_computed_once(self, monkeypatch):
+        forecast, _ = make_forecast()
+        first = forecast.quantile(0.3)
+        monkeypatch.setattr(metrics, "mixture_quantile", lambda *_: pytest.fail("computed again"))
+        pd.testing.assert_series_equal(forecast.quantile(0.3), first)
+        assert first.name == "q30"
+
+    def test_shows_itself_briefly(self):
+        forecast, _ = make_forecast(origins=400)
+        assert "400 origins x 1 step" in repr(forecast)
+        assert "\n" not in repr(forecast)
+        assert forecast._repr_html_().count("<tr") == 11
+
+    def test_is_frozen_and_checks_shapes(self):
+        forecast, _ = make_forecast()
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            forecast.target = "z"  # type: ignore[misc]
+        with pytest.raises(AssertionError, match="actual"):
+            dataclasses.replace(forecast, actual=forecast.actual[:-1])
+
+
+def make_explanation(**changes):
+    table = pd.DataFrame(
+        {
+            "variable": ["y", "x<1>", "x2"],
+            "importance": [0.7, 0.3, 0.0],
+            "low": [0.6, 0.2, 0.0],
+            "high": [0.8, 0.4, 0.0],
+            "posterior": [0.4, 0.4, 0.2],
+            "prior": [0.3, 0.3, 0.4],
+            "error_increase": [7.0, 3.0, -0.1],
+            "error_increase_low": [6.0, 2.0, -0.3],
+            "error_increase_high": [8.0, 4.0, 0.1],
+            "verdict": ["important", "important", "not distinguishable from noise"],
+            "p_value": [0.0, 0.01, np.nan],
+        }
+    )
+    leakage = pd.DataFrame(np.eye(3), index=table["variable"], columns=table["variable"])
+    values = {"target": "y", "importance": table, "leakage": leakage, "n_windows": 50}
+    return Explanation(**{**values, **changes})
+
+
+class TestExplanation:
+    def test_names(self):
+        explanation = make_explanation()
+        assert explanation.variables == ("y", "x<1>", "x2")
+        assert explanation.important == ("y", "x<1>")
+        assert tuple(explanation.to_frame().columns[:10]) == IMPORTANCE_COLUMNS
+
+    def test_frame_is_a_copy(self):
+        explanation = make_explanation()
+        table = explanation.to_frame()
+        table.loc[0, "importance"] = 99.0
+        assert explanation.importance.loc[0, "importance"] == 0.7
+
+    def test_json(self):
+        explanation = make_explanation(stability={"kendall_tau": np.float64(0.5), "members": 3})
+        data = json.loads(json.dumps(explanation.to_dict()))
+        assert data["importance"][2]["p_value"] is None
+        assert data["leakage"]["values"][0] == [1.0, 0.0, 0.0]
+        assert data["stability"] == {"kendall_tau": 0.5, "members": 3}
+        assert data["temporal"] is None
+
+    def test_shows_itself(self):
+        explanation = make_explanation(notes=("a < b",))
+        assert "x2" in repr(explanation)
+        assert "not distinguishable" in repr(explanation)
+        html = explanation._repr_html_()
+        assert "a &lt; b" in html
+        assert "x&lt;1&gt;" in html
+
+    def test_wrong_columns_are_our_own_mistake(self):
+        with pytest.raises(AssertionError, match="columns"):
+            make_explanation(importance=pd.DataFrame({"variable": ["y"]}))
+
+
+class TestHistory:
+    def make(self):
+        loss = np.array([[3.0, 2.0, 1.0], [3.0, 2.5, np.nan]])
+        return History(
+            train_loss=loss, valid_rmse=loss + 1, best_epoch=np.array([3, 1]), seconds=2.0
+        )
+
+    def test_frame_leaves_out_epochs_not_trained(self):
+        table = self.make().to_frame()
+        assert len(table) == 5
+        assert table.loc[table["best"], ["member", "epoch"]].to_numpy().tolist() == [[0, 3], [1, 1]]
+
+    def test_best_values(self):
+        history = self.make()
+        np.testing.assert_array_equal(history.best_rmse, [2.0, 4.0])
+        np.testing.assert_array_equal(history.epochs, [3, 2])
+
+    def test_round_trip_through_json(self):
+        history = self.make()
+        again = History.from_dict(json.loads(json.dumps(history.to_dict())))
+        np.testing.assert_array_equal(again.train_loss, history.train_loss)
+        np.testing.assert_array_equal(again.best_epoch, history.best_epoch)
+        assert again.seconds == 2.0
+
+    def test_no_training(self):
+        empty = History(np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.int64))
+        again = History.from_dict(json.loads(json.dumps(empty.to_dict())))
+        assert again.members == 0
+        assert repr(again) == "History(no training)"
+        assert len(again.to_frame()) == 0
+
+
+def test_evaluation():
+    scores = pd.DataFrame(
+        {"rmse": [1.0, 2.0], "skill": [0.5, np.nan], "n": [10, 10]}, index=["MVLSTM", "persistence"]
+    )
+    period = (pd.Timestamp("2024-01-01"), pd.Timestamp("2024-02-01"))
+    evaluation = Evaluation(target="y", scores=scores, part="new", period=period, notes=("note",))
+    data = json.loads(json.dumps(evaluation.to_dict()))
+    assert data["scores"]["persistence"] == {"rmse": 2.0, "skill": None, "n": 10}
+    assert data["period"] == ["2024-01-01T00:00:00", "2024-02-01T00:00:00"]
+    assert "persistence" in repr(evaluation)
+    assert "note" in evaluation._repr_html_()
+    table = evaluation.to_frame()
+    table.loc["MVLSTM", "rmse"] = 9.0
+    assert evaluation.scores.loc["MVLSTM", "rmse"] == 1.0
