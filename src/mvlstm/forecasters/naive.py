@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm.errors import ModelFileError, ParameterError
+from mvlstm.explain import find_period
 from mvlstm.forecasters.base import AbstractForecaster, Problem
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
@@ -63,3 +66,130 @@ class Persistence(AbstractForecaster):
 
     def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
         pass
+
+
+class SeasonalPersistence(AbstractForecaster):
+    """The next step is like the same step of the last cycle, a day or a week ago for instance.
+
+    Where the table does not reach back a whole cycle, the last value known is taken.
+
+    Parameters
+    ----------
+    window : int
+        Rows to skip at the start, so that its forecasts are for the same rows as a model's.
+    horizon : int
+        Steps ahead.
+    period : int or "auto"
+        Rows of a cycle. "auto" tries a day, a week and the like, according to the times' step,
+        and the strongest cycle of the autocorrelation, and takes the one with the least error on
+        the training rows.
+    missing, gaps : str
+        As in `mvlstm.MVLSTM`.
+    verbose : int
+        Has no effect; there is nothing to wait for.
+    """
+
+    period_: int
+
+    def __init__(
+        self,
+        *,
+        window: int = 30,
+        horizon: int = 1,
+        period: int | Literal["auto"] = "auto",
+        missing: Literal["error", "drop", "fill"] = "error",
+        gaps: Literal["error", "close", "respect"] = "error",
+        verbose: int = 1,
+    ) -> None:
+        self.window = window
+        self.horizon = horizon
+        self.period = period
+        self.missing = missing
+        self.gaps = gaps
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.period == "auto":
+            return
+        whole = isinstance(self.period, int | np.integer) and not isinstance(self.period, bool)
+        if not whole or self.period < 1:
+            raise ParameterError(
+                f"period={self.period!r} must be a whole number of rows, 1 or more, or 'auto'."
+            )
+
+    def _learn(self, problem: Problem) -> None:
+        if self.period != "auto":
+            self.period_ = int(self.period)
+            return
+        frame = problem.prepared.frame
+        y = frame.target_values[: int(problem.origins["train"][-1]) + 1]
+        self.period_, note = find_season(y, frame.step)
+        self.notes_ = (*self.notes_, note)
+
+    @property
+    def _whole_past(self) -> bool:
+        """Whether forecasts rest on rows before the window too."""
+        return self.period_ > self.window
+
+    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
+        frame = prepared.frame
+        rows = origins[:, None] - self._lags()
+        inside = np.maximum(rows, 0)
+        known = (rows >= 0) & (frame.segments[inside] == frame.segments[origins][:, None])
+        y = frame.target_values
+        return Predictive(np.where(known, y[inside], y[origins][:, None])[None])
+
+    def _predict_windows(self, windows: FloatArray) -> FloatArray:
+        scaler = self.preparation_.scaler
+        y = windows[:, :, -1] * scaler.target_scale + scaler.target_center
+        rows = y.shape[1] - 1 - self._lags()
+        return np.where(rows >= 0, y[:, np.maximum(rows, 0)], y[:, -1:])[None]
+
+    def _predict_scrambled(
+        self, prepared: Prepared, origins: IntArray, variables: tuple[int, ...], donors: IntArray
+    ) -> FloatArray:
+        """Forecast (1, M, H) with the target's whole past taken from the donors."""
+        members = self._predict_rows(prepared, origins).members
+        return members[:, donors] if prepared.frame.groups[-1] in variables else members
+
+    def _lags(self) -> IntArray:
+        """Rows from the origin back to the value taken for each step ahead, (H,)."""
+        steps = np.arange(1, self.horizon + 1)
+        return np.asarray(self.period_ * -(-steps // self.period_) - steps)
+
+    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        return {}, {"period": self.period_}
+
+    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
+        self.period_ = int(extra["period"])
+        if self.period_ < 1:
+            raise ModelFileError(f"its period is {self.period_}, not a number of rows.")
+
+
+def find_season(y: FloatArray, step: Any) -> tuple[int, str]:
+    """Return the rows of the cycle that fits a series best, and a sentence on it.
+
+    Parameters
+    ----------
+    y : (rows,)
+    step : Timedelta, DateOffset, int or None
+        Spacing of the rows.
+    """
+    longest = len(y) // 3
+    candidates = {p for p in (*_calendar(step), find_period(y)) if 1 < p <= longest}
+    if not candidates:
+        return 1, "No cycle was found; the forecasts are those of persistence."
+    errors = {p: float(np.mean((y[p:] - y[:-p]) ** 2)) for p in sorted(candidates)}
+    best = min(errors, key=lambda p: errors[p])
+    return best, f"The cycle of least error on the training rows has {best} rows."
+
+
+def _calendar(step: Any) -> tuple[int, ...]:
+    """Return the rows of a day and a week, or of a year for months and quarters."""
+    if isinstance(step, pd.Timedelta):
+        spans = (pd.Timedelta(days=1), pd.Timedelta(days=7))
+        return tuple(int(span / step) for span in spans if span % step == pd.Timedelta(0))
+    if isinstance(step, pd.offsets.BaseOffset):
+        return {"M": (12,), "Q": (4,)}.get(step.freqstr[:1], ())
+    return ()

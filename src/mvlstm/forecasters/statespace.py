@@ -1,0 +1,442 @@
+"""Rivals from statistics: a structural model and ARIMA, each with the variables as regressors."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvlstm.data.windows import gather_windows
+from mvlstm.errors import (
+    MissingExtraError,
+    MVLSTMWarning,
+    ParameterError,
+    TrainingError,
+    check_option,
+)
+from mvlstm.forecasters._kalman import Filter, contributions, window_forecasts
+from mvlstm.forecasters.base import AbstractForecaster, Problem
+from mvlstm.forecasters.io import take_array
+from mvlstm.forecasters.predictive import Predictive
+from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.steps import show_steps
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Mode = Literal["global", "window"]
+Order = tuple[int, int, int]
+
+MOST_LAGS = 5
+WINDOW_ITERATIONS = 20
+WINDOW_ORDERS = (1, 2, 3, 4)
+ORDER_WINDOWS = 50  # windows on which an order is tried in window mode
+FARTHEST = 100.0  # a window's forecast further off, in standard deviations, has failed
+
+
+class AbstractStateSpace(AbstractForecaster):
+    """Regression on the variables of the row before, with a state-space model of what is left.
+
+    The variables' next values are not known, so the regressor of y(t+1) is x(t). Further steps
+    ahead hold it at its last value.
+    """
+
+    mode: Mode
+    fit_rows: int | None
+    max_iterations: int
+    windows: int
+    seed: int
+    filter_: Filter
+    coefficients_: FloatArray  # (C - 1,) in units of the scaled columns
+    order_: Order
+
+    @abstractmethod
+    def _model(self, endog: FloatArray, exog: FloatArray | None, order: Order) -> Any:
+        """Build the statsmodels model."""
+
+    @abstractmethod
+    def _choose_order(self, y: FloatArray) -> Order:
+        """Return the orders (p, d, q) for a series."""
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_option("mode", self.mode, ("global", "window"))
+        for name in ("fit_rows", "max_iterations", "windows"):
+            value = getattr(self, name)
+            if name == "fit_rows" and value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise ParameterError(f"{name}={value!r} must be a whole number, at least 1.")
+
+    # ----------------------------------------------------------------------------------- learning
+
+    def _learn(self, problem: Problem) -> None:
+        _require_statsmodels(type(self).__name__)
+        table = problem.prepared.table
+        last = int(problem.origins["train"][-1]) + self.horizon
+        first = 0 if self.fit_rows is None else max(0, last + 1 - self.fit_rows)
+        rows = slice(first, last + 1)
+        self.order_ = self._choose_order(table[rows, -1])
+        if self.mode == "window":
+            self._learn_windows(problem)
+            return
+        endog, exog = _lagged(table[rows], problem.prepared.frame.segments[rows])
+        name = type(self).__name__
+        with show_steps(self.verbose, name, 1, every=0.0) as advance, _quiet():
+            model = self._model(endog, exog, self.order_)
+            results = model.fit(disp=False, maxiter=self.max_iterations, cov_type="none")
+            advance("fitted by maximum likelihood")
+        if not np.isfinite(results.params).all():
+            raise TrainingError(
+                f"{name} could not be fitted: its likelihood has no finite optimum. "
+                "Leave out variables that repeat others (--exclude)."
+            )
+        self.filter_ = Filter.of(model, results)
+        names = [f"x{j + 1}" for j in range(table.shape[1] - 1)]
+        found = dict(zip(model.param_names, np.asarray(results.params), strict=True))
+        keys = [next(k for k in found if k in (n, f"beta.{n}")) for n in names]
+        self.coefficients_ = np.array([found[key] for key in keys], dtype=np.float64)
+        if not results.mle_retvals.get("converged", True):
+            note = f"{name} stopped after {self.max_iterations} iterations, not yet converged."
+            self.notes_ = (*self.notes_, note)
+
+    def _learn_windows(self, problem: Problem) -> None:
+        """Keep few enough windows to calibrate on, and choose the order on some of them."""
+        rng = np.random.default_rng(self.seed)
+        for part in ("stop", "calibration"):
+            origins = problem.origins[part]
+            if len(origins) > self.windows:
+                chosen = np.sort(rng.choice(len(origins), self.windows, replace=False))
+                problem.origins[part] = origins[chosen]
+        self.coefficients_ = np.empty(0)
+        orders = self._window_orders()
+        if len(orders) == 1:
+            self.order_ = orders[0]
+            return
+        rows = problem.origins["stop"][:ORDER_WINDOWS]
+        windows = gather_windows(problem.prepared.table, rows, self.window)
+        y = problem.prepared.labels(rows, self.horizon)
+        errors = [np.mean((self._unscaled(self._fit_each(windows, o)[0]) - y) ** 2) for o in orders]
+        self.order_ = orders[int(np.argmin(errors))]
+
+    def _window_orders(self) -> list[Order]:
+        return [self.order_]
+
+    # --------------------------------------------------------------------------------- predicting
+
+    @property
+    def _whole_past(self) -> bool:
+        """Whether forecasts rest on rows before the window too."""
+        return self.mode == "global"
+
+    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
+        if self.mode == "global":
+            return Predictive(self._unscaled(self._shares(prepared, origins).sum(axis=0))[None])
+        windows = gather_windows(prepared.table, origins, self.window)
+        return Predictive(self._predict_windows(windows))
+
+    def _predict_windows(self, windows: FloatArray) -> FloatArray:
+        if self.mode == "global":
+            found = window_forecasts(self.filter_, windows, self.coefficients_, self.horizon)
+            return self._unscaled(found)[None]
+        found, failed = self._fit_each(windows, self.order_)
+        if failed:
+            warnings.warn(
+                f"{type(self).__name__}: {failed:,} of {len(windows):,} windows could not be "
+                "fitted; the last value known stands in for their forecasts.",
+                MVLSTMWarning,
+                stacklevel=2,
+            )
+        return self._unscaled(found)[None]
+
+    def _predict_scrambled(
+        self, prepared: Prepared, origins: IntArray, variables: tuple[int, ...], donors: IntArray
+    ) -> FloatArray:
+        """Forecast (1, M, H) with the whole past of some variables taken from the donors."""
+        if self.mode == "window":
+            return super()._predict_scrambled(prepared, origins, variables, donors)
+        shares = self._shares(prepared, origins)
+        moved = np.flatnonzero(np.isin(prepared.frame.groups, variables))
+        shares[moved] = shares[moved][:, donors]
+        return self._unscaled(shares.sum(axis=0))[None]
+
+    def _shares(self, prepared: Prepared, origins: IntArray) -> FloatArray:
+        segments = prepared.frame.segments
+        where = (prepared.table, segments, self.coefficients_, origins, self.horizon)
+        return contributions(self.filter_, *where)
+
+    def _unscaled(self, forecasts: FloatArray) -> FloatArray:
+        scaler = self.preparation_.scaler
+        return forecasts * scaler.target_scale + scaler.target_center
+
+    def _fit_each(self, windows: FloatArray, order: Order) -> tuple[FloatArray, int]:
+        """Fit a fresh model to every window; return scaled forecasts and how many failed."""
+        _require_statsmodels(type(self).__name__)
+        found = np.repeat(windows[:, -1:, -1], self.horizon, axis=1).astype(np.float64)
+        failed = 0
+        with show_steps(self.verbose, type(self).__name__, len(windows)) as advance, _quiet():
+            for m, window in enumerate(windows):
+                forecast = self._fit_one(window, order)
+                if forecast is None:
+                    failed += 1
+                else:
+                    found[m] = forecast
+                advance(f"{failed} failed")
+        return found, failed
+
+    def _fit_one(self, window: FloatArray, order: Order) -> FloatArray | None:
+        endog, exog = _lagged(window, np.zeros(len(window), dtype=np.int64))
+        later = None if exog is None else np.repeat(window[-1:, :-1], self.horizon, axis=0)
+        try:
+            model = self._model(endog, exog, order)
+            rounds = min(self.max_iterations, WINDOW_ITERATIONS)
+            results = model.fit(disp=False, maxiter=rounds, cov_type="none")
+            forecast = np.asarray(results.forecast(self.horizon, exog=later), dtype=np.float64)
+        except (ValueError, np.linalg.LinAlgError, IndexError, ZeroDivisionError):
+            return None
+        near = np.isfinite(forecast).all() and np.abs(forecast).max() < FARTHEST
+        return forecast if near else None
+
+    def _model_importance(self) -> FloatArray | None:
+        """Share of each regressor in the sum of |coefficient x its deviation|; none for y's past.
+
+        The columns are scaled, so their deviation is one.
+        """
+        sizes = np.abs(self.coefficients_)
+        return np.append(sizes / sizes.sum(), 0.0) if sizes.sum() > 0 else None
+
+    # ------------------------------------------------------------------------------------- saving
+
+    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        extra = {"order": [int(k) for k in self.order_]}
+        if self.mode == "window":
+            return {}, extra
+        return {"coefficients": self.coefficients_, **self.filter_.arrays()}, extra
+
+    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
+        p, d, q = (int(k) for k in extra["order"])
+        if not (0 <= p <= 10 and 0 <= d <= 2 and 0 <= q <= 10):
+            raise ValueError(f"orders {(p, d, q)} are out of range")
+        self.order_ = (p, d, q)
+        self.coefficients_ = np.empty(0)
+        if self.mode == "global":
+            columns = len(self.preparation_.orders)
+            self.coefficients_ = take_array(arrays, "coefficients", (columns - 1,), np.float64)
+            self.filter_ = Filter.restore(arrays)
+
+
+class STRX(AbstractStateSpace):
+    """Structural model: a level with a slope, both wandering, and the variables as regressors.
+
+    statsmodels' ``UnobservedComponents(y, "local linear trend", exog=x of the row before)``.
+    With ``mode="global"`` it is fitted once and filters the whole past; with ``mode="window"``,
+    which is what the paper's authors did, a fresh model is fitted to every window, which is slow
+    and poor. Further steps ahead hold the regressors at their last value.
+
+    Parameters
+    ----------
+    window : int
+        Rows skipped at the start, or, with ``mode="window"``, rows a model is fitted to.
+    horizon : int
+        Steps ahead.
+    mode : {"global", "window"}
+        One model for all, or one for each window.
+    fit_rows : int, optional
+        Fit to the last so many training rows only; by default to all.
+    max_iterations : int
+        Most iterations of the maximisation (in window mode at most 20).
+    windows : int
+        In window mode, windows at most on which the intervals are calibrated.
+    seed : int
+        Fixes the choice of these.
+    missing, gaps : str
+        As in `mvlstm.MVLSTM`.
+    verbose : int
+        0 is silent.
+    """
+
+    def __init__(
+        self,
+        *,
+        window: int = 30,
+        horizon: int = 1,
+        mode: Mode = "global",
+        fit_rows: int | None = None,
+        max_iterations: int = 50,
+        windows: int = 500,
+        seed: int = 0,
+        missing: Literal["error", "drop", "fill"] = "error",
+        gaps: Literal["error", "close", "respect"] = "error",
+        verbose: int = 1,
+    ) -> None:
+        self.window = window
+        self.horizon = horizon
+        self.mode = mode
+        self.fit_rows = fit_rows
+        self.max_iterations = max_iterations
+        self.windows = windows
+        self.seed = seed
+        self.missing = missing
+        self.gaps = gaps
+        self.verbose = verbose
+
+    def _model(self, endog: FloatArray, exog: FloatArray | None, order: Order) -> Any:
+        from statsmodels.tsa.statespace.structural import UnobservedComponents
+
+        return UnobservedComponents(endog, level="local linear trend", exog=exog)
+
+    def _choose_order(self, y: FloatArray) -> Order:
+        return (0, 0, 0)
+
+
+class ARIMAX(AbstractStateSpace):
+    """ARIMA errors around a regression on the variables, orders from ACF and PACF.
+
+    statsmodels' ``SARIMAX(y, exog=x of the row before, order, enforce_stationarity=False)``. d is
+    how often the unit-root tests ask for differencing; p the number of first partial
+    autocorrelations above max(1.96 / sqrt(n), 0.05), at most 5; q the same of the
+    autocorrelations of what an AR(p) leaves. Modes and further steps ahead are as in
+    `mvlstm.STRX`; in window mode q = 0 and p, 1 to 4, is chosen on validation windows.
+
+    Parameters
+    ----------
+    window : int
+        Rows skipped at the start, or, with ``mode="window"``, rows a model is fitted to.
+    horizon : int
+        Steps ahead.
+    mode : {"global", "window"}
+        One model for all, or one for each window.
+    order : tuple of int, optional
+        (p, d, q); by default found as above.
+    fit_rows : int, optional
+        Fit to the last so many training rows only; by default to all.
+    max_iterations : int
+        Most iterations of the maximisation (in window mode at most 20).
+    windows : int
+        In window mode, windows at most on which the intervals are calibrated.
+    seed : int
+        Fixes the choice of these.
+    missing, gaps : str
+        As in `mvlstm.MVLSTM`.
+    verbose : int
+        0 is silent.
+    """
+
+    def __init__(
+        self,
+        *,
+        window: int = 30,
+        horizon: int = 1,
+        mode: Mode = "global",
+        order: Order | None = None,
+        fit_rows: int | None = None,
+        max_iterations: int = 50,
+        windows: int = 500,
+        seed: int = 0,
+        missing: Literal["error", "drop", "fill"] = "error",
+        gaps: Literal["error", "close", "respect"] = "error",
+        verbose: int = 1,
+    ) -> None:
+        self.window = window
+        self.horizon = horizon
+        self.mode = mode
+        self.order = order
+        self.fit_rows = fit_rows
+        self.max_iterations = max_iterations
+        self.windows = windows
+        self.seed = seed
+        self.missing = missing
+        self.gaps = gaps
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.order is None:
+            return
+        whole = [isinstance(k, int | np.integer) and k >= 0 for k in self.order]
+        if len(whole) != 3 or not all(whole):
+            raise ParameterError(f"order={self.order!r} must be three whole numbers (p, d, q).")
+
+    def _model(self, endog: FloatArray, exog: FloatArray | None, order: Order) -> Any:
+        from statsmodels.tsa.statespace.sarimax import SARIMAX
+
+        return SARIMAX(
+            endog,
+            exog=exog,
+            order=order,
+            enforce_stationarity=False,
+            enforce_invertibility=False,
+        )
+
+    def _choose_order(self, y: FloatArray) -> Order:
+        if self.order is not None:
+            p, d, q = (int(k) for k in self.order)
+            return (p, d, q)
+        from mvlstm.data.stationarity import choose_differencing
+
+        d = choose_differencing(y[:, None], ("target",)).orders[0]
+        order = choose_orders(np.diff(y, n=d), d)
+        self.notes_ = (*self.notes_, f"ARIMAX orders (p, d, q) = {order} from ACF and PACF.")
+        return order
+
+    def _window_orders(self) -> list[Order]:
+        if self.order is not None:
+            return [self.order_]
+        return [(p, self.order_[1], 0) for p in WINDOW_ORDERS]
+
+
+def choose_orders(y: FloatArray, d: int = 0) -> Order:
+    """Return (p, d, q) for a stationary series by its partial and plain autocorrelations.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> noise, y = rng.normal(size=2000), np.zeros(2000)
+    >>> for t in range(2, 2000):
+    ...     y[t] = 0.5 * y[t - 1] + 0.3 * y[t - 2] + noise[t]
+    >>> choose_orders(y)
+    (2, 0, 0)
+    """
+    from statsmodels.tsa.stattools import acf, pacf
+
+    threshold = max(1.96 / np.sqrt(len(y)), 0.05)
+    p = _leading(np.abs(pacf(y, nlags=MOST_LAGS, method="ywm")[1:]) > threshold)
+    centred = y - y.mean()
+    rest = centred
+    if p:
+        lags = np.column_stack([centred[p - k : len(y) - k] for k in range(1, p + 1)])
+        rest = centred[p:] - lags @ np.linalg.lstsq(lags, centred[p:], rcond=None)[0]
+    q = _leading(np.abs(acf(rest, nlags=MOST_LAGS, fft=True)[1:]) > threshold)
+    return (p, d, q) if p or q else (1, d, 0)
+
+
+def _leading(above: NDArray[np.bool_]) -> int:
+    """Count the True values before the first False."""
+    return int(np.argmin(np.append(above, False)))
+
+
+def _lagged(table: FloatArray, segments: IntArray) -> tuple[FloatArray, FloatArray | None]:
+    """Return the target from the second row on, and the other columns of the row before.
+
+    The first row of a later segment has none before it: its target counts as missing.
+    """
+    endog = table[1:, -1].copy()
+    endog[segments[1:] != segments[:-1]] = np.nan
+    return endog, table[:-1, :-1] if table.shape[1] > 1 else None
+
+
+def _quiet() -> warnings.catch_warnings[Any]:
+    """Silence statsmodels: convergence is looked at here."""
+    return warnings.catch_warnings(action="ignore")
+
+
+def _require_statsmodels(name: str) -> None:
+    try:
+        import statsmodels.api  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{name} needs statsmodels, which is not installed. "
+            'Install the extra: pip install "mvlstm[baselines]".'
+        ) from error

@@ -1,0 +1,164 @@
+"""Structural model and ARIMA against statsmodels' own filtering; scrambling; window mode."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from statsmodels.tsa.statespace.sarimax import SARIMAX
+from statsmodels.tsa.statespace.structural import UnobservedComponents
+
+import mvlstm as mv
+from mvlstm.forecasters.statespace import choose_orders
+
+QUICK = {"window": 5, "verbose": 0, "max_iterations": 15}
+
+
+def make_table(rows: int = 300) -> pd.DataFrame:
+    """An ARMA series around twice the value x had the row before; z does nothing."""
+    rng = np.random.default_rng(1)
+    x, z, noise = rng.normal(size=(3, rows))
+    u = np.zeros(rows)
+    for t in range(1, rows):
+        u[t] = 0.7 * u[t - 1] + 0.3 * noise[t]
+    return pd.DataFrame({"x": x, "z": z, "y": 5.0 + np.r_[0.0, 2.0 * x[:-1]] + u})
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return make_table()
+
+
+def build(name: str, **changes: object) -> mv.STRX | mv.ARIMAX:
+    settings = {**QUICK, **({"order": (1, 0, 1)} if name == "ARIMAX" else {}), **changes}
+    model: mv.STRX | mv.ARIMAX = getattr(mv, name)(**settings)
+    return model
+
+
+@pytest.fixture(scope="module", params=["STRX", "ARIMAX"])
+def model(request: pytest.FixtureRequest, table: pd.DataFrame) -> mv.STRX | mv.ARIMAX:
+    return build(request.param, horizon=2).fit(table, "y", test=0.2)
+
+
+def test_forecasts_are_those_of_statsmodels(
+    model: mv.STRX | mv.ARIMAX, table: pd.DataFrame
+) -> None:
+    values = table.to_numpy()
+    center, scale = values[:210].mean(axis=0), values[:210].std(axis=0)
+    scaled = (values - center) / scale
+    y, x = scaled[1:, -1], scaled[:-1, :-1]
+    if isinstance(model, mv.STRX):
+        direct = UnobservedComponents(y[:209], "local linear trend", exog=x[:209])
+    else:
+        options = {"enforce_stationarity": False, "enforce_invertibility": False}
+        direct = SARIMAX(y[:209], exog=x[:209], order=(1, 0, 1), **options)
+    with warnings.catch_warnings(action="ignore"):  # it may say that it has not converged
+        results = direct.fit(disp=False, maxiter=15, cov_type="none")
+    one = results.append(y[209:], exog=x[209:], refit=False).predict(start=209)
+    mean = model.predict(table).members[0]
+    expected = one[:-1] * scale[-1] + center[-1]
+    np.testing.assert_allclose(mean[-len(expected) :, 0], expected, rtol=0, atol=1e-4)
+    row = 251 - 4  # origin 251 knows y up to row 251, which is y[250]
+    again = results.append(y[209:251], exog=x[209:251], refit=False)
+    held = again.forecast(2, exog=np.repeat(scaled[251:252, :-1], 2, axis=0))
+    np.testing.assert_allclose(mean[row], held * scale[-1] + center[-1], rtol=0, atol=1e-4)
+
+
+def test_it_uses_the_row_before(model: mv.STRX | mv.ARIMAX, table: pd.DataFrame) -> None:
+    forecast = model.predict(table)
+    error = (forecast.members[0] - forecast.actual)[forecast.part[:, 0] == "new"]
+    assert np.sqrt(np.mean(error[:, 0] ** 2)) < 0.4 < 1.8 < table["y"].std()
+    own = model._model_importance()
+    assert own is not None
+    assert own[0] > 0.9 and own[-1] == 0.0 and own.sum() == pytest.approx(1.0)
+
+
+def test_scrambling_exchanges_shares(model: mv.STRX | mv.ARIMAX, table: pd.DataFrame) -> None:
+    prepared = model._prepare(model._read(table, "predict"))
+    origins = prepared.origins(5, 2)[100:140]
+    plain = model._predict_rows(prepared, origins).members
+    donors = np.roll(np.arange(40), 11)
+    nothing = model._predict_scrambled(prepared, origins, (0, 1), np.arange(40))
+    np.testing.assert_allclose(nothing, plain, atol=1e-9)
+    everything = model._predict_scrambled(prepared, origins, (0, 1, 2), donors)
+    np.testing.assert_allclose(everything, plain[:, donors], atol=1e-9)
+    moved = [
+        np.mean((model._predict_scrambled(prepared, origins, (n,), donors) - plain) ** 2)
+        for n in (0, 1)
+    ]
+    assert moved[0] > 20 * moved[1]
+
+
+def test_a_window_is_filtered_from_its_start(
+    model: mv.STRX | mv.ARIMAX, table: pd.DataFrame
+) -> None:
+    prepared = model._prepare(model._read(table, "predict"))
+    window = prepared.table[60:65]
+    alone = model._predict_windows(window[None])
+    cut = model.predict(table.iloc[60:67]).members[:, 0]
+    np.testing.assert_allclose(alone[:, 0], cut, atol=1e-9)
+
+
+def test_saved_and_loaded_without_statsmodels(
+    model: mv.STRX | mv.ARIMAX,
+    table: pd.DataFrame,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model.save(tmp_path / "m.safetensors")
+    monkeypatch.setitem(sys.modules, "statsmodels.api", None)
+    again = mv.load(tmp_path / "m.safetensors")
+    pd.testing.assert_series_equal(again.predict(table).mean, model.predict(table).mean)
+    with pytest.raises(mv.errors.MissingExtraError, match=r"mvlstm\[baselines\]"):
+        build(type(model).__name__).fit(table, "y")
+
+
+def test_segments_are_filtered_apart(table: pd.DataFrame) -> None:
+    gapped = table.set_axis(pd.RangeIndex(300).where(pd.RangeIndex(300) < 255, range(10, 310)))
+    model = build("ARIMAX", gaps="respect").fit(gapped, "y", test=0.2)
+    late = gapped.loc[265:]
+    np.testing.assert_allclose(
+        model.predict(gapped).mean.loc[late.index[5:]], model.predict(late).mean, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("name", ["STRX", "ARIMAX"])
+def test_window_mode_fits_each_window(name: str) -> None:
+    table = make_table(70).drop(columns="z")
+    changes = {"order": None} if name == "ARIMAX" else {}
+    model = build(name, mode="window", window=12, windows=2, **changes)
+    model.fit(table, "y", test=2, valid=8)
+    forecast = model.predict(table.iloc[-14:])
+    alone = model.predict(table.iloc[-13:])
+    np.testing.assert_allclose(forecast.mean.iloc[-1], alone.mean.iloc[-1], rtol=1e-6)
+    assert model._model_importance() is None
+    if name == "ARIMAX":
+        assert model.order_[0] in (1, 2, 3, 4) and model.order_[2] == 0
+
+
+def test_orders_follow_the_correlations() -> None:
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=3000)
+    ma = noise[1:] + 0.8 * noise[:-1]
+    assert choose_orders(noise) == (1, 0, 0)
+    assert choose_orders(ma)[0] == 5
+    assert choose_orders(noise, 1)[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"mode": "local"}, "choose 'global' or 'window'"),
+        ({"fit_rows": 0}, "fit_rows=0"),
+        ({"order": (1, 0)}, "three whole numbers"),
+    ],
+)
+def test_bad_settings_are_refused(
+    table: pd.DataFrame, changes: dict[str, object], words: str
+) -> None:
+    with pytest.raises(mv.errors.ParameterError, match=words):
+        build("ARIMAX", **changes).fit(table, "y")
