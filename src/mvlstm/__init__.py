@@ -19,7 +19,7 @@ from mvlstm._version import __version__
 from mvlstm.forecasters.registry import FORECASTERS as _FORECASTERS
 
 if TYPE_CHECKING:
-    from mvlstm import errors
+    from mvlstm import errors, plot
     from mvlstm.data import datasets
     from mvlstm.errors import MVLSTMError, MVLSTMWarning
     from mvlstm.forecasters.io import load
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mvlstm.forecasters.lstm import LSTM
     from mvlstm.forecasters.mvlstm import MVLSTM
     from mvlstm.forecasters.naive import Persistence, SeasonalPersistence
+    from mvlstm.forecasters.retain import RETAIN
     from mvlstm.forecasters.statespace import ARIMAX, STRX
     from mvlstm.forecasters.trees import GBT, RF, XGT
     from mvlstm.results import Evaluation, Explanation, Forecast, History
@@ -35,29 +36,32 @@ __all__ = [
     "AR",
     "ARIMAX",
     "ENET",
+    "GBT",
+    "LSTM",
+    "MVLSTM",
+    "RETAIN",
+    "RF",
+    "STRX",
+    "XGT",
     "Evaluation",
     "Explanation",
     "Forecast",
-    "GBT",
     "History",
-    "LSTM",
-    "MVLSTM",
     "MVLSTMError",
     "MVLSTMWarning",
     "Persistence",
-    "RF",
-    "STRX",
     "SeasonalPersistence",
-    "XGT",
     "__version__",
     "datasets",
     "errors",
     "load",
+    "plot",
 ]
 
 _MODULES = {
     "datasets": "mvlstm.data.datasets",
     "errors": "mvlstm.errors",
+    "plot": "mvlstm.plot",
 }
 _NAMES = {
     **_FORECASTERS,

@@ -17,7 +17,14 @@ from mvlstm.forecasters.mvlstm import MVLSTM
 from mvlstm.results import Evaluation, Explanation, Forecast
 
 ROWS, DATA_SEED = 10_000, 0
-SETTINGS: dict[str, Any] = {"window": 10, "members": 3, "seed": 0}
+SETTINGS: dict[str, Any] = {
+    "window": 10,
+    "hidden_size": 10,
+    "members": 3,
+    "batch_size": 256,
+    "learning_rate": 0.01,
+    "seed": 0,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +65,8 @@ class Demo:
     def scores(self) -> pd.DataFrame:
         """Return the scores of the model, of persistence and of the oracle."""
         oracle = pd.DataFrame([self.oracle], index=["oracle (best possible)"])
-        return pd.concat([self.evaluation.to_frame(), oracle])
+        table = pd.concat([self.evaluation.to_frame(), oracle])
+        return table.astype({"n": "Int64"}).rename_axis("model").reset_index()
 
     def importance(self) -> pd.DataFrame:
         """Return the importance table with the truth in a column of its own."""

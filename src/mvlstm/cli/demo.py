@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mvlstm.cli.explain import CAVEAT
+from mvlstm.cli.explain import CAVEAT, importance_table
 from mvlstm.cli.options import AsJson, Debug, Quiet
 from mvlstm.cli.session import session, table
 
@@ -29,9 +29,11 @@ def demo(
         result = run_demo(out, verbose=0 if quiet else 1)
 
         output.data = result.to_dict()
+        importance = result.importance()
+        importance["variable"] += importance["truth"].map(lambda t: " *" * (t == "true driver"))
         output.show(
-            table(result.scores().reset_index(), title="Scores on unseen rows"),
-            table(result.importance(), title="Importance", digits=3),
+            table(result.scores(), title="Scores on unseen rows"),
+            importance_table(importance, title="Importance; * marks the true drivers"),
             f"True drivers: {', '.join(result.drivers)}. Called important: "
             f"{', '.join(result.called_important) or 'none'}.",
             CAVEAT,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,7 +11,12 @@ from mvlstm.cli.files import TABLE_SUFFIXES, check_output
 from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Separator
 from mvlstm.cli.session import session, table
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import RenderableType
+
 EXAMPLE = "Example: mvlstm explain model.safetensors air.csv --out importance.csv"
+SHOWN = ("variable", "importance", "low", "high", "error_increase", "posterior", "verdict")
 CAVEAT = "This importance is predictive, not causal: it says what the forecasts rest on."
 
 
@@ -19,7 +24,7 @@ def explain(
     model: ModelFile,
     data: DataFile,
     effort: Annotated[
-        str, typer.Option(metavar="quick|default|full", help="How thoroughly to measure.")
+        Literal["quick", "default", "full"], typer.Option(help="How thoroughly to measure.")
     ] = "default",
     out: Annotated[
         Path | None,
@@ -49,8 +54,13 @@ def explain(
             "out": None if out is None else str(out),
         }
         title = f"Importance for {result.target}, {result.n_windows} {result.part} windows"
-        output.show(table(result.to_frame(), title=title, digits=3))
+        output.show(importance_table(result.to_frame(), title=title))
         output.notes(result.notes)
         output.show(CAVEAT)
         if out is not None:
             output.show(f"wrote {out}")
+
+
+def importance_table(frame: pd.DataFrame, *, title: str) -> RenderableType:
+    """Draw the columns of an importance table that a person reads first."""
+    return table(frame[list(SHOWN)], title=title, digits=3)

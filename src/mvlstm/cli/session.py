@@ -13,6 +13,7 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from math import floor, isfinite, isnan, log10
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
@@ -91,28 +92,55 @@ def session(*, as_json: bool, debug: bool) -> Iterator[Output]:
 
 
 def table(frame: pd.DataFrame, *, title: str | None = None, digits: int = 4) -> RenderableType:
-    """Draw a DataFrame: numbers to ``digits`` significant digits, right-aligned, headers as named.
+    """Draw a DataFrame; a column of numbers is right-aligned with as many decimals everywhere.
 
     Values are shown as text, whatever they contain.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What to draw, without its index.
+    title : str, optional
+        Shown above.
+    digits : int
+        Significant digits of the largest number in a column.
     """
     from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    drawn = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     cells: list[list[str]] = []
-    for name in frame.columns:
-        column = frame[name]
+    for name, column in frame.items():
         right = is_numeric_dtype(column) and not is_bool_dtype(column)
-        drawn.add_column(Text(str(name)), justify="right" if right else "left", overflow="fold")
-        if is_float_dtype(column):
-            cells.append(["" if v != v else f"{v:.{digits}g}" for v in column])
-        else:
-            cells.append([str(v) for v in column])
+        floats = is_float_dtype(column)
+        texts = _numbers(list(column), digits) if floats else [str(v) for v in column]
+        head = str(name).replace("_", "\n")
+        longest = max((len(word) for text in (head, *texts) for word in text.split()), default=1)
+        drawn.add_column(
+            Text(head), justify="right" if right else "left", min_width=min(longest, 40)
+        )
+        cells.append(texts)
     for row in zip(*cells, strict=True):
         drawn.add_row(*(Text(cell) for cell in row))
     return drawn
+
+
+def _numbers(values: list[float], digits: int) -> list[str]:
+    """Write numbers with the same decimals, so that the largest has ``digits`` digits.
+
+    Examples
+    --------
+    >>> _numbers([1.0, 3.0861, float("nan")], 4)
+    ['1.000', '3.086', '']
+    """
+    largest = max((abs(v) for v in values if isfinite(v)), default=0.0)
+    exponent = floor(log10(largest)) if largest else 0
+    if not -4 <= exponent <= 9:
+        return ["" if isnan(v) else f"{v:.{digits - 1}e}" for v in values]
+    decimals = max(0, digits - 1 - exponent)
+    return ["" if isnan(v) else f"{round(v, decimals) + 0.0:.{decimals}f}" for v in values]
 
 
 @contextmanager
