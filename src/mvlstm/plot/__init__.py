@@ -18,6 +18,7 @@ from mvlstm.plot.drivers import (
     attention_over_time,
     attention_over_time_table,
     attention_table,
+    error_increase,
     temporal_importance,
     variable_importance,
 )
@@ -37,7 +38,13 @@ from mvlstm.plot.trust import (
     stability,
     stability_table,
 )
-from mvlstm.plot.waterfall import contributions, waterfall_table
+from mvlstm.plot.waterfall import (
+    contribution_lags,
+    contribution_sums,
+    contributions,
+    lag_table,
+    waterfall_table,
+)
 
 __all__ = [
     "THEMES",
@@ -52,12 +59,16 @@ __all__ = [
     "calibration_table",
     "comparison",
     "comparison_table",
+    "contribution_lags",
+    "contribution_sums",
     "contributions",
+    "error_increase",
     "forecast",
     "forecast_table",
     "future_table",
     "get_theme",
     "label",
+    "lag_table",
     "leakage",
     "members",
     "members_table",

@@ -97,6 +97,65 @@ def variable_importance(
     return figure
 
 
+def error_increase(
+    explanation: Explanation,
+    *,
+    own: bool = False,
+    most: int = 25,
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """Draw the rise in squared error when a variable is scrambled, with its 90 % interval.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    own : bool
+        Whether to draw the target's own past too, which often dwarfs the others.
+    most : int
+        Variables to draw, those with the largest rise.
+    theme : {"light", "dark"}
+        The look.
+    """
+    look = get_theme(theme)
+    table = explanation.importance.sort_values("error_increase", ascending=False, kind="stable")
+    if not own:
+        table = table[table["variable"] != explanation.target]
+    table = table.head(most)[::-1]
+    names = [str(v) for v in table["variable"]]
+    style = styles(variable_order(explanation), explanation.target, look)
+    rise, low, high = (
+        table[c].to_numpy(dtype=np.float64)
+        for c in ("error_increase", "error_increase_low", "error_increase_high")
+    )
+    figure = new_figure(look, height=110 + 30 * len(names), x="rise in squared error")
+    figure.add_bar(
+        x=rise,
+        y=np.arange(len(names)),
+        orientation="h",
+        marker={
+            "color": [style[n].colour for n in names],
+            "pattern": {"shape": [style[n].hatching for n in names]},
+        },
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": high - rise,
+            "arrayminus": rise - low,
+            "color": look.ink,
+            "thickness": 1.4,
+            "width": 4,
+        },
+        customdata=_columns([label(n) for n in names], low, high, table["verdict"].astype(str)),
+        hovertemplate=(
+            "%{customdata[0]}<br>%{x:.4g} (%{customdata[1]:.4g} to %{customdata[2]:.4g})"
+            "<br>%{customdata[3]}<extra></extra>"
+        ),
+        showlegend=False,
+    )
+    _name_rows(figure, [own_past(name, explanation.target) for name in names])
+    return figure
+
+
 def attention_table(explanation: Explanation, *, bins: int = BINS) -> pd.DataFrame:
     """Return histograms of prior and posterior attention: variable, low, high, prior, posterior.
 

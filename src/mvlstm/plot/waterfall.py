@@ -10,7 +10,7 @@ import pandas as pd
 from mvlstm.errors import DataError
 from mvlstm.plot._tables import at_step, own_past, variable_order
 from mvlstm.plot.theme import ThemeName, get_theme, label, new_figure, styles
-from mvlstm.results import Explanation
+from mvlstm.results import Explanation, PointExplanation
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -21,8 +21,8 @@ LONGEST = 22
 
 def contribution_at(
     explanation: Explanation, origin: Any = None, *, step: int = 1
-) -> tuple[pd.Series[float], float]:
-    """Return contributions by (variable, lag) to one forecast, and what they are added to.
+) -> PointExplanation:
+    """Return one forecast taken apart.
 
     Parameters
     ----------
@@ -33,32 +33,22 @@ def contribution_at(
     step : int
         Steps ahead.
     """
+    if origin is None and explanation.contribution is not None:
+        origin = explanation.contribution.index.get_level_values(0)[-1]
+    return explanation.at(origin, step)
+
+
+def contribution_sums(explanation: Explanation) -> pd.Series[float]:
+    """Return what the contributions of each (origin, step) add up to, background included."""
     table = explanation.contribution
     if table is None:
-        raise DataError(
-            "This explanation has no contributions; ask for them with "
-            "explain(table, contributions=20)."
-        )
-    table = at_step(table, step)
-    if origin is None:
-        origin = table.index[-1]
-    if origin not in table.index:
-        raise DataError(
-            f"No contributions are known for the origin {origin}; those from {table.index[0]} to "
-            f"{table.index[-1]} are {len(table)} chosen ones, see explanation.contribution.index."
-        )
-    row: pd.Series[float] = table.loc[origin]
-    return row, background(explanation, step)
-
-
-def background(explanation: Explanation, step: int = 1) -> float:
-    """Return the mean forecast over the background windows, ``step`` ahead."""
-    value = getattr(explanation, "background", None)
-    if value is None:
-        return 0.0
-    if isinstance(value, pd.Series):
-        return float(value.loc[step] if step in value.index else value.iloc[step - 1])
-    return float(value)
+        raise DataError("This explanation has no contributions.")
+    several = table.index.nlevels > 1
+    steps = [int(s) for s in table.index.get_level_values("step")] if several else [1] * len(table)
+    origins = table.index.get_level_values(0)
+    keys = pd.MultiIndex.from_arrays([origins, np.array(steps)], names=["origin", "step"])
+    start = np.array([explanation.background[s - 1] for s in steps])
+    return pd.Series(table.to_numpy(dtype=np.float64).sum(axis=1) + start, index=keys)
 
 
 def waterfall_table(
@@ -77,10 +67,10 @@ def waterfall_table(
     most : int
         Variables with a bar of their own; the smaller ones are added up.
     """
-    row, base = contribution_at(explanation, origin, step=step)
-    totals = row.groupby(level=0).sum()
-    totals = totals.loc[totals.abs().sort_values(ascending=False).index]
-    names, values = [str(n) for n in totals.index], totals.to_list()
+    point = contribution_at(explanation, origin, step=step)
+    base = point.background
+    names = [str(n) for n in point.by_variable["variable"]]
+    values = point.by_variable["contribution"].to_list()
     if len(names) > most + 1:
         names, values = [*names[:most], REST], [*values[:most], sum(values[most:])]
     ends = base + np.cumsum(values)
@@ -90,6 +80,84 @@ def waterfall_table(
     end = float(ends[-1])
     last = pd.DataFrame([{"name": END, "value": end, "start": 0.0, "end": end}])
     return pd.concat([first, bars, last], ignore_index=True)
+
+
+def lag_table(
+    explanation: Explanation, origin: Any = None, *, step: int = 1, mean: bool = False
+) -> pd.DataFrame:
+    """Return contributions as variable x lag, in the order of the data.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        With contributions.
+    origin : time, optional
+        Last time known to the forecast; the latest one explained by default.
+    step : int
+        Steps ahead.
+    mean : bool
+        Mean size over all forecasts explained, in place of one forecast.
+    """
+    point = contribution_at(explanation, origin, step=step)
+    table = point.table.pivot(index="variable", columns="lag", values="contribution")
+    if mean:
+        assert explanation.contribution is not None
+        sizes = at_step(explanation.contribution, step).abs().mean().rename("size").reset_index()
+        table = sizes.pivot(index="variable", columns="lag", values="size")
+    return table.loc[list(variable_order(explanation))]
+
+
+def contribution_lags(
+    explanation: Explanation,
+    origin: Any = None,
+    *,
+    step: int = 1,
+    mean: bool = False,
+    theme: ThemeName = "light",
+) -> go.Figure:
+    """Draw contributions as a heat map, variable by lag: of one forecast, or their mean size.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        With contributions.
+    origin : time, optional
+        Last time known to the forecast; the latest one explained by default.
+    step : int
+        Steps ahead.
+    mean : bool
+        Mean size over all forecasts explained, in place of one forecast.
+    theme : {"light", "dark"}
+        The look.
+    """
+    look = get_theme(theme)
+    table = lag_table(explanation, origin, step=step, mean=mean)[::-1]
+    values = table.to_numpy(dtype=np.float64)
+    shown = [own_past(str(n), explanation.target) for n in table.index]
+    reach = float(np.abs(values).max(initial=0.0)) or 1.0
+    scale = look.sequential if mean else look.diverging
+    figure = new_figure(look, height=120 + 26 * len(table), x="lag (1 is the last time known)")
+    figure.add_heatmap(
+        z=values,
+        x=np.asarray(table.columns),
+        y=np.arange(len(table)),
+        zmin=0.0 if mean else -reach,
+        zmax=reach,
+        colorscale=[list(stop) for stop in scale],
+        colorbar={"thickness": 10, "outlinewidth": 0, "tickfont": {"color": look.muted}},
+        xgap=1,
+        ygap=1,
+        customdata=np.repeat(np.array([label(n) for n in shown])[:, None], values.shape[1], axis=1),
+        hovertemplate="%{customdata}, lag %{x}: %{z:.4g}<extra></extra>",
+    )
+    figure.update_xaxes(autorange="reversed", showgrid=False)
+    figure.update_yaxes(
+        tickmode="array",
+        tickvals=list(range(len(shown))),
+        ticktext=[label(n, LONGEST) for n in shown],
+        showgrid=False,
+    )
+    return figure
 
 
 def contributions(

@@ -1,0 +1,50 @@
+"""`mvlstm report`: one self-contained page about a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mvlstm.cli.files import check_output
+from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Separator
+from mvlstm.cli.session import session
+
+EXAMPLE = "Example: mvlstm report model.safetensors air.csv --out report.html"
+PAGE_SUFFIXES = (".html", ".htm")
+
+
+def report(
+    model: ModelFile,
+    data: DataFile,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="The .html file to write.")
+    ] = Path("report.html"),
+    effort: Annotated[
+        str, typer.Option(metavar="quick|default|full", help="How thoroughly to measure.")
+    ] = "default",
+    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    sep: Separator = None,
+    decimal: Decimal = ".",
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Write forecasts, scores, drivers and checks as one page that opens without network."""
+    with session(as_json=as_json, debug=debug) as output:
+        check_output(out, suffixes=PAGE_SUFFIXES, inputs=(model, data))
+
+        from mvlstm import load
+        from mvlstm.data.io import read_table
+
+        rows = read_table(data, sep=sep, decimal=decimal)
+        found = load(model).report(rows, out, effort=effort, title=title)
+
+        output.data = {
+            "out": str(out),
+            "bytes": out.stat().st_size,
+            "evaluation": found.evaluation.to_dict(),
+            "explanation": found.explanation.to_dict(),
+            "forecast": found.future.to_dict(),
+        }
+        output.show(f"wrote {out} ({out.stat().st_size / 1e6:.1f} MB)")

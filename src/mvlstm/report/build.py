@@ -1,0 +1,170 @@
+"""From a page's pieces to one self-contained HTML file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mvlstm.errors import MissingExtraError
+from mvlstm.plot.theme import DARK, LIGHT, graph_objects
+from mvlstm.report.data import Page, Panel, ReportData, Table, View
+from mvlstm.report.encode import compact, figure_spec, number, table_data, time_text, to_script
+from mvlstm.report.sections import report_page
+
+TEMPLATES = Path(__file__).with_name("templates")
+
+
+def render_report(data: ReportData, *, title: str | None = None) -> str:
+    """Return a report as one HTML text that needs nothing else to be shown.
+
+    Parameters
+    ----------
+    data : ReportData
+        Everything it shows.
+    title : str, optional
+        Heading; by default made from the target's name.
+    """
+    return render_page(report_page(data, title=title))
+
+
+def render_page(page: Page) -> str:
+    """Return a page as one HTML text: style, script, figures and numbers inside it."""
+    library = _library()
+    script = _asset("page.js")
+    hashes = " ".join(f"'sha256-{_digest(text)}'" for text in (library, script))
+    policy = (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    environment = _environment()
+    text: str = environment.get_template("page.html").render(
+        page=page,
+        policy=policy,
+        style=environment.from_string("{{ text | safe }}").render(text=_asset("page.css")),
+        library=library,
+        script=script,
+        data=to_script(_page_data(page)),
+        tables=_tables(page),
+    )
+    return text
+
+
+def check_libraries() -> None:
+    """Raise `MissingExtraError` unless what pages are made with is installed."""
+    graph_objects()
+    _environment()
+
+
+# ------------------------------------------------------------------------------------- inner parts
+
+
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise MissingExtraError(
+            "Reports need Jinja2, which is not installed. Install it with "
+            "pip install 'mvlstm[report]'."
+        ) from error
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _library() -> str:
+    """Return Plotly's own script, from the installed package."""
+    graph_objects()
+    from plotly.offline import get_plotlyjs
+
+    return _script_text(get_plotlyjs())
+
+
+def _asset(name: str) -> str:
+    return _script_text((TEMPLATES / name).read_text(encoding="utf-8"))
+
+
+def _script_text(text: str) -> str:
+    """Normalise line ends as a browser does, and keep the text from ending its element."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
+    return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _page_data(page: Page) -> dict[str, Any]:
+    blocks = [block for section in page.sections for block in section.blocks]
+    panels = [block for block in blocks if isinstance(block, Panel)]
+    tables = [block for block in blocks if isinstance(block, Table)]
+    return {
+        "title": page.title,
+        "template": compact(LIGHT.template()),
+        "colours": dict(zip(LIGHT.colours(), DARK.colours(), strict=True)),
+        "figures": {panel.key: _figure(panel) for panel in panels},
+        "tables": {
+            **{panel.key: table_data(panel.table) for panel in panels},
+            **{table.key: table_data(table.frame) for table in tables},
+        },
+        "explorer": page.explorer,
+    }
+
+
+def _figure(panel: Panel) -> dict[str, Any]:
+    return {
+        "wide": figure_spec(panel.figure),
+        "narrow": None if panel.narrow is None else figure_spec(panel.narrow),
+        "views": [_view(view) for view in panel.views],
+    }
+
+
+def _view(view: View) -> dict[str, Any]:
+    x = [compact(_time(t)) for t in view.x]
+    return {"name": view.name, "x": x, "y": compact(view.y)}
+
+
+def _time(value: Any) -> Any:
+    return time_text(value) if hasattr(value, "isoformat") else value
+
+
+def _tables(page: Page) -> dict[str, list[list[dict[str, Any]]]]:
+    """Return the cells of every table, written for a person."""
+    found = [b for s in page.sections for b in s.blocks if isinstance(b, Table)]
+    return {table.key: _cells(table.frame) for table in found}
+
+
+def _cells(frame: pd.DataFrame) -> list[list[dict[str, Any]]]:
+    columns = [_column(frame.iloc[:, i]) for i in range(frame.shape[1])]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _column(column: pd.Series[Any]) -> list[dict[str, Any]]:
+    label = str(column.name)
+    if pd.api.types.is_bool_dtype(column):
+        return [_cell(label, "yes" if v else "no", False) for v in column]
+    if pd.api.types.is_integer_dtype(column):
+        return [_cell(label, f"{v:,}" if label != "step" else str(v), True) for v in column]
+    if pd.api.types.is_float_dtype(column):
+        return [_cell(label, number(float(v), 4) if np.isfinite(v) else "", True) for v in column]
+    times = pd.api.types.is_datetime64_any_dtype(column)
+    return [
+        _cell(label, time_text(v) if times else ("" if _missing(v) else str(v)), False)
+        for v in column
+    ]
+
+
+def _cell(label: str, text: str, numeric: bool) -> dict[str, Any]:
+    return {"label": label, "text": text, "numeric": numeric}
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and not np.isfinite(value))

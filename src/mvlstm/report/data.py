@@ -1,0 +1,192 @@
+"""What a report is made from, and what a page is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pandas as pd
+
+from mvlstm.results import Evaluation, Explanation, Forecast, History
+
+
+@dataclass(frozen=True, eq=False)
+class ReportData:
+    """Everything a report shows, computed: no model, no torch.
+
+    Parameters
+    ----------
+    model : str
+        Name of the model, a row of ``evaluation.scores``.
+    forecast : Forecast
+        Of every row whose value is known.
+    future : Forecast
+        Of the steps after the last row.
+    evaluation : Evaluation
+        Scores on unseen rows, persistence and perhaps others beside the model.
+    explanation : Explanation
+        Importance, attention and, where they were computed, contributions.
+    history : History
+        How training went.
+    settings : mapping
+        The model's arguments.
+    facts : mapping
+        What else there is to know: period, rows, parts, versions; texts shown as they are.
+    profile : DataFrame, optional
+        A row a variable: range and spread of its values.
+    command : str
+        What repeats the work.
+    notes : tuple of str
+        What was done to the data, and warnings.
+    """
+
+    model: str
+    forecast: Forecast
+    future: Forecast
+    evaluation: Evaluation
+    explanation: Explanation
+    history: History
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
+    profile: pd.DataFrame | None = None
+    command: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> str:
+        """Name of what is forecast."""
+        return self.forecast.target
+
+    @property
+    def scores(self) -> dict[str, dict[str, Any]]:
+        """Scores by method, then by name."""
+        rows = self.evaluation.scores.to_dict(orient="index")
+        return {str(method): {str(k): v for k, v in row.items()} for method, row in rows.items()}
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """Scores of the model."""
+        return self.scores[self.model]
+
+    @property
+    def ahead(self) -> list[dict[str, Any]]:
+        """Rows of the steps after the last row, as in `Forecast.to_frame`."""
+        return records(self.future.to_frame())
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table as dictionaries."""
+    return [{str(k): v for k, v in row.items()} for row in table.to_dict(orient="records")]
+
+
+# ------------------------------------------------------------------------------- pieces of a page
+
+
+@dataclass(frozen=True)
+class Card:
+    """One figure to see first: a label, a large value and a line below it."""
+
+    label: str
+    value: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question about the numbers, answered: ``pass``, ``warn`` or ``info``."""
+
+    state: Literal["pass", "warn", "info"]
+    title: str
+    text: str
+
+    @property
+    def word(self) -> str:
+        """The state in words."""
+        return {"pass": "fine", "warn": "take care", "info": "to know"}[self.state]
+
+
+@dataclass(frozen=True)
+class View:
+    """A part of a figure to look at: name, range of times and range of values."""
+
+    name: str
+    x: tuple[Any, Any]
+    y: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """A figure with its words and its numbers.
+
+    Parameters
+    ----------
+    key : str
+        Unique on the page; letters, digits and hyphens.
+    title, caption, alt : str
+        Heading, what to see in it, and what it shows for those who cannot see it.
+    figure : plotly Figure
+    table : DataFrame
+        The numbers drawn.
+    narrow : plotly Figure, optional
+        The same for a narrow screen.
+    wide : bool
+        Whether it takes the whole width.
+    views : tuple of View
+        Parts to choose from; the first one is shown at first.
+    """
+
+    key: str
+    title: str
+    caption: str
+    alt: str
+    figure: Any
+    table: pd.DataFrame
+    narrow: Any = None
+    wide: bool = False
+    views: tuple[View, ...] = ()
+    kind: Literal["panel"] = "panel"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table that can be sorted and downloaded."""
+
+    key: str
+    title: str
+    caption: str
+    frame: pd.DataFrame
+    kind: Literal["table"] = "table"
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Anything else on a page: checks, facts, code, notes, text, the explorer of one forecast."""
+
+    kind: Literal["checks", "facts", "code", "notes", "text", "explorer"]
+    title: str = ""
+    content: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """One question of the reader with all that answers it."""
+
+    key: str
+    title: str
+    lead: str
+    blocks: Sequence[Panel | Table | Block]
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """A whole page."""
+
+    title: str
+    subtitle: str
+    summary: Sequence[str]
+    sections: Sequence[Section]
+    cards: Sequence[Card] = ()
+    caveat: str = ""
+    footer: str = ""
+    explorer: Mapping[str, Any] | None = None

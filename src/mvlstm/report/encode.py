@@ -1,0 +1,128 @@
+"""Numbers, texts and figures as JSON that can stand inside a page whatever the names contain."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+DIGITS = 6  # of numbers that are only drawn
+# Characters that could end the script element, or a line in old parsers of JavaScript.
+_UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+def to_script(value: Any) -> str:
+    r"""Write a value as JSON that is safe inside a script element.
+
+    Examples
+    --------
+    >>> to_script({"a": "</script>"})
+    '{"a":"\\u003c/script\\u003e"}'
+    """
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    for mark, code in _UNSAFE.items():
+        text = text.replace(mark, code)
+    return text
+
+
+def compact(value: Any, digits: int = DIGITS) -> Any:
+    """Turn arrays, times and numbers into short JSON values.
+
+    Parameters
+    ----------
+    value : object
+        Anything Plotly or pandas holds.
+    digits : int
+        Significant digits of floating-point numbers.
+    """
+    if isinstance(value, dict):
+        return {str(k): compact(v, digits) for k, v in value.items()}
+    if isinstance(value, np.ndarray | pd.Index | pd.Series):
+        array = np.asarray(value)
+        if np.issubdtype(array.dtype, np.datetime64):
+            return _times(array)
+        return compact(array.tolist(), digits)
+    if isinstance(value, list | tuple):
+        return [compact(v, digits) for v in value]
+    if isinstance(value, np.datetime64 | pd.Timestamp):
+        return time_text(value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        if not np.isfinite(value):
+            return None
+        short = float(f"{value:.{digits}g}")
+        return int(short) if short.is_integer() and abs(short) < 1e15 else short
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return str(value)
+
+
+def figure_spec(figure: Any) -> dict[str, Any]:
+    """Return a figure as plain values, without the template that all figures share."""
+    layout = {k: v for k, v in figure.layout.to_plotly_json().items() if k != "template"}
+    return {
+        "data": [compact(trace.to_plotly_json()) for trace in figure.data],
+        "layout": compact(layout),
+    }
+
+
+def table_data(frame: pd.DataFrame, digits: int = 10) -> dict[str, Any]:
+    """Return a table column by column, for downloading."""
+    return {
+        "columns": [str(c) for c in frame.columns],
+        "data": [compact(frame.iloc[:, i].to_numpy(), digits) for i in range(frame.shape[1])],
+    }
+
+
+def time_text(value: Any) -> str:
+    """Write a time for a person: no seconds where there are none; integers as they are.
+
+    Examples
+    --------
+    >>> time_text(np.datetime64("2014-12-31T23:00")), time_text(7)
+    ('2014-12-31 23:00', '7')
+    """
+    if isinstance(value, np.datetime64 | pd.Timestamp) or hasattr(value, "isoformat"):
+        stamp = pd.Timestamp(value)
+        if stamp.tz is not None:
+            stamp = stamp.tz_localize(None)
+        text = stamp.strftime("%Y-%m-%d %H:%M:%S")
+        return text.removesuffix(":00") if stamp.second == 0 else text
+    return str(value)
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Write a number for a person: so many significant digits, thousands marked.
+
+    Examples
+    --------
+    >>> number(20.368), number(1234.5), number(0.0312), number(0.0), number(2e-7)
+    ('20.4', '1,234', '0.0312', '0', '2e-07')
+    """
+    if not np.isfinite(value):
+        return "unknown"
+    if value == 0:
+        return "0"
+    size = int(np.floor(np.log10(abs(value))))
+    if size < -4 or size > 11:
+        return f"{value:.{digits}g}"
+    return f"{value:,.{max(0, digits - 1 - size)}f}"
+
+
+def percent(value: float, decimals: int = 0) -> str:
+    """Write a share as a percentage.
+
+    Examples
+    --------
+    >>> percent(0.913), percent(0.913, 1)
+    ('91 %', '91.3 %')
+    """
+    return "unknown" if not np.isfinite(value) else f"{100 * value:.{decimals}f} %"
+
+
+def _times(values: Any) -> list[str | None]:
+    index = pd.DatetimeIndex(np.asarray(values).reshape(-1))
+    return [None if pd.isna(t) else time_text(t) for t in index]

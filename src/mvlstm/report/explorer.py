@@ -1,0 +1,88 @@
+"""One forecast at a time: what the page shows when a point is chosen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mvlstm import plot
+from mvlstm.report.data import ReportData, records
+from mvlstm.report.encode import compact, figure_spec, number, time_text
+
+MOST_POINTS = 240
+MOST_NUMBERS = 150_000  # of all heat maps by lag together
+
+
+def explained_rows(data: ReportData) -> pd.DataFrame:
+    """Return the forecasts whose contributions are known and that the page can show.
+
+    Those are one step ahead for known rows, and every step after the last row; columns as in
+    `Forecast.to_frame`, and ``next`` for the latter.
+    """
+    table = data.explanation.contribution
+    if table is None or not len(table):
+        return pd.DataFrame()
+    steps = table.index.get_level_values("step") if table.index.nlevels > 1 else [1] * len(table)
+    origins = table.index.get_level_values(0)
+    keys = set(zip(origins, steps, strict=True))
+    past = data.forecast.to_frame()
+    past = past[past["step"] == 1].assign(next=False)
+    ahead = data.future.to_frame().assign(next=True)
+    rows = pd.concat([past[~past["origin"].isin(ahead["origin"])], ahead], ignore_index=True)
+    pairs = zip(rows["origin"], rows["step"], strict=True)
+    rows = rows[[pair in keys for pair in pairs]]
+    return rows.tail(MOST_POINTS).reset_index(drop=True)
+
+
+def explorer(data: ReportData, rows: pd.DataFrame) -> dict[str, Any] | None:
+    """Return what the page needs to show each of ``rows``: words, numbers and two figures."""
+    if not len(rows):
+        return None
+    explanation = data.explanation
+    assert explanation.contribution is not None
+    with_lags = len(rows) * explanation.contribution.shape[1] <= MOST_NUMBERS
+    points = []
+    for row in records(rows):
+        origin, step = row["origin"], int(row["step"])
+        bars = plot.waterfall_table(explanation, origin, step=step, most=10**6)
+        lags = plot.lag_table(explanation, origin, step=step)
+        inner = bars.iloc[1:-1]
+        strongest = lags.abs().idxmax(axis=1)
+        actual = float(row.get("actual", np.nan))
+        point = {
+            "time": time_text(row["time"]),
+            "origin": time_text(origin),
+            "step": step,
+            "next": bool(row["next"]),
+            "forecast": float(bars["value"].iloc[-1]),
+            "background": float(bars["value"].iloc[0]),
+            "low": float(row["q05"]),
+            "high": float(row["q95"]),
+            "actual": actual if np.isfinite(actual) else None,
+            "names": [str(n) for n in inner["name"]],
+            "values": inner["value"].to_list(),
+            "lags": [int(strongest[n]) for n in inner["name"]],
+            "text": _sentence(bars, data.target),
+            "waterfall": figure_spec(plot.contributions(explanation, origin, step=step)),
+        }
+        if with_lags:
+            heat = plot.contribution_lags(explanation, origin, step=step)
+            point["heat"] = figure_spec(heat)
+        points.append(compact(point, 8))
+    return {"target": data.target, "points": points}
+
+
+def _sentence(bars: pd.DataFrame, target: str) -> str:
+    base, end = float(bars["value"].iloc[0]), float(bars["value"].iloc[-1])
+    inner = bars.iloc[1:-1]
+    parts = [
+        f"{name if name != target else 'its own past'} "
+        f"{'adds' if value >= 0 else 'takes away'} {number(abs(float(value)))}"
+        for name, value in zip(inner["name"].head(3), inner["value"].head(3), strict=True)
+    ]
+    return (
+        f"The typical forecast is {number(base, 4)}. To it {', '.join(parts)}; all together the "
+        f"forecast becomes {number(end, 4)}."
+    )

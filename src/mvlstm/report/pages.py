@@ -1,0 +1,160 @@
+"""Pages that are not about one model: comparisons of methods, tables of benchmarks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from mvlstm import plot
+from mvlstm.report.build import render_page
+from mvlstm.report.data import Block, Page, Panel, Section, Table, records
+from mvlstm.report.encode import number, percent
+
+SCORES = ("rmse", "mae", "crps")
+SCORE_CAPTIONS = {
+    "rmse": "Root of the mean squared error of the mean forecast.",
+    "mae": "Mean absolute error of the median forecast.",
+    "crps": "Error of the whole predictive distribution.",
+}
+
+
+def comparison_page(
+    rows: pd.DataFrame,
+    *,
+    target: str = "",
+    title: str | None = None,
+    subtitle: str = "",
+    notes: Sequence[str] = (),
+    command: str = "",
+) -> str:
+    """Return a comparison of methods as one HTML page.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        A row a method (and fold): ``method``, any of ``rmse, mae, crps, coverage, skill, dm_p,
+        fit_seconds``, and ``error`` where a method failed.
+    target : str
+        Name of what is forecast.
+    title, subtitle : str, optional
+        Heading and the line below it.
+    notes : sequence of str
+        What to bear in mind.
+    command : str
+        What repeats the work.
+    """
+    heading = f"{target}: methods compared" if target else "Methods compared"
+    panels: list[Panel | Table | Block] = [
+        Panel(
+            key=score,
+            title=score.upper(),
+            caption=f"{SCORE_CAPTIONS[score]} The dotted line is persistence.",
+            alt="; ".join(
+                f"{r['method']} {number(float(r['mean']), 4)}"
+                for r in records(plot.comparison_table(rows, score=score))
+            ),
+            figure=plot.comparison(rows, score=score),
+            table=plot.comparison_table(rows, score=score),
+        )
+        for score in SCORES
+        if score in rows and pd.to_numeric(rows[score], errors="coerce").notna().any()
+    ]
+    sections = [
+        Section(
+            "scores",
+            "How do the methods compare?",
+            "All methods forecast the same unseen rows. Skill is the share of persistence's RMSE "
+            "that is removed; dm p is the p-value of a test of equal squared errors.",
+            [Table("methods", "Scores", "Choose a column's name to sort.", rows), *panels],
+        )
+    ]
+    sections += _notes(notes, command)
+    return render_page(
+        Page(
+            title=title or heading,
+            subtitle=subtitle,
+            summary=_comparison_summary(rows),
+            sections=sections,
+            footer="Made with mvlstm",
+        )
+    )
+
+
+def tables_page(
+    title: str,
+    tables: Mapping[str, pd.DataFrame],
+    figures: Mapping[str, Any] | None = None,
+    *,
+    subtitle: str = "",
+    summary: Sequence[str] = (),
+    notes: Sequence[str] = (),
+) -> str:
+    """Return named tables and figures as one HTML page.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    tables : mapping
+        Name of each table and the table.
+    figures : mapping, optional
+        Name of each figure, and the pair of a Plotly figure and the table of its numbers.
+    subtitle : str
+        The line below the heading.
+    summary, notes : sequence of str
+        Sentences above and below.
+    """
+    blocks: list[Panel | Table | Block] = [
+        Table(f"table-{place}-{_key(name)}", name, "", _named_rows(table))
+        for place, (name, table) in enumerate(tables.items())
+    ]
+    for place, (name, (figure, numbers)) in enumerate((figures or {}).items()):
+        key = f"figure-{place}-{_key(name)}"
+        blocks.append(Panel(key, name, "", name, figure, _named_rows(numbers), wide=True))
+    sections = [Section("tables", "Results", "", blocks), *_notes(notes, "")]
+    return render_page(Page(title, subtitle, list(summary), sections, footer="Made with mvlstm"))
+
+
+def _comparison_summary(rows: pd.DataFrame) -> list[str]:
+    table = plot.comparison_table(rows)
+    if not len(table):
+        return ["No method could be scored."]
+    best = table.iloc[0]
+    text = f"{best['method']} has the least RMSE, {number(float(best['mean']), 4)}"
+    reference = table[table["method"].astype(str).str.lower() == "persistence"]
+    if len(reference) and best["method"] != reference["method"].iloc[0]:
+        skill = 1.0 - float(best["mean"]) / float(reference["mean"].iloc[0])
+        text += f", {percent(skill, 1)} less than persistence"
+    sentences = [text + "."]
+    if "error" in rows:
+        failed = [str(m) for m, e in zip(rows["method"], rows["error"], strict=True) if _given(e)]
+        if failed:
+            sentences.append(f"Not scored: {', '.join(dict.fromkeys(failed))}; see the table.")
+    return sentences
+
+
+def _notes(notes: Sequence[str], command: str) -> list[Section]:
+    blocks: list[Panel | Table | Block] = []
+    if notes:
+        blocks.append(Block("notes", "Notes", list(notes)))
+    if command:
+        blocks.append(Block("code", "To repeat it", command))
+    return [Section("notes", "What to bear in mind", "", blocks)] if blocks else []
+
+
+def _named_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """Put a meaningful index into columns."""
+    if isinstance(table.index, pd.RangeIndex):
+        return table
+    return table.reset_index()
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
+
+
+def _given(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)

@@ -1,0 +1,424 @@
+"""The sections of a report, in the order in which a reader asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mvlstm import plot
+from mvlstm.report.data import Block, Page, Panel, ReportData, Section, Table, View, records
+from mvlstm.report.encode import number, percent, time_text
+from mvlstm.report.explorer import explained_rows, explorer
+from mvlstm.report.summary import CAVEAT, cards, checks, summary
+from mvlstm.results import IMPORTANCE_COLUMNS
+
+LATEST = 200  # rows of the first view
+NARROW_COLUMNS, WIDE_COLUMNS = 2, 4
+
+
+def report_page(data: ReportData, *, title: str | None = None) -> Page:
+    """Lay out a report.
+
+    Parameters
+    ----------
+    data : ReportData
+        Everything it shows.
+    title : str, optional
+        Heading; by default the target's name.
+    """
+    explained = explained_rows(data)
+    return Page(
+        title=title or f"{data.target}: what comes next, and what drives it",
+        subtitle=_subtitle(data),
+        summary=summary(data),
+        cards=cards(data),
+        caveat=CAVEAT,
+        sections=[
+            _next(data, explained),
+            _quality(data),
+            _drivers(data),
+            _when(data),
+            _trust(data),
+            _making(data),
+        ],
+        explorer=explorer(data, explained),
+        footer=f"Made with mvlstm {data.facts.get('mvlstm', '')}".strip(),
+    )
+
+
+def _subtitle(data: ReportData) -> str:
+    rows = data.facts.get("Rows", f"{len(data.forecast):,} rows")
+    return f"{data.model}, {data.facts.get('Period', '')} ({rows})"
+
+
+# --------------------------------------------------------------------------------------- sections
+
+
+def _next(data: ReportData, explained: pd.DataFrame) -> Section:
+    times = list(explained["time"]) if len(explained) else []
+    past = [t for t, ahead in zip(times, explained.get("next", ()), strict=True) if not ahead]
+    drawn = plot.forecast_table(data.forecast, keep=past)
+    figure = plot.forecast(data.forecast, future=data.future, explained=past)
+    thinned = len(data.forecast) - len(drawn)
+    caption = "Forecasts one step ahead with their 90 % interval, against what happened."
+    if thinned > 0:
+        caption += (
+            f" Drawn are {len(drawn):,} of {len(data.forecast):,} rows, the latest ones in full; "
+            "all are in the numbers."
+        )
+    if times:
+        caption += " Choose a ringed point to see what that forecast is made of."
+    blocks: list[Panel | Table | Block] = [
+        Panel(
+            key="forecast",
+            title="Forecast and what happened",
+            caption=caption,
+            alt=_forecast_alt(data),
+            figure=figure,
+            table=drawn,
+            wide=True,
+            views=_views(data, drawn),
+        )
+    ]
+    if times:
+        blocks.append(Block("explorer", "What one forecast is made of"))
+    future = plot.future_table(data.future)
+    blocks.append(
+        Table("next-values", "Next values", "Quantiles of the predictive distribution.", future)
+    )
+    return Section(
+        "next",
+        "What will happen next?",
+        "The forecast after the last row, and those before it.",
+        blocks,
+    )
+
+
+def _quality(data: ReportData) -> Section:
+    scores = data.evaluation.scores.rename_axis("method").reset_index()
+    start, end = (time_text(t) for t in data.evaluation.period)
+    word = "unseen" if data.evaluation.part == "new" else data.evaluation.part
+    rows = scores.rename(columns={"index": "method"})
+    panel = Panel(
+        key="methods",
+        title="Error beside simple rivals",
+        caption="RMSE on the same rows; the dotted line is persistence (tomorrow equals today).",
+        alt="RMSE of each method: "
+        + "; ".join(f"{r['method']} {number(float(r['rmse']), 4)}" for r in records(rows)),
+        figure=plot.comparison(rows),
+        table=plot.comparison_table(rows),
+    )
+    residual = plot.residuals_table(data.forecast)
+    return Section(
+        "quality",
+        "How good is it on rows it has not seen?",
+        f"Scores on {word} rows, {start} to {end}. Skill is the share of persistence's error "
+        "that is removed; coverage is that of the 90 % interval.",
+        [
+            Table("scores", "Scores", "Less is better for RMSE, MAE and CRPS.", scores),
+            panel,
+            Panel(
+                key="residuals",
+                title="Residuals over time",
+                caption="Value minus forecast; a cloud without shape around zero is good.",
+                alt=f"Residuals of {len(residual):,} drawn rows around zero.",
+                figure=plot.residuals(data.forecast),
+                table=residual,
+            ),
+        ],
+    )
+
+
+def _drivers(data: ReportData) -> Section:
+    explanation = data.explanation
+    table = explanation.importance
+    blocks: list[Panel | Table | Block] = [
+        Panel(
+            key="importance",
+            title="Importance of each variable",
+            caption="Bars: share of the rise in error when the variable is scrambled, with its "
+            "90 % interval. Circles: attention before (open) and after (filled) seeing the value.",
+            alt="Importance: "
+            + "; ".join(
+                f"{r['variable']} {number(float(r['importance']))} ({r['verdict']})"
+                for r in records(table.head(12))
+            ),
+            figure=plot.variable_importance(explanation),
+            table=table,
+            wide=True,
+        ),
+        *_exogenous(data),
+        Table(
+            "importance-table",
+            "The numbers",
+            f"Measured on {explanation.n_windows:,} {explanation.part} windows, effort "
+            f"{explanation.effort}.",
+            table[list(IMPORTANCE_COLUMNS)],
+        ),
+    ]
+    if explanation.prior is not None:
+        attention = plot.attention_table(explanation)
+        blocks.append(
+            Panel(
+                key="attention",
+                title="Attention before and after seeing the value",
+                caption="How often each variable got how much attention: grey before (prior), "
+                "coloured after (posterior). A posterior far to the right of the prior: the data "
+                "confirm the variable.",
+                alt="Histograms of prior and posterior attention for each variable.",
+                figure=plot.attention_histograms(explanation, columns=WIDE_COLUMNS),
+                narrow=plot.attention_histograms(explanation, columns=NARROW_COLUMNS),
+                table=attention,
+                wide=True,
+            )
+        )
+    if explanation.groups is not None and len(explanation.groups):
+        blocks.append(
+            Table(
+                "groups",
+                "Variables that move together",
+                "Rise in error when they are scrambled together.",
+                explanation.groups,
+            )
+        )
+    return Section(
+        "drivers",
+        "What drives it, and how sure is that?",
+        "What the error rises by when a variable is scrambled, so far as this can be told from "
+        f"noise. {CAVEAT}",
+        blocks,
+    )
+
+
+def _exogenous(data: ReportData) -> Iterator[Panel]:
+    """Show the other variables by themselves where the target's own past dwarfs them."""
+    table = data.explanation.importance
+    others = table[table["variable"] != data.target]
+    if not len(others) or float(others["importance"].max()) > 0.15:
+        return
+    yield Panel(
+        key="others",
+        title=f"The other variables, without {data.target}'s own past",
+        caption="Rise in squared error when the variable is scrambled, with its 90 % interval.",
+        alt="Rise in squared error: "
+        + "; ".join(
+            f"{r['variable']} {number(float(r['error_increase']))}"
+            for r in records(others.head(12))
+        ),
+        figure=plot.error_increase(data.explanation),
+        table=others,
+        wide=True,
+    )
+
+
+def _when(data: ReportData) -> Section:
+    explanation = data.explanation
+    blocks: list[Panel | Table | Block] = []
+    if explanation.contribution is not None and len(explanation.contribution):
+        lags = plot.lag_table(explanation, mean=True)
+        blocks.append(
+            Panel(
+                key="lags",
+                title="Which lags move the forecast",
+                caption="Mean size of the contributions over the forecasts explained, in units of "
+                f"{data.target}.",
+                alt=_heat_alt(lags),
+                figure=plot.contribution_lags(explanation, mean=True),
+                table=lags.rename_axis("variable").reset_index(),
+                wide=True,
+            )
+        )
+    if explanation.temporal is not None:
+        blocks.append(
+            Panel(
+                key="temporal",
+                title="Attention over the past",
+                caption="Mean temporal attention of each variable; a row adds up to one. The last "
+                "time known enters directly and has no weight here.",
+                alt=_heat_alt(explanation.temporal),
+                figure=plot.temporal_importance(explanation),
+                table=explanation.temporal.rename_axis("variable").reset_index(),
+                wide=True,
+            )
+        )
+    if explanation.prior is not None:
+        over_time = plot.attention_over_time_table(explanation)
+        blocks.append(
+            Panel(
+                key="attention-over-time",
+                title="Attention over time",
+                caption="Mean posterior attention in stretches of the unseen rows.",
+                alt="Share of attention of each variable over time, stacked to one.",
+                figure=plot.attention_over_time(explanation),
+                table=over_time,
+                wide=True,
+            )
+        )
+    if not blocks:
+        blocks.append(Block("text", content="This model has no lags or attention to show."))
+    return Section(
+        "when",
+        "When does it matter?",
+        "Which lags the forecast looks at, and in which periods.",
+        blocks,
+    )
+
+
+def _trust(data: ReportData) -> Section:
+    return Section(
+        "trust",
+        "Can I trust it?",
+        "Checks computed from the numbers, calibration, stability, and notes on the data.",
+        [
+            Block("checks", "Checks", checks(data)),
+            *_calibration(data),
+            *_agreement(data),
+            Block("notes", "Notes on data and method", _notes(data)),
+        ],
+    )
+
+
+def _calibration(data: ReportData) -> Iterator[Panel]:
+    coverage = plot.calibration_table(data.forecast)
+    at90 = float(coverage.loc[coverage["level"] == 0.9, "observed"].iloc[0])
+    yield Panel(
+        key="calibration",
+        title="Do intervals hold what they promise?",
+        caption="Observed against promised coverage; on the dotted line is perfect.",
+        alt=f"Reliability: the 90 % interval held {percent(at90, 1)} of the values.",
+        figure=plot.calibration(data.forecast),
+        table=coverage,
+    )
+    yield Panel(
+        key="pit",
+        title="Where values fell in their distribution",
+        caption="Flat is calibrated; a hump means intervals too wide, a valley too narrow.",
+        alt="Histogram of the probability integral transform.",
+        figure=plot.pit_histogram(data.forecast),
+        table=plot.pit_table(data.forecast),
+    )
+    lags = plot.autocorrelation_table(data.forecast)
+    yield Panel(
+        key="autocorrelation",
+        title="Is something left in the residuals?",
+        caption="Autocorrelation of the residuals; bars inside the band are as good as noise.",
+        alt="Autocorrelation of the residuals by lag.",
+        figure=plot.residual_autocorrelation(data.forecast),
+        table=lags,
+    )
+
+
+def _agreement(data: ReportData) -> Iterator[Panel]:
+    explanation = data.explanation
+    if data.forecast.members.shape[0] > 1:
+        yield Panel(
+            key="members",
+            title="Do the members agree?",
+            caption="Each member's forecast of the latest rows, around their mean.",
+            alt=f"Forecasts of {data.forecast.members.shape[0]} members for the latest rows.",
+            figure=plot.members(data.forecast),
+            table=plot.members_table(data.forecast),
+        )
+    stable = plot.stability_table(explanation)
+    if len(stable) and stable["kendall_tau"].notna().any():
+        yield Panel(
+            key="stability",
+            title="Is the ranking stable?",
+            caption="Agreement of rankings of the variables, mean over pairs; variables that do "
+            "nothing are ranked by chance, so the overlap of the leading ones says more.",
+            alt="; ".join(f"{r.ranking}: tau {r.kendall_tau:.2f}" for r in stable.itertuples()),
+            figure=plot.stability(explanation),
+            table=stable,
+        )
+    if explanation.leakage is not None:
+        yield Panel(
+            key="leakage",
+            title="Does each expert keep to its variable?",
+            caption="Share of an expert's sensitivity (row) that goes to each variable (column).",
+            alt=_heat_alt(explanation.leakage),
+            figure=plot.leakage(explanation),
+            table=explanation.leakage.rename_axis("expert").reset_index(),
+        )
+    if data.history.members:
+        yield Panel(
+            key="training",
+            title="How training went",
+            caption="Validation error of each member; the ringed epoch was kept.",
+            alt=repr(data.history),
+            figure=plot.training_curves(data.history),
+            table=data.history.to_frame(),
+        )
+
+
+def _making(data: ReportData) -> Section:
+    blocks: list[Panel | Table | Block] = [Block("facts", "Data and versions", dict(data.facts))]
+    if data.profile is not None:
+        blocks.append(Table("variables", "The variables", "Values in the rows used.", data.profile))
+    settings = {k: _setting(v) for k, v in data.settings.items()}
+    blocks.append(Block("facts", "Settings", settings))
+    if data.command:
+        blocks.append(Block("code", "To repeat it", data.command))
+    return Section("making", "How was it made?", "Enough to do it again.", blocks)
+
+
+# ------------------------------------------------------------------------------------- inner parts
+
+
+def _views(data: ReportData, drawn: pd.DataFrame) -> tuple[View, ...]:
+    """Return the latest rows, the unseen ones and everything as ranges of the figure."""
+    future = plot.future_table(data.future)
+    last = future["time"].iloc[-1]
+    columns = ["q05", "q95", "actual", "mean"]
+    ahead = (float(future["q05"].min()), float(future["q95"].max()))
+
+    def view(name: str, rows: pd.DataFrame) -> View:
+        values = rows[columns].to_numpy(dtype=np.float64)
+        low, high = min(float(np.nanmin(values)), ahead[0]), max(float(np.nanmax(values)), ahead[1])
+        margin = 0.05 * (high - low)
+        start = rows["time"].iloc[0]
+        pad = (last - start) * 0.015
+        return View(name, (start, last + pad), (low - margin, high + margin))
+
+    views = [view("Latest", drawn.tail(LATEST))]
+    unseen = drawn[drawn["part"] == "new"]
+    if len(unseen) > LATEST:
+        views.append(view("All unseen", unseen))
+    if len(drawn) > max(LATEST, len(unseen)):
+        views.append(view("Everything", drawn))
+    return tuple(views)
+
+
+def _forecast_alt(data: ReportData) -> str:
+    first, own = data.ahead[0], data.own
+    return (
+        f"Line chart of {data.target}, forecast and actual, {len(data.forecast):,} rows. RMSE on "
+        f"unseen rows {number(float(own['rmse']))}. Next value {number(float(first['mean']))}, "
+        f"90 % interval {number(float(first['q05']))} to {number(float(first['q95']))}."
+    )
+
+
+def _heat_alt(table: pd.DataFrame) -> str:
+    values = table.to_numpy(dtype=np.float64)
+    row, column = divmod(int(np.nanargmax(values)), values.shape[1])
+    return (
+        f"Heat map of {table.shape[0]} by {table.shape[1]}; largest at {table.index[row]}, "
+        f"{table.columns[column]}: {number(float(values[row, column]))}."
+    )
+
+
+def _notes(data: ReportData) -> list[str]:
+    notes = (
+        *data.notes,
+        *data.forecast.notes,
+        *data.evaluation.notes,
+        *data.explanation.notes,
+        *data.history.notes,
+    )
+    return list(dict.fromkeys(notes))
+
+
+def _setting(value: Any) -> str:
+    return "none" if value is None else str(value)

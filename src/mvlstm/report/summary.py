@@ -1,0 +1,307 @@
+"""What the numbers say, in plain sentences: the summary, the cards on top, and the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from mvlstm import plot
+from mvlstm.report.data import Card, Check, ReportData, records
+from mvlstm.report.encode import number, percent, time_text
+from mvlstm.results import VERDICTS, Explanation, Forecast
+
+CAVEAT = (
+    "Predictive, not causal: importance says what this model's forecasts rest on, not what would "
+    "happen if a variable were changed."
+)
+COVERAGE, TOLERANCE = 0.9, 0.03
+
+
+def summary(data: ReportData) -> list[str]:
+    """Return the report in a few sentences."""
+    return [_next(data), _quality(data), _drivers(data.explanation), _doubts(data)]
+
+
+def cards(data: ReportData) -> list[Card]:
+    """Return the four figures to see first."""
+    first, own = data.ahead[0], data.own
+    skill = float(own["skill"])
+    leaders = _leaders(data.explanation)
+    return [
+        Card(
+            f"Next {data.target}",
+            number(float(first["mean"])),
+            f"{time_text(first['time'])}; 90 %: {number(float(first['q05']))} to "
+            f"{number(float(first['q95']))}",
+        ),
+        Card(
+            f"Error on {_rows_word(data)} rows",
+            number(float(own["rmse"])),
+            f"RMSE, {percent(abs(skill), 1)} {'below' if skill >= 0 else 'above'} persistence",
+        ),
+        Card(
+            "90 % intervals held",
+            percent(float(own["coverage"]), 1),
+            f"of {int(own['n']):,} values",
+        ),
+        Card(
+            "Rests mostly on",
+            leaders[0] if leaders else "nothing certain",
+            f"then {_join(leaders[1:4])}" if len(leaders) > 1 else "no other variable is certain",
+        ),
+    ]
+
+
+def checks(data: ReportData) -> list[Check]:
+    """Return what was asked of the numbers, and the answers."""
+    return [
+        *_score_checks(data),
+        *_residual_checks(data.forecast),
+        *_ranking_checks(data.explanation),
+        *_contribution_checks(data),
+    ]
+
+
+# ------------------------------------------------------------------------------------ the summary
+
+
+def _next(data: ReportData) -> str:
+    rows = data.ahead
+    first = rows[0]
+    text = (
+        f"The next value of {data.target}, at {time_text(first['time'])}, is expected to be "
+        f"{number(float(first['mean']))}; with 90 % probability it lies between "
+        f"{number(float(first['q05']))} and {number(float(first['q95']))}."
+    )
+    if len(rows) > 1:
+        last = rows[-1]
+        text += (
+            f" {len(rows)} steps ahead, at {time_text(last['time'])}, {number(float(last['mean']))}"
+            f" is expected ({number(float(last['q05']))} to {number(float(last['q95']))})."
+        )
+    return text
+
+
+def _quality(data: ReportData) -> str:
+    own = data.own
+    start, end = (time_text(t) for t in data.evaluation.period)
+    rivals = [
+        _against(name, float(own["rmse"]), float(row["rmse"]))
+        for name, row in data.scores.items()
+        if name != data.model
+    ]
+    text = (
+        f"On {int(own['n']):,} {_rows_word(data)} values ({start} to {end}) its typical error "
+        f"(RMSE) is {number(float(own['rmse']))}"
+    )
+    if rivals:
+        text += f": {_join(rivals)}"
+    return f"{text}. Its 90 % intervals held {percent(float(own['coverage']), 1)} of the values."
+
+
+def _against(name: str, own: float, other: float) -> str:
+    change = 1.0 - own / other if other else float("nan")
+    words = "less than" if change >= 0 else "MORE than"
+    who = f"{name} (tomorrow equals today)" if name == "persistence" else name
+    return f"{percent(abs(change), 1)} {words} {who}"
+
+
+def _drivers(explanation: Explanation) -> str:
+    table = records(explanation.importance)
+    leaders = _leaders(explanation)
+    if not leaders:
+        return "No variable can be told from noise: the forecast rests on none of them surely."
+    top = leaders[0]
+    row = next(row for row in table if str(row["variable"]) == top)
+    text = (
+        f"The forecast rests mostly on {_own(top, explanation)} "
+        f"({percent(float(row['importance']))} of the importance, between "
+        f"{percent(float(row['low']))} and {percent(float(row['high']))})"
+    )
+    if len(leaders) > 1:
+        text += f", then on {_join([_own(v, explanation) for v in leaders[1:5]])}"
+    noise = [str(row["variable"]) for row in table if row["verdict"] == VERDICTS[2]]
+    if noise:
+        text += f"; {_join(noise[:6], len(noise))} cannot be told from noise"
+    return text + "."
+
+
+def _doubts(data: ReportData) -> str:
+    doubts = [check.title.lower() for check in checks(data) if check.state == "warn"]
+    if not doubts:
+        return "All checks of calibration, residuals and stability passed."
+    return f"To be careful about: {_join(doubts)}."
+
+
+def _leaders(explanation: Explanation) -> list[str]:
+    table = explanation.importance
+    sure = table["verdict"].isin(VERDICTS[:2])
+    return [str(v) for v in table.loc[sure, "variable"]]
+
+
+def _own(variable: str, explanation: Explanation) -> str:
+    return f"{variable}'s own past" if variable == explanation.target else variable
+
+
+def _rows_word(data: ReportData) -> str:
+    return "unseen" if data.evaluation.part == "new" else data.evaluation.part
+
+
+def _join(words: Sequence[str], total: int | None = None) -> str:
+    """Join with commas and a final "and"; say how many more there are.
+
+    Examples
+    --------
+    >>> _join(["a", "b", "c"]), _join(["a"], 3)
+    ('a, b and c', 'a and 2 more')
+    """
+    shown = list(words)
+    if total is not None and total > len(shown):
+        shown.append(f"{total - len(shown)} more")
+    if len(shown) < 2:
+        return "".join(shown)
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+# ------------------------------------------------------------------------------------- the checks
+
+
+def _score_checks(data: ReportData) -> Iterator[Check]:
+    own = data.own
+    if data.evaluation.part != "new":
+        yield Check(
+            "warn",
+            "No unseen rows",
+            "Scores are from the rows the intervals were calibrated on, which flatters them.",
+        )
+    for name, row in data.scores.items():
+        if name == data.model:
+            continue
+        better = float(own["rmse"]) < float(row["rmse"])
+        yield Check(
+            "pass" if better else "warn",
+            f"Better than {name}" if better else f"Not better than {name}",
+            f"RMSE {number(float(own['rmse']), 4)} against {number(float(row['rmse']), 4)}.",
+        )
+    coverage = float(own["coverage"])
+    kept = abs(coverage - COVERAGE) <= TOLERANCE
+    yield Check(
+        "pass" if kept else "warn",
+        "Intervals keep their promise" if kept else "Intervals do not keep their promise",
+        f"The 90 % interval held {percent(coverage, 1)} of the values; within "
+        f"{percent(TOLERANCE)} of 90 % counts as kept.",
+    )
+
+
+def _residual_checks(forecast: Forecast) -> Iterator[Check]:
+    table = plot.residuals_table(forecast, limit=10**9)
+    residual = table["residual"].to_numpy(dtype=np.float64)
+    if len(residual) < 20:
+        return
+    size = float(np.sqrt(np.mean(residual**2))) or 1.0
+    bias = float(residual.mean())
+    small = abs(bias) <= 0.1 * size
+    yield Check(
+        "pass" if small else "warn",
+        "No bias" if small else "Forecasts are biased",
+        f"On average the value is {number(abs(bias))} "
+        f"{'above' if bias >= 0 else 'below'} the forecast, "
+        f"{percent(abs(bias) / size)} of the RMSE.",
+    )
+    half = len(residual) // 2
+    early, late = (float(np.sqrt(np.mean(r**2))) for r in (residual[:half], residual[half:]))
+    steady = late <= 1.25 * early
+    yield Check(
+        "pass" if steady else "warn",
+        "Error is steady" if steady else "Error grows over time",
+        f"RMSE {number(early)} in the first half of these rows, {number(late)} in the second.",
+    )
+    lags = plot.autocorrelation_table(forecast)
+    if len(lags):
+        first = float(lags["autocorrelation"].iloc[0])
+        white = abs(first) <= 0.1
+        yield Check(
+            "pass" if white else "warn",
+            "Little is left to learn" if white else "Something is left to learn",
+            f"Residuals of neighbouring times have correlation {first:.2f}; "
+            "0 means nothing simple was missed.",
+        )
+
+
+def _ranking_checks(explanation: Explanation) -> Iterator[Check]:
+    found = explanation.stability
+    tau = _value(found.get("error_increase_kendall_tau"))
+    overlap = _value(found.get("error_increase_top_overlap"))
+    if np.isfinite(overlap):
+        stable = overlap >= 0.7
+        yield Check(
+            "pass" if stable else "warn",
+            "Members agree on what matters" if stable else "Members disagree on what matters",
+            f"Two members have {percent(overlap)} of the leading variables in common (Kendall's "
+            f"tau {tau:.2f} over all variables).",
+        )
+    table = explanation.importance[["importance", "posterior"]].dropna()
+    if len(table) > 2:
+        together = float(table["importance"].rank().corr(table["posterior"].rank()))
+        agrees = together >= 0.5
+        yield Check(
+            "pass" if agrees else "info",
+            "Attention agrees with importance" if agrees else "Attention tells another story",
+            f"Rank correlation {together:.2f} between posterior attention and importance; where "
+            "they differ, importance is what was tested on the error.",
+        )
+    if explanation.leakage is not None:
+        own = float(np.mean(np.diag(explanation.leakage.to_numpy(dtype=np.float64))))
+        yield Check(
+            "info",
+            "Experts look across" if own < 0.7 else "Experts keep to their variable",
+            f"On average {percent(own)} of an expert's sensitivity goes to its own variable; the "
+            "less it is, the less attention alone says about variables.",
+        )
+    if explanation.groups is not None and len(explanation.groups):
+        names = [str(g) for g in explanation.groups["group"]]
+        yield Check(
+            "info",
+            "Some variables move together",
+            f"{_join(names[:4], len(names))}: correlated above 0.9, so they share importance.",
+        )
+
+
+def _contribution_checks(data: ReportData) -> Iterator[Check]:
+    gap = contribution_gap(data)
+    if gap is None:
+        return
+    exact = gap <= 0.01
+    yield Check(
+        "pass" if exact else "warn",
+        "Contributions add up" if exact else "Contributions do not quite add up",
+        f"The largest difference between a forecast and the sum of its parts is "
+        f"{percent(gap, 2)} of the RMSE.",
+    )
+
+
+def contribution_gap(data: ReportData) -> float | None:
+    """Return the largest miss of the contributions' sums, in RMSEs; None without contributions."""
+    table = data.explanation.contribution
+    if table is None or not len(table):
+        return None
+    sums = plot.contribution_sums(data.explanation)
+    means = pd.concat([_by_origin(data.forecast), _by_origin(data.future)])
+    means = means[~means.index.duplicated(keep="last")]
+    known = sums.index.intersection(means.index)
+    if not len(known):
+        return None
+    rmse = float(data.own["rmse"]) or 1.0
+    return float((sums.loc[known] - means.loc[known]).abs().max()) / rmse
+
+
+def _by_origin(forecast: Forecast) -> pd.Series[float]:
+    table = forecast.to_frame()
+    keys = pd.MultiIndex.from_arrays([table["origin"], table["step"]], names=["origin", "step"])
+    return pd.Series(table["mean"].to_numpy(), index=keys)
+
+
+def _value(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else float("nan")

@@ -1,0 +1,275 @@
+"use strict";
+(() => {
+  const DATA = JSON.parse(document.getElementById("page-data").textContent);
+  const root = document.documentElement;
+  const byId = (id) => document.getElementById(id);
+  const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+  const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+  const coarse = matchMedia("(pointer: coarse)").matches;
+  let printing = false;
+
+  // ------------------------------------------------------------------------------------ theme
+  const stored = () => { try { return localStorage.getItem("mvlstm-theme"); } catch { return null; } };
+  const isDark = () => !printing &&
+    (root.dataset.theme ? root.dataset.theme === "dark" : prefersDark.matches);
+
+  function recolour(value) {
+    if (typeof value === "string") return DATA.colours[value] ?? value;
+    if (Array.isArray(value)) return value.map(recolour);
+    if (value && typeof value === "object") {
+      return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, recolour(v)]));
+    }
+    return value;
+  }
+
+  function dress(spec) {
+    const plain = structuredClone({ data: spec.data, layout: { ...spec.layout, template: DATA.template } });
+    const dressed = isDark() ? recolour(plain) : plain;
+    dressed.layout.dragmode = coarse ? false : "zoom";
+    if (coarse) {
+      for (const key of Object.keys(dressed.layout)) {
+        if (/^[xy]axis\d*$/.test(key)) dressed.layout[key].fixedrange = true;
+      }
+    }
+    return dressed;
+  }
+
+  // ---------------------------------------------------------------------------------- figures
+  const config = (name) => ({
+    responsive: true, displaylogo: false, scrollZoom: false,
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
+    toImageButtonOptions: { filename: name, format: "svg" },
+  });
+  const drawn = new Map(); // element -> () => redraw
+
+  function draw(element, spec, name, extra = {}) {
+    const { data, layout } = dress(spec);
+    if (printing) layout.width = element.clientWidth;
+    for (const axis of ["xaxis", "yaxis"]) {
+      if (extra[axis]) layout[axis] = { ...layout[axis], ...extra[axis] };
+    }
+    return Plotly.react(element, data, layout, config(name));
+  }
+
+  function setUpFigure(element) {
+    const key = element.dataset.figure, figure = DATA.figures[key];
+    let view = figure.views.length ? 0 : null;
+    const redraw = () => {
+      const narrow = figure.narrow && element.clientWidth < 560;
+      const chosen = view === null ? null : figure.views[view];
+      const extra = chosen ? {
+        xaxis: { range: chosen.x, autorange: false }, yaxis: { range: chosen.y, autorange: false },
+      } : {};
+      element.dataset.variant = narrow ? "narrow" : "wide";
+      return draw(element, narrow ? figure.narrow : figure.wide, key, extra);
+    };
+    drawn.set(element, redraw);
+    redraw();
+    const buttons = all("[data-view]", element.closest("figure"));
+    buttons.forEach((button) => button.addEventListener("click", () => {
+      view = Number(button.dataset.view);
+      buttons.forEach((b) => b.setAttribute("aria-pressed", String(b === button)));
+      redraw();
+    }));
+    if (key === "forecast" && DATA.explorer) {
+      element.on("plotly_click", (event) => chooseNearest(event.points[0].x));
+    }
+  }
+
+  function redrawAll() { for (const redraw of drawn.values()) redraw(); }
+
+  addEventListener("resize", () => {
+    for (const [element, redraw] of drawn) {
+      const figure = DATA.figures[element.dataset.figure];
+      const variant = element.clientWidth < 560 ? "narrow" : "wide";
+      if (figure && figure.narrow && element.dataset.variant !== variant) redraw();
+    }
+  });
+
+  // --------------------------------------------------------------------- one forecast taken apart
+  const points = DATA.explorer ? DATA.explorer.points : [];
+  let current = points.length - 1;
+  const short = (x, digits = 4) => x === null ? "unknown" :
+    Number(x).toLocaleString("en", { maximumSignificantDigits: digits });
+  const signed = (x) => (x >= 0 ? "+" : "\u2212") + short(Math.abs(x));
+  const moment = (text) => /^-?\d+$/.test(String(text)) ? Number(text) : Date.parse(String(text).replace(" ", "T"));
+
+  function chooseNearest(x) {
+    let best = points.findIndex((p) => p.time === String(x));
+    if (best < 0) {
+      const distance = points.map((p) => Math.abs(moment(p.time) - moment(x)));
+      best = distance.indexOf(Math.min(...distance));
+    }
+    choose(best, String(x));
+  }
+
+  function choose(index, asked = null) {
+    current = Math.max(0, Math.min(points.length - 1, index));
+    const p = points[current];
+    byId("explorer-time").value = String(current);
+    byId("explorer-back").disabled = current === 0;
+    byId("explorer-on").disabled = current === points.length - 1;
+    const elsewhere = asked !== null && asked !== p.time ? `Nearest explained time to ${asked}: ${p.time}. ` : "";
+    const happened = p.next ? "It is still to come." :
+      p.actual === null ? "" : `What happened: ${short(p.actual)}.`;
+    byId("explorer-text").textContent =
+      `${elsewhere}${p.text} Its 90 % interval runs from ${short(p.low)} to ${short(p.high)}. ${happened}`;
+    byId("explorer").dataset.time = p.time;
+    fillSums(p);
+    drawPoint();
+  }
+
+  function drawPoint() {
+    const p = points[current];
+    const waterfall = byId("explorer-waterfall"), heat = byId("explorer-heat");
+    waterfall.setAttribute("aria-label", `Contributions at ${p.time}. ${p.text}`);
+    draw(waterfall, p.waterfall, `contributions ${p.time}`);
+    heat.hidden = !p.heat;
+    heat.parentElement.classList.toggle("single", !p.heat);
+    if (p.heat) draw(heat, p.heat, `contributions by lag ${p.time}`);
+  }
+
+  function row(cells, numericFrom = 1) {
+    const tr = document.createElement("tr");
+    cells.forEach((text, place) => {
+      const td = document.createElement("td");
+      td.textContent = text;
+      if (place >= numericFrom) td.className = "num";
+      tr.append(td);
+    });
+    return tr;
+  }
+
+  function fillSums(p) {
+    const table = byId("explorer-table");
+    const rows = p.names.map((name, i) => row([name, signed(p.values[i]), String(p.lags[i])]));
+    table.tBodies[0].replaceChildren(row(["typical forecast", short(p.background), ""]), ...rows);
+    table.tFoot.replaceChildren(row([`forecast for ${p.time}`, short(p.forecast), ""]));
+  }
+
+  function setUpExplorer() {
+    const select = byId("explorer-time");
+    points.forEach((p, i) => {
+      const option = document.createElement("option");
+      option.value = String(i);
+      option.textContent = p.next ? `${p.time} (next)` : p.time;
+      select.append(option);
+    });
+    select.addEventListener("change", () => choose(Number(select.value)));
+    byId("explorer-back").addEventListener("click", () => choose(current - 1));
+    byId("explorer-on").addEventListener("click", () => choose(current + 1));
+    byId("explorer-csv").addEventListener("click", () => {
+      const p = points[current];
+      save(`contributions ${p.time}`, {
+        columns: ["part", "contribution", "strongest_lag"],
+        data: [["typical forecast", ...p.names, "forecast"], [p.background, ...p.values, p.forecast],
+          [null, ...p.lags, null]],
+      });
+    });
+    drawn.set(byId("explorer-waterfall"), drawPoint);
+    choose(current);
+  }
+
+  // ----------------------------------------------------------------------------- tables and files
+  function csv(table) {
+    const cell = (v) => {
+      const text = v === null || v === undefined ? "" : String(v);
+      return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    };
+    const lines = [table.columns.map(cell).join(",")];
+    const n = table.data.length ? table.data[0].length : 0;
+    for (let i = 0; i < n; i++) lines.push(table.data.map((column) => cell(column[i])).join(","));
+    return lines.join("\r\n") + "\r\n";
+  }
+
+  function save(name, table) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([csv(table)], { type: "text/csv;charset=utf-8" }));
+    link.download = `${name.replace(/[^\w.-]+/g, "-")}.csv`;
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+
+  function showRows(details) {
+    const place = details.querySelector(".rows");
+    if (!details.open || place.firstChild) return;
+    const data = DATA.tables[details.dataset.table], most = 100;
+    const n = data.data.length ? data.data[0].length : 0;
+    const table = document.createElement("table");
+    const head = document.createElement("tr");
+    data.columns.forEach((name) => {
+      const th = document.createElement("th");
+      th.scope = "col";
+      th.textContent = name;
+      head.append(th);
+    });
+    table.createTHead().append(head);
+    const body = table.createTBody();
+    for (let i = Math.max(0, n - most); i < n; i++) {
+      body.append(row(data.data.map((c) => typeof c[i] === "number" ? short(c[i], 6) : String(c[i] ?? "")), data.columns.length));
+    }
+    place.tabIndex = 0;
+    place.append(table);
+    if (n > most) {
+      const note = document.createElement("p");
+      note.className = "caption";
+      note.textContent = `The last ${most} of ${n.toLocaleString("en")} rows; the CSV has all of them.`;
+      place.append(note);
+    }
+  }
+
+  function sortTable(table, column, button) {
+    const header = button.closest("th");
+    const columns = DATA.tables[table.dataset.sortable].data;
+    const numeric = columns[column].some((v) => typeof v === "number");
+    const first = numeric ? "descending" : "ascending", second = numeric ? "ascending" : "descending";
+    const order = header.getAttribute("aria-sort") === first ? second : first;
+    all("th", table).forEach((th) => th.setAttribute("aria-sort", "none"));
+    header.setAttribute("aria-sort", order);
+    const sign = order === "ascending" ? 1 : -1;
+    const value = (tr) => columns[column][Number(tr.dataset.row)];
+    const rows = [...table.tBodies[0].rows].sort((a, b) => {
+      const x = value(a), y = value(b);
+      if (x === null || y === null) return (x === null) - (y === null);
+      return sign * (numeric ? x - y : String(x).localeCompare(String(y)));
+    });
+    table.tBodies[0].append(...rows);
+  }
+
+  // ------------------------------------------------------------------------------------- set-up
+  const themeButton = byId("theme");
+  function showTheme() {
+    themeButton.textContent = isDark() ? "Light" : "Dark";
+    themeButton.setAttribute("aria-label", isDark() ? "Light colours" : "Dark colours");
+  }
+  if (stored()) root.dataset.theme = stored();
+  themeButton.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    try { localStorage.setItem("mvlstm-theme", root.dataset.theme); } catch { /* not kept */ }
+    showTheme();
+    redrawAll();
+  });
+  prefersDark.addEventListener("change", () => { showTheme(); redrawAll(); });
+  showTheme();
+
+  all("[data-csv]").forEach((b) => b.addEventListener("click", () => save(b.dataset.csv, DATA.tables[b.dataset.csv])));
+  all("details.data").forEach((d) => d.addEventListener("toggle", () => showRows(d)));
+  all("table[data-sortable]").forEach((table) => all("[data-column]", table).forEach((button) =>
+    button.addEventListener("click", () => sortTable(table, Number(button.dataset.column), button))));
+
+  const links = new Map(all(".contents a").map((a) => [a.hash.slice(1), a]));
+  const observer = new IntersectionObserver((entries) => entries.forEach((entry) => {
+    if (!entry.isIntersecting) return;
+    links.forEach((a) => a.removeAttribute("aria-current"));
+    links.get(entry.target.id)?.setAttribute("aria-current", "true");
+  }), { rootMargin: "-10% 0px -75% 0px" });
+  all("section.question").forEach((section) => observer.observe(section));
+
+  all("[data-figure]").forEach(setUpFigure);
+  if (points.length) setUpExplorer();
+  addEventListener("beforeprint", () => { printing = true; redrawAll(); });
+  addEventListener("afterprint", () => { printing = false; redrawAll(); });
+  root.dataset.ready = "true";
+})();
