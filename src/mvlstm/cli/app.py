@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mvlstm._version import __version__
-from mvlstm.cli import data, demo, evaluate, explain, fit, forecast
+from mvlstm.cli import data, demo, evaluate, explain, fit, forecast, report
 
 app = typer.Typer(
     name="mvlstm",
@@ -40,6 +40,7 @@ app.command("fit", epilog=fit.EXAMPLE)(fit.fit)
 app.command("forecast", epilog=forecast.EXAMPLE)(forecast.forecast)
 app.command("evaluate", epilog=evaluate.EXAMPLE)(evaluate.evaluate)
 app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
+app.command("report", epilog=report.EXAMPLE)(report.report)
 app.add_typer(data.app, name="data")
 
 

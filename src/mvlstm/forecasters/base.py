@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,9 @@ from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Preparation, Prepared
 from mvlstm.results import Evaluation, Explanation, Forecast, History
+
+if TYPE_CHECKING:
+    from mvlstm.report import ReportData
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -255,7 +258,10 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         If the table has no such rows, the rows the intervals were calibrated on are used and the
         result says so.
         """
-        forecast = self.predict(table)
+        return self._evaluate(self.predict(table), table)
+
+    def _evaluate(self, forecast: Forecast, table: pd.DataFrame) -> Evaluation:
+        """Score the unseen rows of ``forecast``, made from ``table``."""
         rows, part, notes = self._unseen(forecast.time)
         chosen = forecast.take(rows)
         persistence = self._persistence_forecast(chosen, table)
@@ -307,6 +313,42 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         from mvlstm.forecasters.explaining import explain_forecaster
 
         return explain_forecaster(self, table, effort=effort, contributions=contributions)
+
+    def report(
+        self,
+        table: pd.DataFrame,
+        path: str | Path | None = None,
+        *,
+        effort: Literal["quick", "default", "full"] = "default",
+        title: str | None = None,
+    ) -> ReportData:
+        """Write one self-contained HTML page: forecasts, scores, drivers, checks, settings.
+
+        Parameters
+        ----------
+        table : DataFrame
+            With the columns of the fit.
+        path : str or Path, optional
+            The ``.html`` file to write; without it only the contents are computed.
+        effort : {"quick", "default", "full"}
+            How thoroughly to measure importance.
+        title : str, optional
+            Heading of the page.
+
+        Returns
+        -------
+        ReportData
+            Everything the page shows.
+        """
+        from mvlstm.data.io import write_atomic
+        from mvlstm.forecasters.reporting import gather_report
+        from mvlstm.report import check_libraries, render_report
+
+        check_libraries()
+        data = gather_report(self, table, effort=effort)
+        if path is not None:
+            write_atomic(path, render_report(data, title=title))
+        return data
 
     def save(self, path: str | Path) -> None:
         """Write the model to one ``.safetensors`` file; `mvlstm.load` reads it back."""
