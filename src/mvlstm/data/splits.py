@@ -114,13 +114,12 @@ def origins_by_part(
     border (they are past when the forecast is made); one whose labels straddle a border belongs
     to no part, so no label is used twice.
     """
-    first = np.asarray(origins) + 1
-    last = np.asarray(origins) + horizon
     result: dict[PartName, NDArray[np.int64]] = {}
     names: tuple[PartName, ...] = ("train", "stop", "calibration", "new")
     for name in names:
         rows = parts.rows(name)
-        result[name] = origins[(first >= rows.start) & (last < rows.stop)]
+        begin, end = np.searchsorted(origins, [rows.start - 1, rows.stop - horizon])
+        result[name] = origins[begin : max(begin, end)]  # a view: origins increase
     return result
 
 

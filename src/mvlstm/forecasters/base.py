@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 
 from mvlstm import metrics
 from mvlstm.data.frame import Layout, SeriesFrame, build_frame, rebuild_frame
-from mvlstm.data.splits import PartName, origins_by_part, split_windows
+from mvlstm.data.splits import PartName, chronological, origins_by_part, split_windows
 from mvlstm.data.windows import check_window, gather_labels, gather_windows
 from mvlstm.errors import DataError, NotFittedError, ParameterError, check_option
 from mvlstm.forecasters.borders import Borders
@@ -362,18 +362,18 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     def _problem(
         self, frame: SeriesFrame, *, test: float, valid: float
     ) -> tuple[Problem, tuple[str, ...]]:
-        parts, _ = split_windows(
-            frame, window=self.window, horizon=self.horizon, test=test, valid=valid
-        )
+        parts = chronological(frame.n_rows, test=test, valid=valid)
+        if parts.a < 2:
+            split_windows(frame, window=self.window, horizon=self.horizon, test=test, valid=valid)
         orders, notes = self._difference_orders(frame, parts.a)
         self.preparation_ = Preparation.learn(frame.values[: parts.a], orders)
         self.borders_ = Borders.from_rows(frame.times, parts)
         prepared = self._prepare(frame)
         origins = prepared.origins(self.window, self.horizon)
         divided = origins_by_part(origins, self.horizon, parts)
-        for name in ("train", "stop", "calibration"):
-            if not len(divided[name]):
-                self._too_short(frame, self.window + self.preparation_.lead + self.horizon, "fit")
+        if not all(len(rows) for part, rows in divided.items() if part != "new" or test):
+            split_windows(frame, window=self.window, horizon=self.horizon, test=test, valid=valid)
+            self._too_short(frame, self.window + self.preparation_.lead + self.horizon, "fit")
         return Problem(prepared, divided, self.window, self.horizon), notes
 
     def _difference_orders(

@@ -129,7 +129,7 @@ def test_evaluate_falls_back_on_calibration_rows_and_says_so(table) -> None:
     evaluation = model.evaluate(table)
     assert evaluation.part == "calibration"
     assert any("no new rows" in note for note in evaluation.notes)
-    with pytest.raises(DataError, match="--test 0.2"):
+    with pytest.raises(DataError, match=r"--test 0.2"):
         model.evaluate(table.iloc[:300])
 
 
