@@ -2,11 +2,12 @@ r"""Attention over time within each variable, and the summary it yields (paper, 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from mvlstm.nn._device import kernels_run_on
 from mvlstm.nn._pooling import TemporalPooling
 
 
@@ -32,7 +33,10 @@ def temporal_attention(h: Tensor, Ws: Tensor, bs: Tensor) -> Summary:
     Ws : (K, N, d)
     bs : (K, N)
     """
-    vectors, weights = TemporalPooling.apply(h, Ws, bs)  # type: ignore[no-untyped-call]
+    pooling: Any = TemporalPooling
+    if kernels_run_on(h):
+        from mvlstm.nn._triton import Pooling as pooling
+    vectors, weights = pooling.apply(h, Ws, bs)  # weights (K, T - 1, B, N)
     return Summary(vectors, weights.permute(0, 2, 3, 1))
 
 

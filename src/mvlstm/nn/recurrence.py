@@ -1,17 +1,29 @@
 """The recurrence over a window, by the fastest path the device has.
 
-Every path computes what `mvlstm.nn.cell.reference_recurrence` computes.
+Every path computes what `mvlstm.nn.cell.reference_recurrence` computes:
+
+- on the CPU the library's own LSTM or GRU, member by member;
+- on a GPU one launch a time step for all members, through Triton, in single precision;
+- on a GPU without Triton, or in double precision, one product a time step for all members.
 """
 
 from __future__ import annotations
 
 from torch import Tensor
 
+from mvlstm.nn._device import kernels_run_on
 from mvlstm.nn._library import library_recurrence
+from mvlstm.nn._packed import batched_recurrence
 from mvlstm.nn.cell import Layer
 from mvlstm.nn.parameters import Parameters
 
 
 def recurrence(layer: Layer, p: Parameters, x: Tensor) -> Tensor:
     """Run a layer over a window: x (K, T, B, C) to states (K, T, B, N, d)."""
+    if kernels_run_on(x):
+        from mvlstm.nn._triton import triton_recurrence
+
+        return triton_recurrence(layer, p, x)
+    if x.is_cuda:
+        return batched_recurrence(layer, p, x)
     return library_recurrence(layer, p, x)

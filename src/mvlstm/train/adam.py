@@ -5,7 +5,45 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from mvlstm.nn._device import kernels_run_on
+
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # the usual constants
+
+
+def take_step(
+    flat: Tensor,
+    gradient: Tensor,
+    first: Tensor,
+    second: Tensor,
+    *,
+    decay: Tensor,
+    largest: float,
+    learning_rate: Tensor,
+    count: Tensor,
+) -> None:
+    """Penalise, clip and apply the gradients of all members (k, P), by the device's best path.
+
+    Shapes
+    ------
+    decay, learning_rate : (k, 1)
+    count : () int32, steps with this one
+    """
+    if kernels_run_on(flat):
+        from mvlstm.train._kernels import clipped_adam
+
+        clipped_adam(
+            flat,
+            gradient,
+            first,
+            second,
+            decay=decay,
+            largest=largest,
+            learning_rate=learning_rate,
+            count=count,
+        )
+        return
+    penalise_and_clip(gradient, flat, decay, largest)
+    adam(flat, gradient, first, second, learning_rate=learning_rate, count=count.to(flat.dtype))
 
 
 def penalise_and_clip(gradient: Tensor, flat: Tensor, decay: Tensor, largest: float) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -11,8 +12,11 @@ from mvlstm.nn.mixture import Prediction
 from mvlstm.nn.parameters import Parameters
 from mvlstm.train.data import gather_windows
 from mvlstm.train.protocol import Network
+from mvlstm.train.workers import run_all
 
 CHUNK = 512
+CHUNK_ON_GPU = 4096
+TASK = 128  # windows of one member that a CPU core takes at once
 
 
 def chunks(n: int, size: int = CHUNK) -> Iterator[slice]:
@@ -21,15 +25,27 @@ def chunks(n: int, size: int = CHUNK) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
-@torch.no_grad()
 def predict_rows(
     network: Network, p: Parameters, table: Tensor, origins: Tensor, window: int
 ) -> Iterator[tuple[slice, Prediction]]:
     """Yield predictions for windows ending at ``origins`` (S,), piece by piece."""
-    members = next(iter(p.values())).shape[0]
-    for piece in chunks(len(origins)):
-        rows = origins[piece].expand(members, -1)
-        yield piece, network(p, gather_windows(table, rows, window))
+    members = len(next(iter(p.values())))
+    every = [slice(k, k + 1) for k in range(members)]
+    for piece in chunks(len(origins), CHUNK_ON_GPU if table.is_cuda else CHUNK):
+        rows = origins[piece]
+        if table.is_cuda:
+            yield piece, _predict(network, p, table, rows, window)
+            continue
+        parts = list(chunks(len(rows), TASK))
+        found = run_all(
+            [
+                partial(_predict, network, one, table, rows[part], window)
+                for one in [{name: w[k] for name, w in p.items()} for k in every]
+                for part in parts
+            ]
+        )
+        n = len(parts)
+        yield piece, _join([_join(found[i : i + n], 1) for i in range(0, len(found), n)], 0)
 
 
 def mean_rows(
@@ -38,3 +54,23 @@ def mean_rows(
     """Return the members' point forecasts (K, S, H) for windows ending at ``origins`` (S,)."""
     pieces = [q.mean for _, q in predict_rows(network, p, table, origins, window)]
     return torch.cat(pieces, dim=1)
+
+
+@torch.no_grad()
+def _predict(
+    network: Network, p: Parameters, table: Tensor, rows: Tensor, window: int
+) -> Prediction:
+    members = len(next(iter(p.values())))
+    return network(p, gather_windows(table, rows.expand(members, -1), window))
+
+
+def _join(parts: Sequence[Prediction], axis: int) -> Prediction:
+    """Join predictions for other windows (axis 1) or other members (axis 0)."""
+    if len(parts) == 1:
+        return parts[0]
+    joined: dict[str, Tensor | None] = {}
+    for name in Prediction._fields:
+        tensors = [getattr(part, name) for part in parts]
+        whole = tensors[0] is None or (name == "log_sigma2" and axis == 1)  # same in every part
+        joined[name] = tensors[0] if whole else torch.cat(tensors, dim=axis)
+    return Prediction(**joined)  # type: ignore[arg-type]

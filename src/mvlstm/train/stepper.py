@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from mvlstm.nn.parameters import count, unflatten
-from mvlstm.train.adam import adam, fused_adam, penalise_and_clip
+from mvlstm.train.adam import fused_adam, penalise_and_clip, take_step
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.data import WindowData
+from mvlstm.train.graph import recorded
 from mvlstm.train.protocol import Network
 from mvlstm.train.state import TrainState
 from mvlstm.train.streams import KeyedDropout, member_key, shuffled
@@ -52,12 +53,13 @@ class Stepper:
         self.keys = torch.tensor(keys, dtype=torch.int32, device=device)
         self.learning_rate = each([member.learning_rate for member in chosen]).unsqueeze(1)
         self.decay = each([2 * member.l2 for member in chosen]).unsqueeze(1)
-        self.rates = each([member.dropout for member in chosen])
+        rates = each([member.dropout for member in chosen])
         self.drops = any(member.dropout > 0 for member in chosen)
         self.flat = state.flat[self.rows].clone().requires_grad_(True)
         self.first = state.first[self.rows].clone()
         self.second = state.second[self.rows].clone()
         self.step_count = state.step.to(device, torch.int32, copy=True)
+        self.dropout = KeyedDropout(self.keys, self.step_count, rates)
         self.batch = min(config.batch_size, len(data.train))
         self.n_batches = len(data.train) // self.batch
         self.order = torch.zeros(
@@ -84,22 +86,29 @@ class Stepper:
         if self.data.device.type == "cpu":
             self._step_on_cores()
         else:
-            self._step_at_once()
+            self._replay()
 
-    def _step_at_once(self) -> None:
+    @cached_property
+    def _replay(self) -> Callable[[], object]:
+        changed = [self.flat, self.first, self.second, self.step_count, self.cursor, self.loss_sum]
+        return recorded(self.step_at_once, changed)
+
+    def step_at_once(self) -> None:
+        """Move every member by one batch, all in the same operations."""
         loss, gradient = self._gradient(self.flat, slice(None), slice(None))
         self.step_count += 1
         self.cursor += 1
         self.loss_sum += loss
         with torch.no_grad():
-            penalise_and_clip(gradient, self.flat, self.decay, self.config.gradient_clip)
-            adam(
+            take_step(
                 self.flat,
                 gradient,
                 self.first,
                 self.second,
+                decay=self.decay,
+                largest=self.config.gradient_clip,
                 learning_rate=self.learning_rate,
-                count=self.step_count.to(self.flat.dtype),
+                count=self.step_count,
             )
 
     def _step_on_cores(self) -> None:
@@ -129,10 +138,7 @@ class Stepper:
         origins = self.data.train[positions]
         x = self.data.windows(origins)  # (k, T, B, C)
         y = self.data.labels[origins]  # (k, B, H)
-        dropout = None
-        if self.drops:
-            keys, rates = self.keys[members], self.rates[members]
-            dropout = KeyedDropout(keys, self.step_count, rates, first_window=piece.start or 0)
+        dropout = self.dropout.part(members, piece) if self.drops else None
         prediction = self.network(unflatten(flat, self.network.shapes), x, dropout)
         loss = self.network.loss(prediction, y) * (origins.shape[1] / self.batch)  # (k,)
         (gradient,) = torch.autograd.grad(loss.sum(), flat)

@@ -8,9 +8,12 @@ exactly as one never stopped, with no generator state to save.
 from __future__ import annotations
 
 import hashlib
+from copy import copy
 
 import torch
 from torch import Tensor
+
+from mvlstm.nn._device import kernels_run_on
 
 ORDER_SITE = 1 << 20  # places 0, 1, ... belong to dropout
 
@@ -53,21 +56,34 @@ class KeyedDropout:
     step : () int32
     rates : (K,) float
         Probability of dropping a value.
-    first_window : int
-        Place in the batch of the first window dealt with here: a piece of a batch is dropped as
-        it is within the whole.
     """
 
-    def __init__(self, keys: Tensor, step: Tensor, rates: Tensor, *, first_window: int = 0) -> None:
-        self.keys, self.step, self.first_window = keys, step, first_window
+    def __init__(self, keys: Tensor, step: Tensor, rates: Tensor) -> None:
+        self.keys, self.step, self.first_window = keys, step, 0
         self.threshold = (rates.double() * 2.0**32 - 2.0**31).clamp(max=2.0**31 - 1).int()
         self.scale = 1.0 / (1.0 - rates)
+
+    def part(self, members: slice, windows: slice) -> KeyedDropout:
+        """Return the dropout of some members and a run of the batch's windows.
+
+        What it drops there is what the whole drops there.
+        """
+        part = copy(self)
+        part.keys, part.threshold = self.keys[members], self.threshold[members]
+        part.scale, part.first_window = self.scale[members], windows.start or 0
+        return part
 
     def __call__(self, tensor: Tensor, site: int, window_axis: int = 1) -> Tensor:
         """Return ``tensor`` (K, ...) with dropped values zero and the others scaled up.
 
         ``window_axis`` is the axis along which the windows of the batch lie.
         """
+        if kernels_run_on(tensor) and not self.first_window:
+            from mvlstm.train._kernels import Dropout
+
+            stream = (self.keys, self.step, self.threshold, self.scale)
+            dropped: Tensor = Dropout.apply(tensor, window_axis, site, *stream)  # type: ignore[no-untyped-call]
+            return dropped
         windows_first = tensor.movedim(window_axis, 1)  # (K, B, ...)
         size = windows_first[0, 0].numel()
         n, start = windows_first.shape[1] * size, self.first_window * size

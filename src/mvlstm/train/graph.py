@@ -1,0 +1,44 @@
+"""A training step recorded once as a CUDA graph and replayed without the host's help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+WARM_UP = 2  # runs before recording: kernels are compiled and libraries set up in them
+
+
+def recorded(step: Callable[[], None], changed: Sequence[Tensor]) -> Callable[[], object]:
+    """Return a call that replays ``step``, or ``step`` itself where it cannot be recorded.
+
+    Parameters
+    ----------
+    step
+        Works on the same tensors every time and never waits for a value on the host.
+    changed
+        Every tensor that ``step`` changes in place; they are put back after the trial runs.
+    """
+    kept = [tensor.detach().clone() for tensor in changed]
+    try:
+        return _record(step).replay
+    except RuntimeError:  # the step waits for the host, or this build records no graphs
+        torch.cuda.synchronize()
+        return step
+    finally:
+        for tensor, before in zip(changed, kept, strict=True):
+            tensor.detach().copy_(before)
+
+
+def _record(step: Callable[[], None]) -> torch.cuda.CUDAGraph:
+    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(WARM_UP):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph
