@@ -28,7 +28,9 @@ def main() -> None:
         _text(28, 30, "Forecast of unseen rows, with 90 % interval", size=15, weight=600),
         *_forecast_panel(forecast, left=60, top=50, width=500, height=290),
         _text(618, 30, "What the forecast rests on", size=15, weight=600),
-        *_importance_panel(importance, data.truth.drivers, left=650, top=50, width=300),
+        *_importance_panel(
+            importance, data.truth.drivers, data.target, left=690, top=50, width=170
+        ),
     ]
     svg = (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 410" role="img" '
@@ -79,7 +81,13 @@ def _forecast_panel(
 
 
 def _importance_panel(
-    table: pd.DataFrame, drivers: tuple[str, ...], *, left: float, top: float, width: float
+    table: pd.DataFrame,
+    drivers: tuple[str, ...],
+    target: str,
+    *,
+    left: float,
+    top: float,
+    width: float,
 ) -> list[str]:
     parts = []
     most = float(table["high"].max())
@@ -88,7 +96,8 @@ def _importance_panel(
         middle = top + (position + 0.5) * row_height
         share, low, high = (width * v / most for v in (row.importance, row.low, row.high))
         colour = ORANGE if row.variable in drivers else GREY
-        parts.append(_text(left - 10, middle + 4, str(row.variable), anchor="end"))
+        name = f"{row.variable} (own past)" if row.variable == target else str(row.variable)
+        parts.append(_text(left - 10, middle + 4, name, anchor="end"))
         parts.append(
             f'<rect x="{left}" y="{middle - 8:.1f}" width="{max(share, 1):.1f}" height="16" '
             f'fill="{colour}"/>'
@@ -97,11 +106,12 @@ def _importance_panel(
             f'<path d="M{left + low:.1f} {middle:.1f}H{left + high:.1f}" stroke="{INK}" '
             'stroke-width="1.5"/>'
         )
-        label = f"{row.importance:.2f} {row.verdict}" if row.verdict == "important" else ""
+        verdict = "important" if row.verdict == "important" else "no evidence"
+        label = f"{row.importance:.2f} {verdict}"
         parts.append(_text(left + high + 8, middle + 4, label, fill=FAINT))
-    key = top + 290 + 22
+    key, left = top + 290 + 22, left - 72
     parts.append(f'<rect x="{left}" y="{key - 11}" width="14" height="13" fill="{ORANGE}"/>')
-    parts.append(_text(left + 20, key, "truly drives y (known: data is synthetic)"))
+    parts.append(_text(left + 20, key, "truly drives y (known: the data is synthetic)"))
     parts.append(_text(left, key + 22, "share of the rise in error when scrambled, 90 % interval"))
     return parts
 
