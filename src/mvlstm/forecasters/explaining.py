@@ -37,7 +37,7 @@ def explain_forecaster(
     frame = model._read(table, "explain")
     prepared = model._prepare(frame)
     unseen, part, part_notes = model._unseen_origins(prepared)
-    period = find_period(frame.target_values)
+    period = find_period(frame.target_values, natural=_natural_cycles(frame.step))
     origins = choose_windows(unseen, window=model.window, limit=level.windows, period=period)
     arrays = model._attention(prepared, origins)
     total = len(frame.variables) * level.repeats
@@ -138,6 +138,14 @@ def take_apart(
         "expert": None if experts is None else _by_origin(experts[None], times, names),
         "background": tuple(float(v) for v in forecast(background).mean(axis=0) + start),
     }
+
+
+def _natural_cycles(step: object) -> tuple[int, ...]:
+    """Return the rows in a day and in a week, where they are whole numbers above one."""
+    if not isinstance(step, pd.Timedelta):
+        return ()
+    cycles = (pd.Timedelta(days=1) / step, pd.Timedelta(days=7) / step)
+    return tuple(round(rows) for rows in cycles if rows > 1 and rows == round(rows))
 
 
 def _forecasts(model: AbstractForecaster, prepared: Prepared, origins: IntArray) -> FloatArray:
