@@ -39,7 +39,7 @@ class Output:
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
-        self.data: dict[str, Any] = {}
+        self.data: dict[str, Any] | list[Any] = {}
         self.warnings: list[str] = []
         self._shown: list[RenderableType] = []
 
@@ -60,7 +60,10 @@ class Output:
     def print(self, stream: TextIO) -> None:
         """Write the result to ``stream``."""
         if self.as_json:
-            text = json.dumps({**self.data, "warnings": self.warnings}, allow_nan=False, indent=2)
+            whole = self.data
+            if isinstance(whole, dict):
+                whole = {**whole, "warnings": self.warnings}
+            text = json.dumps(whole, allow_nan=False, indent=2)
             stream.write(f"{text}\n")
             return
         from rich.console import Console

@@ -1,0 +1,203 @@
+"""`mvlstm compare`: the paper's comparison on the user's own data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mvlstm.cli.files import TABLE_SUFFIXES, check_output
+from mvlstm.cli.options import (
+    DataFile,
+    Debug,
+    Decimal,
+    Quiet,
+    Separator,
+    fraction_or_count,
+    split_names,
+)
+from mvlstm.cli.session import session, table
+
+EXAMPLE = "Example: mvlstm compare air.csv --target pm2.5 --methods mvlstm,ar,gbt --window 24"
+SHOWN = ("method", "kind", "rmse", "mae", "crps", "coverage", "skill", "dm_p")
+COSTS = ("fit_seconds", "forecasts_per_second", "top_variables")
+
+COLUMNS, METHODS = "Columns and rows", "Methods"
+
+
+def compare(
+    data: DataFile,
+    target: Annotated[
+        str, typer.Option(metavar="COL", help="Column to forecast.", rich_help_panel=COLUMNS)
+    ],
+    methods: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME[,NAME...]",
+            help="all, or some of mvlstm, paper, indep, fusion, lstm, dual, retain, clstm, strx, "
+            "arimax, rf, xgt, enet, ar, gbt, seasonal. Persistence is always there.",
+            rich_help_panel=METHODS,
+        ),
+    ] = "all",
+    budget: Annotated[
+        str,
+        typer.Option(
+            metavar="quick|full",
+            help="How much each may tune and train.",
+            rich_help_panel=METHODS,
+        ),
+    ] = "quick",
+    window: Annotated[int, typer.Option(help="Rows looked back on.", rich_help_panel=METHODS)] = 30,
+    horizon: Annotated[
+        int, typer.Option(help="Steps ahead to forecast.", rich_help_panel=METHODS)
+    ] = 1,
+    members: Annotated[
+        int, typer.Option(help="Networks in each ensemble.", rich_help_panel=METHODS)
+    ] = 3,
+    folds: Annotated[
+        int,
+        typer.Option(
+            help="1: one split in time. More: rolling origins, a fit at each.",
+            rich_help_panel=METHODS,
+        ),
+    ] = 1,
+    with_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--with",
+            metavar="FILE",
+            help="Your own one-step forecasts, columns time and value, as one more row.",
+            rich_help_panel=METHODS,
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="Fixes all that is random.", rich_help_panel=METHODS)
+    ] = 0,
+    device: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|cpu|cuda", help="Where to train networks.", rich_help_panel=METHODS
+        ),
+    ] = "auto",
+    time: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL[,COL...]",
+            help="Time column, or several such as year,month,day,hour.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None,
+    variables: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL[,COL...]", help="Use only these variables.", rich_help_panel=COLUMNS
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL[,COL...]", help="Leave these out.", rich_help_panel=COLUMNS),
+    ] = None,
+    missing: Annotated[
+        str,
+        typer.Option(
+            metavar="error|drop|fill", help="What missing values lead to.", rich_help_panel=COLUMNS
+        ),
+    ] = "error",
+    gaps: Annotated[
+        str,
+        typer.Option(
+            metavar="error|close|respect",
+            help="What irregular times lead to.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = "error",
+    test: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE|ROWS", help="Last rows, scored on: 0.2 or 500.", rich_help_panel=COLUMNS
+        ),
+    ] = "0.2",
+    valid: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE|ROWS",
+            help="Rows before them, to choose and calibrate on.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = "0.1",
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the rows to a .csv, .parquet or .json file."),
+    ] = None,
+    sep: Separator = None,
+    decimal: Decimal = ".",
+    quiet: Quiet = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON list of rows, nothing else.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """Fit the paper's methods and plain rivals to the same rows, and score them on unseen ones.
+
+    A method that fails is reported in its row, and the rest go on.
+    """
+    with session(as_json=as_json, debug=debug) as output:
+        inputs = [data] if with_file is None else [data, with_file]
+        if out is not None:
+            check_output(out, suffixes=TABLE_SUFFIXES, inputs=inputs)
+        options: dict[str, Any] = {
+            "test": fraction_or_count("--test", test),
+            "valid": fraction_or_count("--valid", valid),
+            "missing": missing,
+            "gaps": gaps,
+            "budget": budget,
+        }
+
+        from mvlstm.data.io import read_table, write_table
+        from mvlstm.evaluate.compare import compare as run
+        from mvlstm.evaluate.methods import choose_methods
+
+        choose_methods(methods)  # a wrong name shows before a large file is read
+        own = None if with_file is None else read_table(with_file, sep=sep, decimal=decimal)
+        rows = read_table(data, sep=sep, decimal=decimal)
+        result = run(
+            rows,
+            target,
+            methods=methods,
+            time=split_names(time, rows.columns),
+            variables=split_names(variables, rows.columns),
+            exclude=split_names(exclude, rows.columns),
+            window=window,
+            horizon=horizon,
+            members=members,
+            folds=folds,
+            seed=seed,
+            device=device,
+            own=own,
+            own_name="own forecasts" if with_file is None else with_file.stem,
+            verbose=0 if quiet else 1,
+            **options,
+        )
+        frame = result.to_frame()
+        if out is not None:
+            write_table(out, frame)
+
+        output.data = result.to_records()
+        first, last = result.period
+        good = frame[frame["error"].isna()]
+        title = f"Scores for {result.target} on unseen rows, {first} to {last}"
+        output.show(table(good[list(SHOWN)], title=title))
+        output.show(table(good[["method", "kind", *COSTS]], title="Cost, and what they rest on"))
+        output.show(
+            *(
+                f"budget of {m}: {b}"
+                for m, b in dict(zip(good["method"], good["budget"], strict=True)).items()
+            )
+        )
+        for method, error in zip(frame["method"], frame["error"], strict=True):
+            if error is not None:
+                output.show(f"{method} failed: {error}")
+        output.notes(result.notes)
+        if out is not None:
+            output.show(f"wrote {out}")

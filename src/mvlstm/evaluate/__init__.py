@@ -1,0 +1,1 @@
+"""Backtests of one forecaster, and comparisons of many."""

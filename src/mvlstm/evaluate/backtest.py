@@ -1,0 +1,228 @@
+"""Rolling origins: fit on what is past, forecast what comes, move on, fit again."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from mvlstm import metrics
+from mvlstm.data.frame import SeriesFrame, build_frame
+from mvlstm.data.splits import chronological
+from mvlstm.errors import ParameterError
+from mvlstm.forecasters.base import AbstractForecaster
+from mvlstm.forecasters.steps import show_steps
+from mvlstm.results import Forecast
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class FoldRun:
+    """What one forecaster did on one fold.
+
+    Parameters
+    ----------
+    model : AbstractForecaster
+        Fitted on the rows before the fold.
+    recent : Forecast
+        Of the validation rows and the fold's own.
+    fit_seconds, forecasts_per_second : float
+    """
+
+    model: AbstractForecaster
+    recent: Forecast
+    fit_seconds: float
+    forecasts_per_second: float
+
+    @property
+    def stop(self) -> NDArray[np.bool_]:
+        """Origins whose steps all lie in the rows that stop and select."""
+        known = (self.recent.part == "validation").all(axis=1)
+        later = self.model.borders_.calibration_rows(self.recent.time).any(axis=1)
+        return np.asarray(known & ~later)
+
+    @property
+    def calibration(self) -> NDArray[np.bool_]:
+        """Origins whose steps all lie in the rows that calibrate."""
+        return np.asarray(self.model.borders_.calibration_rows(self.recent.time).all(axis=1))
+
+    @property
+    def new(self) -> NDArray[np.bool_]:
+        """Origins whose steps all lie in the fold."""
+        return np.asarray((self.recent.part == "new").all(axis=1))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Backtest:
+    """Scores of a forecaster that was fitted anew at each of several origins.
+
+    Parameters
+    ----------
+    target : str
+        Name of what is forecast.
+    scores : DataFrame
+        A row a fold and one "pooled": ``rmse, mae, crps, coverage, skill, n, fit_seconds``.
+    periods : tuple of pairs
+        First and last time of each fold.
+    forecast : Forecast
+        Every fold's forecasts, one after another.
+    """
+
+    target: str
+    scores: pd.DataFrame
+    periods: tuple[tuple[Any, Any], ...]
+    forecast: Forecast
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a copy of the scores."""
+        return self.scores.copy()
+
+    def __repr__(self) -> str:
+        shown = self.scores.to_string(float_format=lambda x: f"{x:.4g}")
+        return f"Backtest(target={self.target!r}, {len(self.periods)} folds)\n{shown}"
+
+
+def backtest(
+    model: AbstractForecaster,
+    table: pd.DataFrame,
+    target: str,
+    *,
+    folds: int = 5,
+    time: str | Sequence[str] | None = None,
+    variables: Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
+    test: float = 0.2,
+    valid: float = 0.1,
+) -> Backtest:
+    """Fit and score a forecaster at rolling origins, the training rows growing each time.
+
+    Parameters
+    ----------
+    model : AbstractForecaster
+        Its settings are used, it is not fitted itself.
+    table, target, time, variables, exclude
+        As in ``fit``.
+    folds : int
+        Number of origins K; the last ``test`` rows are cut into K pieces, and the model is
+        fitted on all rows before each piece.
+    test, valid : float
+        Share of the rows to score on; share of a fold's rows to stop and calibrate on.
+
+    Examples
+    --------
+    >>> import mvlstm as mv
+    >>> table = mv.datasets.load("synthetic", n=400).frame
+    >>> scores = backtest(mv.AR(window=3, verbose=0), table, "y", folds=2).scores
+    >>> list(scores.index)
+    [1, 2, 'pooled']
+    """
+    frame = build_frame(
+        table,
+        target=target,
+        time=time,
+        variables=variables,
+        exclude=exclude,
+        missing=model.missing,
+        gaps=model.gaps,
+    )
+    rows = clean_table(frame)
+    runs = []
+    cuts = fold_rows(frame.n_rows, folds=folds, test=test, valid=valid)
+    with show_steps(model.verbose, "backtest", len(cuts), every=0.0) as advance:
+        for start, end in cuts:
+            one = clone(model).set_params(verbose=0)
+            runs.append(run_fold(one, rows.iloc[:end], frame.target, end - start, valid))
+            advance("folds fitted")
+    scored = [run.recent.take(run.new) for run in runs]
+    pooled = join(scored)
+    table_of = {
+        name: {
+            **_scores(forecast, frame),
+            "fit_seconds": float(np.sum([run.fit_seconds for run in some])),
+        }
+        for name, forecast, some in [
+            *((k + 1, scored[k], [run]) for k, run in enumerate(runs)),
+            ("pooled", pooled, runs),
+        ]
+    }
+    periods = tuple((one.origin[0], one.time[-1, -1]) for one in scored)
+    return Backtest(frame.target, pd.DataFrame(table_of).T.astype({"n": int}), periods, pooled)
+
+
+def clean_table(frame: SeriesFrame) -> pd.DataFrame:
+    """Return a validated frame as a table again, so that every method sees the same rows."""
+    return pd.DataFrame(frame.values, columns=list(frame.columns), index=frame.times)
+
+
+def fold_rows(n_rows: int, *, folds: int, test: float, valid: float) -> list[tuple[int, int]]:
+    """Return first row and end of each fold.
+
+    Examples
+    --------
+    >>> fold_rows(100, folds=2, test=0.2, valid=0.1)
+    [(80, 90), (90, 100)]
+    """
+    if isinstance(folds, bool) or not isinstance(folds, int | np.integer) or folds < 1:
+        raise ParameterError(f"folds={folds!r} must be a whole number, at least 1.")
+    first = chronological(n_rows, test=test, valid=valid).b
+    if n_rows - first < folds:
+        raise ParameterError(
+            f"test={test:g} leaves {n_rows - first:,} rows to score on, too few for {folds} folds; "
+            "make it larger (--test 0.2) or use fewer folds (--folds)."
+        )
+    borders = [first + k * (n_rows - first) // folds for k in range(folds + 1)]
+    return list(pairwise(borders))
+
+
+def run_fold(
+    model: AbstractForecaster, table: pd.DataFrame, target: str, test: int, valid: float
+) -> FoldRun:
+    """Fit on all but the last ``test`` rows, then forecast the validation and test rows."""
+    started = clock.monotonic()
+    model.fit(table, target, test=test, valid=valid)
+    fitted = clock.monotonic()
+    recent = table
+    if not getattr(model, "_whole_past", False):
+        last = int(table.index.get_indexer(pd.Index([model.borders_.train]))[0])
+        recent = table.iloc[max(0, last + 1 - model.window - model.preparation_.lead) :]
+    forecast = model.predict(recent)
+    seconds = max(clock.monotonic() - fitted, 1e-9)
+    rows = FoldRun(model, forecast, fitted - started, len(forecast) / seconds)
+    keep = rows.stop | rows.calibration | rows.new
+    return FoldRun(model, forecast.take(keep), rows.fit_seconds, rows.forecasts_per_second)
+
+
+def join(forecasts: Sequence[Forecast]) -> Forecast:
+    """Put forecasts of one model's folds one after another."""
+    first = forecasts[0]
+    if len(forecasts) == 1:
+        return first
+    parts: dict[str, Any] = {
+        name: np.concatenate([getattr(one, name) for one in forecasts])
+        for name in ("time", "weights", "means", "variances", "part", "actual")
+    }
+    origin = first.origin.append([one.origin for one in forecasts[1:]])
+    members = np.concatenate([one.members for one in forecasts], axis=1)
+    return Forecast(origin=origin, target=first.target, members=members, **parts)
+
+
+def persistence_rmse(forecast: Forecast, frame: SeriesFrame) -> float:
+    """Return persistence's error on the rows of a forecast."""
+    rows = frame.times.get_indexer(forecast.origin)
+    last = np.broadcast_to(frame.target_values[rows][:, None], forecast.actual.shape)
+    return metrics.rmse(forecast.actual, last)
+
+
+def _scores(forecast: Forecast, frame: SeriesFrame) -> dict[str, float]:
+    score = forecast.score(part="all")
+    skill = metrics.skill(score["rmse"], persistence_rmse(forecast, frame))
+    keys = ("rmse", "mae", "crps", "coverage")
+    return {**{key: score[key] for key in keys}, "skill": skill, "n": score["n"]}

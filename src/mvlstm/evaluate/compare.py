@@ -1,0 +1,399 @@
+"""Compare methods on one table: same rows, same split, choice on validation, scores on the rest."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm import metrics
+from mvlstm.data.frame import SeriesFrame, build_frame
+from mvlstm.data.splits import split_windows
+from mvlstm.data.windows import gather_labels, origin_rows
+from mvlstm.errors import DataError, MVLSTMError, ParameterError, check_option
+from mvlstm.evaluate.backtest import (
+    FoldRun,
+    clean_table,
+    fold_rows,
+    join,
+    persistence_rmse,
+    run_fold,
+)
+from mvlstm.evaluate.methods import BUDGETS, METHODS, Budget, build, choose_methods
+from mvlstm.forecasters.base import LEVEL, AbstractForecaster
+from mvlstm.forecasters.steps import show_steps
+from mvlstm.results import Comparison, Forecast
+from mvlstm.results.comparison import COLUMNS
+
+FloatArray = NDArray[np.float64]
+Kind = Literal["single", "ensemble"]
+KINDS: tuple[Kind, ...] = ("single", "ensemble")
+TOP = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A row of the comparison with the errors that its p-value needs."""
+
+    row: dict[str, Any]
+    errors: pd.Series[float]  # by origin: root of the mean squared error over the steps
+    folds: tuple[float, ...]  # RMSE of each
+
+
+def compare(
+    table: pd.DataFrame,
+    target: str,
+    *,
+    methods: str | Sequence[str] = "all",
+    time: str | Sequence[str] | None = None,
+    variables: Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
+    missing: Literal["error", "drop", "fill"] = "error",
+    gaps: Literal["error", "close", "respect"] = "error",
+    window: int = 30,
+    horizon: int = 1,
+    members: int = 3,
+    folds: int = 1,
+    test: float = 0.2,
+    valid: float = 0.1,
+    budget: Budget = "quick",
+    seed: int = 0,
+    device: str = "auto",
+    own: pd.DataFrame | None = None,
+    own_name: str = "own forecasts",
+    verbose: int = 1,
+) -> Comparison:
+    """Fit several methods to the same rows and score them on the same unseen ones.
+
+    A method that fails is reported in its row; the rest go on.
+
+    Parameters
+    ----------
+    table, target, time, variables, exclude
+        As in ``fit`` of a forecaster.
+    methods : str or sequence of str
+        "all", or some of mvlstm, paper, indep, fusion, lstm, dual, retain, clstm, strx, arimax,
+        rf, xgt, enet, ar, gbt, seasonal. Persistence is always there.
+    missing, gaps : str
+        As in `mvlstm.MVLSTM`.
+    window, horizon : int
+        Rows looked back on, steps ahead.
+    members : int
+        Networks in each ensemble.
+    folds : int
+        1: one chronological split. More: so many rolling origins, each with a fit of its own.
+    test, valid : float
+        Share of the rows to score on, and to choose and calibrate on.
+    budget : {"quick", "full"}
+        How much each method may tune and train; every row states it.
+    seed : int
+        Fixes everything random.
+    device : str
+        Where networks are trained: "auto", "cpu" or "cuda".
+    own : DataFrame, optional
+        Your own forecasts, one step ahead, in the columns ``time`` and ``value``; a row more.
+    own_name : str
+        Its name.
+    verbose : int
+        0 is silent.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> import mvlstm as mv
+    >>> table = mv.datasets.load("synthetic", n=400).frame
+    >>> found = compare(table, "y", methods=["ar"], window=4, verbose=0)
+    >>> list(found.rows["method"])
+    ['AR', 'Persistence']
+    """
+    check_option("budget", budget, BUDGETS)
+    keys = choose_methods(methods)
+    layout: dict[str, Any] = {"missing": missing, "gaps": gaps}
+    columns: dict[str, Any] = {"time": time, "variables": variables, "exclude": exclude}
+    frame = build_frame(table, target=target, **columns, **layout)
+    split = split_windows(frame, window=window, horizon=horizon, test=test, valid=valid)
+    n_train = len(split[1]["train"])
+    cuts = fold_rows(frame.n_rows, folds=folds, test=test, valid=valid)
+    inner = 0 if sys.stderr.isatty() else max(0, verbose - 1)
+    shared = {**layout, "window": window, "horizon": horizon, "members": members, "seed": seed}
+    shared |= {"device": device, "verbose": inner}
+    rows = clean_table(frame)
+    entries: list[Entry] = []
+    if own is not None:
+        entries.append(_own_entry(own, own_name, frame, window, horizon, cuts))
+    with show_steps(verbose, "compare", len(keys), every=0.0) as advance:
+        for key in keys:
+            words = ""
+            try:
+                runs = []
+                for start, end in cuts:
+                    model, words = build(key, budget=budget, n_train=n_train, shared=shared)
+                    runs.append(run_fold(model, rows.iloc[:end], target, end - start, valid))
+                found = _entries(key, runs, rows, frame, words)
+            except Exception as error:  # whatever it is, the other methods go on
+                found = [_failure(METHODS[key].label, error, words)]
+            entries += found
+            advance(_progress(found[-1].row))
+    return _comparison(entries, frame, window, horizon, cuts)
+
+
+# -------------------------------------------------------------------------------- one method's rows
+
+
+def _entries(
+    key: str, runs: list[FoldRun], rows: pd.DataFrame, frame: SeriesFrame, words: str
+) -> list[Entry]:
+    """Score a method's forecasts; an ensemble of several gets a row for one member too."""
+    common = {
+        "method": METHODS[key].label,
+        "fit_seconds": float(np.sum([run.fit_seconds for run in runs])),
+        "forecasts_per_second": float(np.mean([run.forecasts_per_second for run in runs])),
+        "top_variables": _top_variables(runs[-1].model, rows),
+        "budget": words,
+        "error": None,
+    }
+    several = runs[0].recent.members.shape[0] > 1
+    kinds: list[Kind] = ["single", "ensemble"] if several else ["single"]
+    found = []
+    for kind in kinds:
+        alone = several and kind == "single"
+        forecasts = [first_member(run) if alone else run.recent for run in runs]
+        chosen = [forecast.take(run.stop) for forecast, run in zip(forecasts, runs, strict=True)]
+        new = [forecast.take(run.new) for forecast, run in zip(forecasts, runs, strict=True)]
+        scored = join(new)
+        score = scored.score(part="all")
+        row = {
+            **common,
+            "kind": kind,
+            **{name: score[name] for name in ("rmse", "mae", "crps", "coverage", "n")},
+            "skill": metrics.skill(score["rmse"], persistence_rmse(scored, frame)),
+            "valid_rmse": float(_errors(join(chosen)).pow(2).mean() ** 0.5),
+        }
+        each = tuple(float(_errors(one).pow(2).mean() ** 0.5) for one in new)
+        found.append(Entry(row, _errors(scored), each))
+    return found
+
+
+def first_member(run: FoldRun) -> Forecast:
+    """Return what the first member alone forecasts, with an interval of its own.
+
+    It is one normal whose variance is the member's squared error on the stopping rows, times the
+    factor that makes the 90 % interval cover on the calibration rows.
+    """
+    recent = run.recent
+    means = recent.members[0][..., None]  # (M, H, 1)
+    errors = recent.members[0] - recent.actual
+    spread = np.maximum(np.mean(errors[run.stop] ** 2, axis=0), np.finfo(float).tiny)
+    one = np.ones((int(run.calibration.sum()), 1, 1))
+    factors = [
+        metrics.calibrate_variance(
+            one,
+            means[run.calibration, h : h + 1],
+            spread[h] * one,
+            recent.actual[run.calibration, h : h + 1],
+            level=LEVEL,
+        )
+        for h in range(recent.horizon)
+    ]
+    variances = np.broadcast_to((spread * factors)[:, None], means.shape)
+    return Forecast(
+        origin=recent.origin,
+        time=recent.time,
+        target=recent.target,
+        weights=np.ones_like(means),
+        means=means,
+        variances=variances,
+        members=recent.members[:1],
+        part=recent.part,
+        actual=recent.actual,
+    )
+
+
+def _top_variables(model: AbstractForecaster, rows: pd.DataFrame) -> tuple[str, ...]:
+    """Return the variables whose scrambling costs most on the unseen rows; none if nothing does."""
+    with warnings.catch_warnings(action="ignore"):
+        explanation = model.set_params(verbose=0).explain(rows, effort="quick")
+    table = explanation.importance
+    costly = table.loc[table["importance"] > 0, "variable"]
+    return tuple(str(name) for name in costly[:TOP])
+
+
+def _errors(forecast: Forecast) -> pd.Series[float]:
+    """Return by origin the root of the mean squared error over the steps ahead."""
+    squared = (forecast.members.mean(axis=0) - forecast.actual) ** 2
+    return pd.Series(np.sqrt(squared.mean(axis=1)), index=forecast.origin)
+
+
+def _failure(label: str, error: Exception, words: str) -> Entry:
+    reason = str(error) if isinstance(error, MVLSTMError) else f"{type(error).__name__}: {error}"
+    row = {"method": label, "kind": "single", "budget": words, "error": reason}
+    return Entry(row, pd.Series(dtype=float), ())
+
+
+def _progress(row: dict[str, Any]) -> str:
+    if row["error"] is not None:
+        return f"{row['method']}: failed"
+    return f"{row['method']}: RMSE {row['rmse']:.4g}, fitted in {row['fit_seconds']:.0f} s"
+
+
+# ------------------------------------------------------------------------------- the user's own row
+
+
+def _own_entry(
+    own: pd.DataFrame,
+    name: str,
+    frame: SeriesFrame,
+    window: int,
+    horizon: int,
+    cuts: list[tuple[int, int]],
+) -> Entry:
+    """Score given forecasts on the rows that they and the methods share."""
+    if horizon != 1:
+        raise ParameterError(
+            f"Own forecasts are one step ahead, but horizon={horizon}. Compare with horizon=1, or "
+            "leave them out."
+        )
+    if not {"time", "value"} <= set(own.columns):
+        raise DataError(
+            f"Own forecasts need the columns 'time' and 'value'; received {list(own.columns)}."
+        )
+    values = pd.to_numeric(own["value"], errors="coerce").to_numpy(dtype=float)
+    given = pd.Series(values, index=_times_like(own["time"], frame.times)).dropna()
+    if given.index.has_duplicates:
+        again = given.index[given.index.duplicated()][0]
+        raise DataError(f"Own forecasts name the time {again} twice; keep one row a time.")
+    origins = origin_rows(frame, window, 1)
+    series = pd.Series(
+        given.reindex(frame.times[origins + 1]).to_numpy() - gather_labels(frame, origins, 1)[:, 0],
+        index=frame.times[origins],
+    )
+    label_rows = origins + 1
+    new = (label_rows >= cuts[0][0]) & (label_rows < cuts[-1][1])
+    scored = series[new].dropna()
+    if scored.empty:
+        reason = f"None of its {len(own):,} times is among the {int(new.sum()):,} rows scored."
+        return Entry(
+            {"method": name, "kind": "single", "budget": "unknown", "error": reason},
+            pd.Series(dtype=float),
+            (),
+        )
+    moved = pd.Series(np.r_[np.nan, np.diff(frame.target_values)][label_rows], frame.times[origins])
+    rmse = float(np.sqrt(np.mean(scored**2)))
+    reference = float(np.sqrt(np.mean(moved[scored.index] ** 2)))
+    folds = tuple(
+        float(np.sqrt(np.mean(series[(label_rows >= a) & (label_rows < b)].dropna() ** 2)))
+        if series[(label_rows >= a) & (label_rows < b)].notna().any()
+        else float("nan")
+        for a, b in cuts
+    )
+    row = {
+        "method": name,
+        "kind": "single",
+        "rmse": rmse,
+        "mae": float(scored.abs().mean()),
+        "skill": metrics.skill(rmse, reference),
+        "n": len(scored),
+        "budget": "unknown",
+        "error": None,
+    }
+    return Entry(row, scored.abs(), folds)
+
+
+def _times_like(given: pd.Series[Any], times: pd.Index[Any]) -> pd.Index[Any]:
+    """Read the times of own forecasts as the table's: dates, or integers."""
+    try:
+        if not isinstance(times, pd.DatetimeIndex):
+            return pd.Index(pd.to_numeric(given).astype("int64"))
+        found = pd.DatetimeIndex(pd.to_datetime(given, utc=times.tz is not None))
+        return found if times.tz is None else found.tz_convert(times.tz)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"The times of the own forecasts cannot be read: {error}.") from error
+
+
+# ------------------------------------------------------------------------------------ all together
+
+
+def _comparison(
+    entries: list[Entry],
+    frame: SeriesFrame,
+    window: int,
+    horizon: int,
+    cuts: list[tuple[int, int]],
+) -> Comparison:
+    """Add the p-values, put the rows in order, and say how to read them."""
+    best, values = _tests(entries, horizon)
+    full = [
+        {**dict.fromkeys(COLUMNS, np.nan), "top_variables": (), **entry.row, "dm_p": p}
+        for entry, p in zip(entries, values, strict=True)
+    ]
+    rows = pd.DataFrame(full, columns=list(COLUMNS))
+    order = rows["rmse"].fillna(np.inf).argsort(kind="stable")
+    rows = rows.iloc[order].reset_index(drop=True)
+    rows["error"] = rows["error"].astype(object).where(rows["error"].notna(), None)
+    per_fold = pd.DataFrame(
+        [
+            {"method": e.row["method"], "kind": e.row["kind"], "fold": k + 1, "rmse": rmse}
+            for e in entries
+            for k, rmse in enumerate(e.folds)
+        ],
+        columns=["method", "kind", "fold", "rmse"],
+    )
+    last = frame.times[cuts[-1][1] - 1]
+    notes = (*frame.notes, *_notes(entries, best, len(cuts)))
+    return Comparison(frame.target, rows, per_fold, best, (frame.times[cuts[0][0]], last), notes)
+
+
+def _tests(entries: list[Entry], horizon: int) -> tuple[dict[str, str], list[float]]:
+    """Test the method best on validation against each of its kind; p-values after Holm."""
+    values = [float("nan")] * len(entries)
+    best: dict[str, str] = {}
+    for kind in KINDS:
+        family = [i for i, e in enumerate(entries) if e.row["kind"] == kind and len(e.errors)]
+        judged = [i for i in family if np.isfinite(entries[i].row.get("valid_rmse", np.nan))]
+        if not judged:
+            continue
+        winner = min(judged, key=lambda i: entries[i].row["valid_rmse"])
+        best[kind] = entries[winner].row["method"]
+        rivals = [i for i in family if i != winner]
+        raw = [_p_value(entries[winner].errors, entries[i].errors, horizon) for i in rivals]
+        for i, p in zip(rivals, metrics.holm(raw) if raw else (), strict=True):
+            values[i] = float(p)
+    return best, values
+
+
+def _p_value(best: pd.Series[float], rival: pd.Series[float], horizon: int) -> float:
+    shared = best.index.intersection(rival.index)
+    if len(shared) < max(3, horizon + 1):
+        return float("nan")
+    test = metrics.diebold_mariano(best[shared], rival[shared], horizon=horizon)
+    return test.p_value
+
+
+def _notes(entries: list[Entry], best: dict[str, str], folds: int) -> tuple[str, ...]:
+    notes = []
+    if best:
+        named = " and ".join(f"{name} ({kind})" for kind, name in best.items())
+        notes.append(
+            f"dm_p: Diebold-Mariano test, corrected by Holm, that the method best on validation, "
+            f"{named}, is more accurate than the row's; small means it is."
+        )
+    if any(entry.row["kind"] == "ensemble" for entry in entries):
+        notes.append(
+            "single is the first member of an ensemble, ensemble the mean of all; the members "
+            "were fitted together, so both rows show the same fit_seconds."
+        )
+    if folds > 1:
+        notes.append(f"Scores are pooled over {folds} folds; fit_seconds is their sum.")
+    failed = [entry.row["method"] for entry in entries if entry.row["error"] is not None]
+    if failed:
+        notes.append(f"Failed, see the column error: {', '.join(dict.fromkeys(failed))}.")
+    return tuple(notes)

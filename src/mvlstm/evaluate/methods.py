@@ -1,0 +1,196 @@
+"""The methods a comparison knows, and the settings each gets within a budget."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from mvlstm.errors import ParameterError
+from mvlstm.forecasters.base import AbstractForecaster
+from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
+
+Budget = Literal["quick", "full"]
+BUDGETS: tuple[Budget, ...] = ("quick", "full")
+QUICK_STEPS = 1_500  # steps of Adam that a network gets in a quick comparison, each member
+QUICK_EPOCHS = (3, 25)  # fewest and most epochs that may come to
+BATCH = 64
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row of a comparison before it is run.
+
+    Parameters
+    ----------
+    label : str
+        Name in the table.
+    forecaster : str
+        Class in the registry.
+    preset : str, optional
+        Class method that builds it, such as ``paper``.
+    quick, full : dict
+        Settings within each budget, besides what all methods share.
+    tuning : dict
+        What is chosen on validation rows, in words, by budget.
+    """
+
+    label: str
+    forecaster: str
+    preset: str | None = None
+    quick: dict[str, Any] = field(default_factory=dict)
+    full: dict[str, Any] = field(default_factory=dict)
+    tuning: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_network(self) -> bool:
+        """Whether it is trained by epochs."""
+        return "max_epochs" in self.parameters
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the constructor's arguments."""
+        return tuple(inspect.signature(forecaster_class(self.forecaster)).parameters)
+
+
+NO_TUNING = {"quick": "nothing to tune", "full": "nothing to tune"}
+
+METHODS: dict[str, Method] = {
+    "mvlstm": Method("MVLSTM", "MVLSTM"),
+    "paper": Method("MV-LSTM (paper)", "MVLSTM", "paper"),
+    "indep": Method("MV-Indep", "MVLSTM", "indep"),
+    "fusion": Method("MV-Fusion", "MVLSTM", "fusion"),
+    "lstm": Method("LSTM", "LSTM"),
+    "dual": Method("DUAL", "DUAL"),
+    "retain": Method("RETAIN", "RETAIN"),
+    "clstm": Method("CLSTM", "CLSTM"),
+    "strx": Method(
+        "STRX",
+        "STRX",
+        quick={"fit_rows": 3_000, "max_iterations": 30},
+        tuning={
+            "quick": "likelihood on the last 3,000 training rows, 30 iterations",
+            "full": "likelihood on all training rows, 50 iterations",
+        },
+    ),
+    "arimax": Method(
+        "ARIMAX",
+        "ARIMAX",
+        quick={"fit_rows": 3_000, "max_iterations": 30},
+        tuning={
+            "quick": "orders by ACF and PACF; likelihood on the last 3,000 rows, 30 iterations",
+            "full": "orders by ACF and PACF; likelihood on all training rows, 50 iterations",
+        },
+    ),
+    "rf": Method(
+        "RF",
+        "RF",
+        quick={"grid": "quick"},
+        full={"grid": "paper"},
+        tuning={"quick": "2 depths x 6 sizes", "full": "8 depths x 6 sizes"},
+    ),
+    "xgt": Method(
+        "XGT",
+        "XGT",
+        quick={"grid": "quick"},
+        full={"grid": "paper"},
+        tuning={
+            "quick": "3 depths, 3 penalties, best of 200 rounds",
+            "full": "8 depths, 6 penalties, best of 200 rounds",
+        },
+    ),
+    "enet": Method(
+        "ENET",
+        "ENET",
+        quick={"grid": "quick"},
+        full={"grid": "extended"},
+        tuning={"quick": "18 pairs of penalties", "full": "144 pairs of penalties"},
+    ),
+    "ar": Method("AR", "AR", tuning={"quick": "19 penalties", "full": "19 penalties"}),
+    "gbt": Method(
+        "GBT",
+        "GBT",
+        quick={"grid": "quick"},
+        full={"grid": "default"},
+        tuning={
+            "quick": "2 settings, best of 300 rounds",
+            "full": "6 settings, best of 300 rounds",
+        },
+    ),
+    "persistence": Method("Persistence", "Persistence", tuning=NO_TUNING),
+    "seasonal": Method(
+        "SeasonalPersistence",
+        "SeasonalPersistence",
+        tuning={"quick": "the cycle, on training rows", "full": "the cycle, on training rows"},
+    ),
+}
+
+
+def choose_methods(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the methods' keys; "all" stands for every one, and persistence is always there.
+
+    Examples
+    --------
+    >>> choose_methods(["ar", "GBT"])
+    ('ar', 'gbt', 'persistence')
+    """
+    given: Iterable[str] = names.split(",") if isinstance(names, str) else names
+    keys: list[str] = []
+    for name in given:
+        key = name.strip().lower()
+        if key == "all":
+            keys += METHODS
+        elif key in METHODS:
+            keys.append(key)
+        elif key:
+            near = get_close_matches(key, METHODS, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            raise ParameterError(
+                f"There is no method '{name.strip()}'; choose from all, {', '.join(METHODS)}.{hint}"
+            )
+    return tuple(dict.fromkeys([*keys, "persistence"]))
+
+
+def build(
+    key: str, *, budget: Budget, n_train: int, shared: dict[str, Any]
+) -> tuple[AbstractForecaster, str]:
+    """Return a method's forecaster and its tuning budget in words.
+
+    Parameters
+    ----------
+    key : str
+        One of `METHODS`.
+    budget : {"quick", "full"}
+    n_train : int
+        Training windows, from which the epochs of a quick run follow.
+    shared : dict
+        Settings for every method that has an argument of that name.
+    """
+    method = METHODS[key]
+    if method.forecaster not in FORECASTERS:
+        raise ParameterError(f"{method.label} is not part of this version of mvlstm.")
+    taken = method.parameters
+    settings = {name: value for name, value in shared.items() if name in taken}
+    settings |= method.quick if budget == "quick" else method.full
+    if budget == "quick" and method.is_network:
+        settings["max_epochs"] = quick_epochs(n_train)
+    cls: Any = forecaster_class(method.forecaster)
+    model: AbstractForecaster = (getattr(cls, method.preset) if method.preset else cls)(**settings)
+    words = method.tuning.get(budget)
+    if words is None:
+        words = f"one setting, early stopping, at most {model.get_params()['max_epochs']} epochs"
+    return model, words
+
+
+def quick_epochs(n_train: int) -> int:
+    """Return the epochs that come to about `QUICK_STEPS` steps.
+
+    Examples
+    --------
+    >>> quick_epochs(29_000), quick_epochs(2_900)
+    (3, 25)
+    """
+    least, most = QUICK_EPOCHS
+    return min(max(least, round(QUICK_STEPS * BATCH / max(n_train, 1))), most)

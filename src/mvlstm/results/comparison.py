@@ -1,0 +1,99 @@
+"""`Comparison`: the scores of many methods on the same rows, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from mvlstm.results._tables import escape, html, plain, records
+
+COLUMNS = (
+    "method",
+    "kind",
+    "rmse",
+    "mae",
+    "crps",
+    "coverage",
+    "skill",
+    "dm_p",
+    "n",
+    "valid_rmse",
+    "fit_seconds",
+    "forecasts_per_second",
+    "top_variables",
+    "budget",
+    "error",
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Methods compared on the same unseen rows.
+
+    Parameters
+    ----------
+    target : str
+        Name of what is forecast.
+    rows : DataFrame
+        A row a method and kind, the smallest error first, failures last. ``kind`` is "single"
+        (one model; the first member of an ensemble) or "ensemble" (the members' mean); ``skill``
+        the share of persistence's RMSE that is removed; ``dm_p`` the p-value, after Holm, that
+        the method best on validation rows is not more accurate than this one; ``valid_rmse`` the
+        error on the rows that choice rests on; ``top_variables`` the three whose scrambling
+        costs most; ``budget`` what was tuned; ``error`` why a method failed, else None.
+    folds : DataFrame
+        RMSE of each method and kind on every fold.
+    best_on_validation : mapping
+        Method that the p-values refer to, by kind.
+    period : tuple
+        First and last time scored.
+    notes : tuple of str
+        What to bear in mind.
+    """
+
+    target: str
+    rows: pd.DataFrame
+    folds: pd.DataFrame
+    best_on_validation: Mapping[str, str] = field(default_factory=dict)
+    period: tuple[Any, Any] = (None, None)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        assert tuple(self.rows.columns) == COLUMNS, f"rows have columns {tuple(self.rows)}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a copy of the rows, the top variables written as one text."""
+        joined = [", ".join(names) for names in self.rows["top_variables"]]
+        return self.rows.assign(top_variables=joined)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return the rows as plain values that JSON can hold."""
+        return records(self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able form."""
+        return {
+            "target": self.target,
+            "period": [plain(self.period[0]), plain(self.period[1])],
+            "rows": self.to_records(),
+            "folds": records(self.folds),
+            "best_on_validation": dict(self.best_on_validation),
+            "notes": list(self.notes),
+        }
+
+    def __repr__(self) -> str:
+        head = (
+            f"Comparison(target={self.target!r}, {plain(self.period[0])} to "
+            f"{plain(self.period[1])})"
+        )
+        shown = ["method", "kind", "rmse", "mae", "crps", "coverage", "skill", "dm_p", "error"]
+        table = self.rows[shown].to_string(index=False, float_format=lambda x: f"{x:.4g}")
+        return f"{head}\n{table}"
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        head = escape(repr(self).splitlines()[0])
+        return f"<p>{head}</p>{html(self.to_frame())}<ul>{notes}</ul>"

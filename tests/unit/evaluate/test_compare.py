@@ -1,0 +1,180 @@
+"""Comparisons: same rows for all, honest p-values, failures that stop nobody else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mvlstm as mv
+from mvlstm import metrics
+from mvlstm.evaluate import methods as module
+from mvlstm.evaluate.compare import compare
+from mvlstm.results import Comparison
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return mv.datasets.load("synthetic", n=400).frame
+
+
+def run(table: pd.DataFrame, methods: str, **changes: Any) -> Comparison:
+    return compare(table, "y", **{"methods": methods, "window": 3, "verbose": 0, **changes})
+
+
+@pytest.fixture(scope="module")
+def small(table: pd.DataFrame) -> Comparison:
+    patch = pytest.MonkeyPatch()
+    patch.setattr(module, "QUICK_EPOCHS", (1, 2))
+    found = run(table, "mvlstm,ar,seasonal", members=2)
+    patch.undo()
+    return found
+
+
+def test_scores_are_those_of_evaluate(small: Comparison, table: pd.DataFrame) -> None:
+    rows = small.rows.set_index("method")
+    expected = mv.AR(window=3, verbose=0).fit(table, "y", test=0.2).evaluate(table).scores
+    for name in ("rmse", "mae", "crps", "coverage", "skill", "n"):
+        assert rows.loc["AR", name] == pytest.approx(expected.loc["AR", name])
+        assert rows.loc["Persistence", name] == pytest.approx(expected.loc["persistence", name])
+    assert rows.loc["Persistence", "skill"] == 0.0
+
+
+def test_one_member_and_all_of_them_are_rows_apart(small: Comparison) -> None:
+    own = small.rows[small.rows["method"] == "MVLSTM"].set_index("kind")
+    assert set(own.index) == {"single", "ensemble"}
+    assert own.loc["single", "rmse"] != own.loc["ensemble", "rmse"]
+    assert own["crps"].notna().all() and own["coverage"].between(0.5, 1).all()
+    others = small.rows[small.rows["method"] != "MVLSTM"]
+    assert set(others["kind"]) == {"single"}
+
+
+def test_every_row_says_what_it_cost_and_what_was_tuned(small: Comparison) -> None:
+    assert small.rows["budget"].str.len().min() > 5
+    assert (small.rows["fit_seconds"] >= 0).all()
+    assert (small.rows["forecasts_per_second"] > 0).all()
+    assert list(small.rows["rmse"]) == sorted(small.rows["rmse"])
+    top = small.rows.set_index("method").loc["AR", "top_variables"]
+    assert {"x2", "x3"} <= set(top) and len(top) == 3
+
+
+def test_p_values_are_against_the_best_on_validation(
+    small: Comparison, table: pd.DataFrame
+) -> None:
+    assert set(small.best_on_validation) == {"single", "ensemble"}
+    singles = small.rows[small.rows["kind"] == "single"].set_index("method")
+    best = singles["valid_rmse"].idxmin()
+    assert small.best_on_validation["single"] == best
+    assert np.isnan(singles.loc[best, "dm_p"])
+    assert singles.drop(index=best)["dm_p"].between(0, 1).all()
+    assert singles.loc["Persistence", "dm_p"] < 0.05
+    alone = small.rows[small.rows["kind"] == "ensemble"]
+    assert alone["dm_p"].isna().all()  # an ensemble with no other to be compared with
+
+
+def test_p_values_by_hand(table: pd.DataFrame) -> None:
+    found = run(table, "ar,seasonal").rows.set_index("method")
+    assert found["valid_rmse"].idxmin() == "AR"
+    errors = {}
+    for model in (mv.AR(window=3, verbose=0), mv.Persistence(window=3, verbose=0)):
+        forecast = model.fit(table, "y", test=0.2).predict(table)
+        new = forecast.part[:, 0] == "new"
+        errors[type(model).__name__] = (forecast.members[0] - forecast.actual)[new, 0]
+    p = metrics.diebold_mariano(errors["AR"], errors["Persistence"]).p_value
+    both = metrics.holm([p, p])  # seasonal persistence finds no cycle, and forecasts the same
+    assert found.loc["Persistence", "dm_p"] == pytest.approx(both[0])
+
+
+def test_a_failure_is_a_row_and_the_rest_go_on(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: mv.GBT, problem: object) -> None:
+        raise RuntimeError("no luck today")
+
+    monkeypatch.setattr(mv.GBT, "_learn", broken)
+    monkeypatch.setitem(module.METHODS, "dual", module.Method("DUAL", "NotThere"))
+    found = run(table, "gbt,dual,ar")
+    rows = found.rows.set_index("method")
+    assert rows.loc["GBT", "error"] == "RuntimeError: no luck today"
+    assert "not part of this version" in rows.loc["DUAL", "error"]
+    assert rows.loc["AR", "error"] is None and rows.loc["AR", "rmse"] > 0
+    assert list(found.rows["method"].iloc[-2:]) == ["GBT", "DUAL"]
+    assert any("Failed" in note and "GBT" in note for note in found.notes)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_folds_are_pooled(table: pd.DataFrame) -> None:
+    found = run(table, "ar", folds=2)
+    each = found.folds[found.folds["method"] == "AR"]["rmse"]
+    assert len(each) == 2
+    pooled = found.rows.set_index("method").loc["AR", "rmse"]
+    assert pooled == pytest.approx(np.sqrt((each**2).mean()))
+    assert any("2 folds" in note for note in found.notes)
+
+
+def test_several_steps_ahead(table: pd.DataFrame) -> None:
+    found = run(table, "ar", horizon=3).rows.set_index("method")
+    model = mv.AR(window=3, horizon=3, verbose=0).fit(table, "y", test=0.2)
+    expected = model.evaluate(table).scores.loc["AR", "rmse"]
+    assert found.loc["AR", "rmse"] == pytest.approx(expected)
+    assert found.loc["Persistence", "dm_p"] < 0.05
+
+
+def test_own_forecasts_are_a_row(table: pd.DataFrame) -> None:
+    y = table["y"]
+    own = pd.DataFrame({"time": y.index[300:], "value": y.shift(1).iloc[300:]})
+    rows = run(table, "ar", own=own, own_name="mine").rows.set_index("method")
+    for name in ("rmse", "mae", "n"):  # they are persistence's forecasts
+        assert rows.loc["mine", name] == pytest.approx(rows.loc["Persistence", name])
+    assert rows.loc["mine", "skill"] == pytest.approx(0.0)
+    assert rows.loc["mine", "dm_p"] == pytest.approx(rows.loc["Persistence", "dm_p"])
+    assert np.isnan(rows.loc["mine", "crps"])
+
+
+def test_own_forecasts_of_some_rows_are_scored_on_those() -> None:
+    table = mv.datasets.load("synthetic", n=400).frame
+    table.index = pd.date_range("2024-01-01", periods=400, freq="h", tz="Europe/Berlin")
+    own = pd.DataFrame({"time": table.index[-10:].astype(str), "value": table["y"].iloc[-10:]})
+    rows = run(table, "ar", own=own).rows.set_index("method")
+    assert rows.loc["own forecasts", "n"] == 10
+    assert rows.loc["own forecasts", "rmse"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        (pd.DataFrame({"when": [1], "value": [1.0]}), "'time' and 'value'"),
+        (pd.DataFrame({"time": [390, 390], "value": [1.0, 2.0]}), "390 twice"),
+        (pd.DataFrame({"time": ["soon"], "value": [1.0]}), "cannot be read"),
+    ],
+)
+def test_own_forecasts_that_cannot_be_used(
+    table: pd.DataFrame, own: pd.DataFrame, words: str
+) -> None:
+    with pytest.raises(mv.errors.DataError, match=words):
+        run(table, "ar", own=own)
+
+
+def test_own_forecasts_of_other_times_fail_in_their_row(table: pd.DataFrame) -> None:
+    own = pd.DataFrame({"time": [5], "value": [1.0]})
+    rows = run(table, "ar", own=own).rows.set_index("method")
+    assert "None of its 1 times" in rows.loc["own forecasts", "error"]
+
+
+def test_bad_input_is_refused_at_once(table: pd.DataFrame) -> None:
+    with pytest.raises(mv.errors.DataError, match="nothing"):
+        compare(table, "nothing", methods="ar", verbose=0)
+    with pytest.raises(mv.errors.ParameterError, match="budget"):
+        run(table, "ar", budget="huge")
+
+
+def test_it_prints_and_converts(small: Comparison) -> None:
+    assert "Comparison(target='y', 320 to 399)" in repr(small)
+    assert "<table" in small._repr_html_()
+    records = small.to_records()
+    assert records[0].keys() >= {"method", "rmse", "mae", "skill", "dm_p", "error"}
+    assert isinstance(records[0]["top_variables"], list)
+    assert isinstance(small.to_frame()["top_variables"][0], str)
