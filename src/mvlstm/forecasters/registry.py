@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 FORECASTERS = {
     "AR": "mvlstm.forecasters.linear",
     "ARIMAX": "mvlstm.forecasters.statespace",
+    "DUAL": "mvlstm.forecasters.dual",
     "ENET": "mvlstm.forecasters.linear",
     "GBT": "mvlstm.forecasters.trees",
     "LSTM": "mvlstm.forecasters.lstm",
     "MVLSTM": "mvlstm.forecasters.mvlstm",
     "Persistence": "mvlstm.forecasters.naive",
+    "RETAIN": "mvlstm.forecasters.retain",
     "RF": "mvlstm.forecasters.trees",
     "STRX": "mvlstm.forecasters.statespace",
     "SeasonalPersistence": "mvlstm.forecasters.naive",
