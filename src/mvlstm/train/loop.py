@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from torch import Tensor
 from mvlstm.errors import TrainingError
 from mvlstm.nn.parameters import unflatten
 from mvlstm.train.config import Member, TrainConfig
+from mvlstm.train.control import Control
 from mvlstm.train.data import WindowData
 from mvlstm.train.predict import mean_rows
 from mvlstm.train.protocol import Network
@@ -43,24 +45,84 @@ def train(
     dtype: torch.dtype = torch.float32,
     state: TrainState | None = None,
     on_epoch: OnEpoch | None = None,
+    control: Control | None = None,
 ) -> TrainState:
     """Train every member until it stops improving; return the final state.
 
     ``state.best`` holds each member's weights at its lowest validation error. Pass a ``state``
-    from an earlier run to go on from there.
+    from an earlier run to go on from there, to the same bits as without the interruption.
+    ``control`` says when to save the state and whether to stop early. A member that was stopped
+    before its first validation is kept as it is.
     """
     state = state or TrainState.start(network, members, data.device, dtype)
+    control = control or Control()
     stepper = Stepper(network, data, config, members, state)
-    started = time.monotonic()
-    while state.running.any() and int(state.epoch) < config.max_epochs:
-        losses = stepper.run_epoch(int(state.epoch))
-        errors = validation_errors(network, stepper.flat.detach(), data)
-        record(state, stepper, losses, errors, members, config)
-        if on_epoch is not None:
-            on_epoch(progress(state, config, time.monotonic() - started), state)
-        if len(stepper.rows) != int(state.running.sum()) and state.running.any():
-            stepper = Stepper(network, data, config, members, state)
-    return state
+    clock = Clock(len(data.stop) / stepper.batch)
+    with control.listening():
+        while state.running.any() and int(state.epoch) < config.max_epochs:
+            losses = stepper.run_epoch(
+                int(state.epoch), partial(pause, control, stepper, state, clock)
+            )
+            if losses is None:
+                break
+            errors = validation_errors(network, stepper.flat.detach(), data)
+            record(state, stepper, losses, errors, members, config)
+            if on_epoch is not None:
+                on_epoch(progress(state, config, clock.seconds), state)
+            if len(stepper.rows) != int(state.running.sum()) and state.running.any():
+                stepper = Stepper(network, data, config, members, state)
+            if pause(control, stepper, state, clock):
+                break
+    ended = not state.running.any() or int(state.epoch) >= config.max_epochs
+    if ended:
+        control.stopped = None
+    control.store(state, finished=ended)
+    return state if ended else with_weights_now(state)
+
+
+class Clock:
+    """Time since training began, and what the work after it will take.
+
+    Parameters
+    ----------
+    closing : float
+        Batches in the stopping windows: after training they are predicted twice or so, and the
+        calibration windows, about as many, once. A prediction takes a third of a step.
+    """
+
+    def __init__(self, closing: float) -> None:
+        self.closing, self.steps, self.started = closing, 0, time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since training began."""
+        return time.monotonic() - self.started
+
+    def closing_seconds(self) -> float:
+        """Count a step; return the seconds to keep back for the work after training."""
+        self.steps += 1
+        return self.seconds / self.steps * self.closing
+
+
+def pause(control: Control, stepper: Stepper, state: TrainState, clock: Clock) -> bool:
+    """Save the state if it is time to; say whether to stop here."""
+    stops = control.must_stop(clock.closing_seconds())
+    if stops or control.save_is_due:
+        stepper.write_back(state)
+    if control.save_is_due and not stops:
+        control.store(state, finished=False)
+    return stops
+
+
+def with_weights_now(state: TrainState) -> TrainState:
+    """Return the state of a run that was stopped, with weights for members that had no best."""
+    never = state.best_epoch == 0
+    if not bool(torch.isfinite(state.flat[never]).all()):
+        raise TrainingError(
+            "The run was stopped before its first validation, and its weights are no longer "
+            "finite. Lower learning_rate, or look for extreme values in the table."
+        )
+    return replace(state, best=torch.where(never.unsqueeze(1), state.flat, state.best))
 
 
 def validation_errors(network: Network, flat: Tensor, data: WindowData) -> Tensor:

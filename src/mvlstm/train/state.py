@@ -31,6 +31,8 @@ class TrainState:
     running: Tensor  # (K,) bool, not yet stopped
     epoch: Tensor  # () int64, epochs done
     step: Tensor  # () int64, optimiser steps done
+    batch: Tensor  # () int64, steps done in the epoch that has begun
+    loss_sum: Tensor  # (K,) losses of these steps, added up
     losses: Tensor  # (E, K) mean training loss by epoch, NaN for members that had stopped
     errors: Tensor  # (E, K) validation RMSE by epoch, likewise
 
@@ -56,6 +58,8 @@ class TrainState:
             running=torch.ones(K, dtype=torch.bool, device=device),
             epoch=torch.zeros((), dtype=torch.int64),
             step=torch.zeros((), dtype=torch.int64),
+            batch=torch.zeros((), dtype=torch.int64),
+            loss_sum=torch.zeros(K, dtype=dtype, device=device),
             losses=torch.empty((0, K), dtype=torch.float64),
             errors=torch.empty((0, K), dtype=torch.float64),
         )
@@ -67,5 +71,5 @@ class TrainState:
     @classmethod
     def from_tensors(cls, tensors: dict[str, Tensor], device: torch.device) -> TrainState:
         """Rebuild a state from `tensors`; counters and histories stay on the CPU."""
-        here = {"epoch", "step", "losses", "errors"}
+        here = {"epoch", "step", "batch", "losses", "errors"}
         return cls(**{k: v if k in here else v.to(device) for k, v in tensors.items()})

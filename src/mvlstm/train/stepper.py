@@ -65,21 +65,28 @@ class Stepper:
         self.order = torch.zeros(
             (len(chosen), self.n_batches, self.batch), dtype=torch.int64, device=device
         )
-        self.cursor = torch.zeros(1, dtype=torch.int64, device=device)
-        self.loss_sum = torch.zeros(len(chosen), dtype=dtype, device=device)
+        self.cursor = state.batch.to(device, copy=True).reshape(1)
+        self.loss_sum = state.loss_sum[self.rows].clone()
         self.pieces = cut_batch(self.batch, count(network.shapes), data.window)
 
-    def run_epoch(self, epoch: int) -> Tensor:
-        """Take every step of an epoch; return each running member's mean loss (k,)."""
+    def run_epoch(self, epoch: int, stops: Callable[[], bool] = bool) -> Tensor | None:
+        """Take the steps that are left of an epoch; return each running member's mean loss (k,).
+
+        ``stops`` is asked after every step; if it says yes, the answer is None and the epoch can
+        be taken up again later.
+        """
         index = torch.tensor(epoch, dtype=torch.int32, device=self.data.device)
         order = shuffled(self.keys, index, len(self.data.train))
         used = order[:, : self.n_batches * self.batch]  # the few windows left over vary by epoch
         self.order.copy_(used.reshape(self.order.shape))
+        for _ in range(int(self.cursor), self.n_batches):
+            self.step()
+            if stops():
+                return None
+        losses = self.loss_sum / self.n_batches
         self.cursor.zero_()
         self.loss_sum.zero_()
-        for _ in range(self.n_batches):
-            self.step()
-        return self.loss_sum / self.n_batches
+        return losses
 
     def step(self) -> None:
         """Move every member by one batch of its own."""
@@ -169,6 +176,8 @@ class Stepper:
         state.first[self.rows] = self.first
         state.second[self.rows] = self.second
         state.step = self.step_count.to("cpu", torch.int64)
+        state.batch = self.cursor.to("cpu", copy=True).reshape(())
+        state.loss_sum[self.rows] = self.loss_sum
 
 
 def cut_batch(batch: int, n_parameters: int, window: int) -> list[slice]:
