@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from mvlstm import errors, plot
     from mvlstm.data import datasets
     from mvlstm.errors import MVLSTMError, MVLSTMWarning
+    from mvlstm.evaluate.backtest import backtest
+    from mvlstm.evaluate.compare import compare
+    from mvlstm.forecasters.dual import DUAL
     from mvlstm.forecasters.io import load
     from mvlstm.forecasters.linear import AR, ENET
     from mvlstm.forecasters.lstm import LSTM
@@ -30,11 +33,12 @@ if TYPE_CHECKING:
     from mvlstm.forecasters.retain import RETAIN
     from mvlstm.forecasters.statespace import ARIMAX, STRX
     from mvlstm.forecasters.trees import GBT, RF, XGT
-    from mvlstm.results import Evaluation, Explanation, Forecast, History
+    from mvlstm.results import Comparison, Evaluation, Explanation, Forecast, History
 
 __all__ = [
     "AR",
     "ARIMAX",
+    "DUAL",
     "ENET",
     "GBT",
     "LSTM",
@@ -43,6 +47,7 @@ __all__ = [
     "RF",
     "STRX",
     "XGT",
+    "Comparison",
     "Evaluation",
     "Explanation",
     "Forecast",
@@ -52,6 +57,8 @@ __all__ = [
     "Persistence",
     "SeasonalPersistence",
     "__version__",
+    "backtest",
+    "compare",
     "datasets",
     "errors",
     "load",
@@ -66,6 +73,9 @@ _MODULES = {
 _NAMES = {
     **_FORECASTERS,
     "load": "mvlstm.forecasters.io",
+    "backtest": "mvlstm.evaluate.backtest",
+    "compare": "mvlstm.evaluate.compare",
+    "Comparison": "mvlstm.results",
     "Evaluation": "mvlstm.results",
     "Explanation": "mvlstm.results",
     "Forecast": "mvlstm.results",

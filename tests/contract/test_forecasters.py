@@ -13,6 +13,12 @@ from mvlstm.testing import CHECKS
 SMALL_NETWORK = {"hidden_size": 3, "members": 2, "max_epochs": 2, "batch_size": 32}
 SMALL: dict[str, dict[str, Any]] = {
     "MVLSTM": SMALL_NETWORK,
+    "ENET": {"grid": "quick"},
+    "RF": {"grid": "quick", "max_trees": 5, "n_jobs": 1},
+    "XGT": {"grid": "quick", "max_rounds": 5, "n_jobs": 1},
+    "GBT": {"grid": "quick", "max_rounds": 10},
+    "STRX": {"max_iterations": 5},
+    "ARIMAX": {"max_iterations": 5, "order": (1, 0, 1)},
 }
 
 

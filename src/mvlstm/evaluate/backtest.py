@@ -190,7 +190,7 @@ def run_fold(
     model.fit(table, target, test=test, valid=valid)
     fitted = clock.monotonic()
     recent = table
-    if not getattr(model, "_whole_past", False):
+    if model.local:
         last = int(table.index.get_indexer(pd.Index([model.borders_.train]))[0])
         recent = table.iloc[max(0, last + 1 - model.window - model.preparation_.lead) :]
     forecast = model.predict(recent)

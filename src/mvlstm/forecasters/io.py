@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,20 +13,20 @@ from numpy.typing import DTypeLike, NDArray
 from mvlstm._version import __version__
 from mvlstm.data.frame import Layout
 from mvlstm.data.io import write_atomic
-from mvlstm.errors import ModelFileError, MVLSTMError
+from mvlstm.errors import MissingExtraError, ModelFileError, MVLSTMError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.borders import Borders
+from mvlstm.forecasters.container import pack, unpack
 from mvlstm.forecasters.preparation import Preparation
 from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
 from mvlstm.results import History
 
 SCHEMA = 1
+KIND = "mvlstm"
 
 
 def save(model: AbstractForecaster, path: str | Path) -> None:
     """Write a fitted model to ``path``, whole or not at all."""
-    from safetensors.numpy import save as to_bytes
-
     arrays, extra = model._weights()
     header = {
         "schema": SCHEMA,
@@ -53,9 +52,7 @@ def save(model: AbstractForecaster, path: str | Path) -> None:
         **{f"common.{name}": array for name, array in common.items()},
         **{f"model.{name}": array for name, array in arrays.items()},
     }
-    contiguous = {name: np.ascontiguousarray(array) for name, array in named.items()}
-    text = json.dumps(header, default=_plain, allow_nan=True)
-    write_atomic(path, to_bytes(contiguous, metadata={"mvlstm": text}))
+    write_atomic(path, pack(KIND, header, named))
 
 
 def load(path: str | Path) -> AbstractForecaster:
@@ -67,47 +64,37 @@ def load(path: str | Path) -> AbstractForecaster:
         If the file is damaged, not a model of mvlstm, or of a newer version.
     """
     path = Path(path)
-    header, arrays = _read(path)
+    header, arrays = unpack(path, KIND, "model of mvlstm")
     schema = header.get("schema")
-    if schema != SCHEMA:
+    if schema != SCHEMA or isinstance(schema, bool):
         raise ModelFileError(
             f"'{path}' has schema {schema!r}; this version of mvlstm ({__version__}) reads schema "
             f"{SCHEMA}. Install a newer mvlstm, or save the model again."
         )
     try:
         return _build(header, arrays)
+    except MissingExtraError:
+        raise
     except MVLSTMError as error:
         raise ModelFileError(f"'{path}' cannot be loaded: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (
+        *(KeyError, IndexError, TypeError, ValueError, AttributeError),
+        *(OverflowError, RecursionError),
+    ) as error:
         raise ModelFileError(
             f"'{path}' cannot be loaded: its header is damaged ({type(error).__name__}: {error})."
         ) from error
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    from safetensors import SafetensorError, safe_open
-
-    if not path.is_file():
-        raise ModelFileError(f"There is no model file '{path}'. Check the path.")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if "mvlstm" not in metadata:
-                raise ModelFileError(f"'{path}' is a safetensors file, but no model of mvlstm.")
-            header = json.loads(metadata["mvlstm"])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
-        raise ModelFileError(f"'{path}' is no model of mvlstm, or is damaged ({error}).") from error
-    if not isinstance(header, dict):
-        raise ModelFileError(f"'{path}' is no model of mvlstm: its header is no table of fields.")
-    return header, arrays
-
-
 def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractForecaster:
     name = header["class"]
-    if name not in FORECASTERS:
+    if not isinstance(name, str) or name not in FORECASTERS:
         raise ModelFileError(f"it holds a {name!r}, which this version of mvlstm does not know.")
-    model = forecaster_class(name)(**header["parameters"])
+    parameters = {
+        key: tuple(value) if isinstance(value, list) else value  # JSON knows no tuples
+        for key, value in header["parameters"].items()
+    }
+    model = forecaster_class(name)(**parameters)
     model._check_parameters()
     model.layout_ = Layout.from_dict(header["layout"])
     model.preparation_ = Preparation.from_dict(header["preparation"])
@@ -116,7 +103,7 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
     model.borders_ = Borders.from_dict(header["borders"])
     model.history_ = History.from_dict(header["history"])
     model.notes_ = tuple(str(note) for note in header["notes"])
-    model.fit_seconds_ = float(header["fit_seconds"])
+    model.fit_seconds_ = finite_number(header, "fit_seconds")
     for key, array in arrays.items():
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ModelFileError(f"its array '{key}' holds values that are not finite.")
@@ -136,6 +123,17 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
     if unknown or len(arrays) != sum(k.startswith(("common.", "model.")) for k in arrays):
         raise ModelFileError(f"it holds arrays this model does not have: {sorted(arrays)}.")
     return model
+
+
+def _check_sizes(model: AbstractForecaster, arrays: dict[str, NDArray[Any]]) -> None:
+    """Refuse parameters that no file of this size can hold, before a network is laid out."""
+    numbers = sum(array.size for array in arrays.values())
+    columns = len(model.layout_.columns)
+    for name in ("window", "horizon", "layers", "members", "hidden_size", "attention_size"):
+        value = getattr(model, name, 1)
+        units = value * columns if name == "hidden_size" else value
+        if isinstance(value, int) and units > numbers:
+            raise ModelFileError(f"its {name}={value} does not fit the {numbers:,} numbers in it.")
 
 
 def take_array(
@@ -183,11 +181,3 @@ def versions() -> dict[str, str]:
         "pandas": pd.__version__,
         "scikit-learn": sklearn.__version__,
     }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} cannot be stored in a model file")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -89,6 +89,7 @@ class SeasonalPersistence(AbstractForecaster):
         Has no effect; there is nothing to wait for.
     """
 
+    local: ClassVar[bool] = False  # a cycle may be longer than the window
     period_: int
 
     def __init__(
@@ -126,11 +127,6 @@ class SeasonalPersistence(AbstractForecaster):
         y = frame.target_values[: int(problem.origins["train"][-1]) + 1]
         self.period_, note = find_season(y, frame.step)
         self.notes_ = (*self.notes_, note)
-
-    @property
-    def _whole_past(self) -> bool:
-        """Whether forecasts rest on rows before the window too."""
-        return self.period_ > self.window
 
     def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
         frame = prepared.frame

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ class AbstractStateSpace(AbstractForecaster):
     ahead hold it at its last value.
     """
 
+    local: ClassVar[bool] = False  # the filter runs over the whole past
     mode: Mode
     fit_rows: int | None
     max_iterations: int
@@ -125,11 +126,6 @@ class AbstractStateSpace(AbstractForecaster):
         return [self.order_]
 
     # --------------------------------------------------------------------------------- predicting
-
-    @property
-    def _whole_past(self) -> bool:
-        """Whether forecasts rest on rows before the window too."""
-        return self.mode == "global"
 
     def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
         if self.mode == "global":

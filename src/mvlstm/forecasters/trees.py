@@ -22,8 +22,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 GridName = Literal["paper", "quick"]
 
-COUNTS = (3, 10, 25, 50, 100, 200)  # numbers of trees tried; the first of 200 serve for fewer
-ROUNDS = 200
+COUNTS = (3, 10, 25, 50, 100, 200)  # numbers of trees tried
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 FOREST_DEPTHS = {"paper": tuple(range(3, 11)), "quick": (5, 10)}
 BOOST_DEPTHS = {"paper": tuple(range(3, 11)), "quick": (3, 5, 8)}
@@ -167,6 +166,8 @@ class RF(AbstractTrees):
         Steps ahead.
     grid : {"paper", "quick"}
         Depths tried: 3 to 10, or 5 and 10; each with 3, 10, 25, 50, 100 and 200 trees.
+    max_trees : int
+        Most trees. The paper: 200.
     seed : int
         Fixes everything random.
     n_jobs : int
@@ -185,6 +186,7 @@ class RF(AbstractTrees):
         window: int = 30,
         horizon: int = 1,
         grid: GridName = "paper",
+        max_trees: int = 200,
         seed: int = 0,
         n_jobs: int = -1,
         missing: Literal["error", "drop", "fill"] = "error",
@@ -194,6 +196,7 @@ class RF(AbstractTrees):
         self.window = window
         self.horizon = horizon
         self.grid = grid
+        self.max_trees = max_trees
         self.seed = seed
         self.n_jobs = n_jobs
         self.missing = missing
@@ -203,27 +206,29 @@ class RF(AbstractTrees):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_option("grid", self.grid, FOREST_DEPTHS)
+        _check_count("max_trees", self.max_trees)
 
     def _learn_step(self, data: FlatData, h: int) -> tuple[Trees, Sum, FloatArray, dict[str, Any]]:
         from sklearn.ensemble import RandomForestRegressor
 
         depths = FOREST_DEPTHS[self.grid]
+        counts = [count for count in COUNTS if count < self.max_trees] + [self.max_trees]
         X, X_stop = data.X.astype(np.float32), data.X_stop.astype(np.float32)
         best = np.inf
         with show_steps(self.verbose, "RF", len(depths)) as advance:
             for depth in depths:
                 forest = RandomForestRegressor(
-                    n_estimators=COUNTS[-1],
+                    n_estimators=self.max_trees,
                     max_depth=depth,
                     max_features="sqrt",
                     n_jobs=self.n_jobs,
                     random_state=self.seed,
                 ).fit(X, data.y[:, h])
                 trees = from_forest(forest)
-                sizes = np.arange(1, COUNTS[-1] + 1)[:, None]
+                sizes = np.arange(1, self.max_trees + 1)[:, None]
                 means = np.cumsum(trees.leaves(X_stop), axis=0) / sizes  # by number of trees
                 errors = np.mean((means - data.y_stop[:, h]) ** 2, axis=1)
-                count = min(COUNTS, key=lambda size: errors[size - 1])
+                count = min(counts, key=lambda size: errors[size - 1])
                 advance(f"depth {depth}, error {errors[count - 1] ** 0.5:.4g}")
                 if errors[count - 1] < best:
                     best = errors[count - 1]
@@ -237,7 +242,7 @@ class RF(AbstractTrees):
 class XGT(AbstractTrees):
     """Boosted trees by xgboost on the flattened window, settings chosen on validation rows.
 
-    First the depth, each with the best of 200 rounds, then the penalty ``reg_lambda`` at that
+    First the depth, each with the best number of rounds, then the penalty ``reg_lambda`` at that
     depth, as the paper's authors did. With ``horizon > 1`` there is one model for each step.
 
     Parameters
@@ -247,7 +252,9 @@ class XGT(AbstractTrees):
     horizon : int
         Steps ahead.
     grid : {"paper", "quick"}
-        Depths 3 to 10 and six penalties, or three depths and two penalties.
+        Depths 3 to 10 and six penalties, or three depths and three penalties.
+    max_rounds : int
+        Most trees. The paper: 200.
     learning_rate : float
         Share of every tree that counts. The paper does not state it.
     seed : int
@@ -269,6 +276,7 @@ class XGT(AbstractTrees):
         window: int = 30,
         horizon: int = 1,
         grid: GridName = "paper",
+        max_rounds: int = 200,
         learning_rate: float = 0.1,
         seed: int = 0,
         n_jobs: int = -1,
@@ -279,6 +287,7 @@ class XGT(AbstractTrees):
         self.window = window
         self.horizon = horizon
         self.grid = grid
+        self.max_rounds = max_rounds
         self.learning_rate = learning_rate
         self.seed = seed
         self.n_jobs = n_jobs
@@ -289,6 +298,7 @@ class XGT(AbstractTrees):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_option("grid", self.grid, BOOST_DEPTHS)
+        _check_count("max_rounds", self.max_rounds)
         if not 0 < self.learning_rate <= 1:
             raise ParameterError(
                 f"learning_rate={self.learning_rate!r} must be above 0 and at most 1."
@@ -310,7 +320,7 @@ class XGT(AbstractTrees):
             def attempt(depth: int, penalty: float) -> None:
                 nonlocal best
                 model = xgboost.XGBRegressor(
-                    n_estimators=ROUNDS,
+                    n_estimators=self.max_rounds,
                     max_depth=depth,
                     reg_lambda=penalty,
                     learning_rate=self.learning_rate,
@@ -321,7 +331,7 @@ class XGT(AbstractTrees):
                 stop = (data.X_stop, data.y_stop[:, h])
                 model.fit(data.X, data.y[:, h], eval_set=[stop], verbose=False)
                 errors = model.evals_result()["validation_0"]["rmse"]
-                rounds = max(3, int(np.argmin(errors)) + 1)
+                rounds = int(np.argmin(errors)) + 1
                 advance(f"depth {depth} lambda {penalty:g}, error {errors[rounds - 1]:.4g}")
                 if errors[rounds - 1] < best[0]:
                     chosen = {"depth": depth, "penalty": penalty, "rounds": rounds}
@@ -412,9 +422,7 @@ class GBT(AbstractTrees):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_option("grid", self.grid, SETTINGS)
-        rounds = self.max_rounds
-        if isinstance(rounds, bool) or not isinstance(rounds, int | np.integer) or rounds < 1:
-            raise ParameterError(f"max_rounds={rounds!r} must be a whole number, at least 1.")
+        _check_count("max_rounds", self.max_rounds)
 
     def _learn_step(self, data: FlatData, h: int) -> tuple[Trees, Sum, FloatArray, dict[str, Any]]:
         from sklearn.ensemble import HistGradientBoostingRegressor
@@ -444,3 +452,8 @@ class GBT(AbstractTrees):
                     chosen = {**one.__dict__, "rounds": rounds}
                     found = (trees.first(rounds), Sum(start, relative=one.relative), gains, chosen)
         return found
+
+
+def _check_count(name: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ParameterError(f"{name}={value!r} must be a whole number, at least 1.")

@@ -25,7 +25,6 @@ def table() -> pd.DataFrame:
 @pytest.fixture(autouse=True)
 def small_grids(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "COUNTS", (3, 10))
-    monkeypatch.setattr(module, "ROUNDS", 12)
     monkeypatch.setitem(module.FOREST_DEPTHS, "quick", (3, 5))
     monkeypatch.setitem(module.BOOST_DEPTHS, "quick", (3,))
     monkeypatch.setitem(module.BOOST_PENALTIES, "quick", (1e-2,))
@@ -34,8 +33,8 @@ def small_grids(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 MODELS = {
-    "RF": {"grid": "quick", "n_jobs": 1, "seed": 3},
-    "XGT": {"grid": "quick", "n_jobs": 1, "seed": 3},
+    "RF": {"grid": "quick", "max_trees": 10, "n_jobs": 1, "seed": 3},
+    "XGT": {"grid": "quick", "max_rounds": 12, "n_jobs": 1, "seed": 3},
     "GBT": {"grid": "quick", "max_rounds": 8, "seed": 3},
 }
 
