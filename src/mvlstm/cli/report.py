@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -22,7 +22,7 @@ def report(
         Path, typer.Option("--out", metavar="FILE", help="The .html file to write.")
     ] = Path("report.html"),
     effort: Annotated[
-        str, typer.Option(metavar="quick|default|full", help="How thoroughly to measure.")
+        Literal["quick", "default", "full"], typer.Option(help="How thoroughly to measure.")
     ] = "default",
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     sep: Separator = None,

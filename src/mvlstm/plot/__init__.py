@@ -13,6 +13,7 @@ Examples
 
 from __future__ import annotations
 
+from mvlstm.plot._tables import variable_order
 from mvlstm.plot.drivers import (
     attention_histograms,
     attention_over_time,
@@ -83,5 +84,6 @@ __all__ = [
     "temporal_importance",
     "training_curves",
     "variable_importance",
+    "variable_order",
     "waterfall_table",
 ]

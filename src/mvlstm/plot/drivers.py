@@ -37,7 +37,9 @@ def variable_importance(
     names = [str(v) for v in table["variable"]]
     style = styles(variable_order(explanation), explanation.target, look)
     place = np.arange(len(names))
-    figure = new_figure(look, height=110 + 34 * len(names), x="share of the rise in error")
+    figure = new_figure(
+        look, height=110 + 34 * len(names), x="share of the rise in error", legend=True
+    )
     share = table["importance"].to_numpy(dtype=np.float64)
     low, high = (table[c].to_numpy(dtype=np.float64) for c in ("low", "high"))
     shown = [own_past(name, explanation.target) for name in names]
@@ -92,7 +94,8 @@ def variable_importance(
             font={"size": 11, "color": look.muted},
         )
     top = float(ends.max(initial=0.0)) or 1.0
-    figure.update_xaxes(range=[0, top * 1.28])
+    ticks = np.round(np.arange(0.0, 1.01, 0.2 if top > 0.5 else 0.1 if top > 0.2 else 0.05), 2)
+    figure.update_xaxes(range=[0, top * 1.28], tickvals=ticks.tolist())
     _name_rows(figure, shown)
     return figure
 
@@ -213,7 +216,8 @@ def attention_histograms(
             {
                 f"xaxis{axis}": {"domain": [left + gap, left + width - gap], **common}
                 | {"anchor": f"y{axis}", "range": [0, float(table["high"].max())]},
-                f"yaxis{axis}": {"domain": area, "anchor": f"x{axis}", "showticklabels": False},
+                f"yaxis{axis}": {"domain": area, "anchor": f"x{axis}", "showticklabels": False}
+                | {"showgrid": False},
             }
         )
         for kind, colour, opacity in (("prior", look.muted, 0.35), ("posterior", "", 0.85)):
@@ -267,6 +271,7 @@ def temporal_importance(explanation: Explanation, *, theme: ThemeName = "light")
         x=np.asarray(table.columns),
         y=np.arange(len(names)),
         zmin=0.0,
+        zmax=float(np.nanmax(values)),
         colorscale=[list(stop) for stop in look.sequential],
         colorbar={
             "thickness": 10,
@@ -285,8 +290,43 @@ def temporal_importance(explanation: Explanation, *, theme: ThemeName = "light")
     return figure
 
 
+def attention_over_time_table(
+    explanation: Explanation, *, step: int = 1, stretches: int = 24
+) -> pd.DataFrame:
+    """Return mean attention in stretches of the times measured.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of a model with attention.
+    step, stretches : int
+        Steps ahead; about how many stretches. None reaches over a gap between the times.
+
+    Returns
+    -------
+    DataFrame
+        ``start`` and ``end`` of each stretch, and a column a variable.
+    """
+    _, table = _attention(explanation)
+    table = at_step(table, step)
+    times = wall_times(table.index)
+    size = max(1, len(table) // stretches)
+    steps = np.diff(times.astype(np.int64))
+    gap = np.r_[False, steps > 10 * max(1, int(np.median(steps)))] if len(steps) else [False]
+    block = np.cumsum(gap)
+    within = np.concatenate([np.arange(n) // size for n in np.bincount(block)])
+    stretch = pd.MultiIndex.from_arrays([block, within])
+    codes = stretch.factorize()[0]
+    averaged = table[list(variable_order(explanation))].groupby(codes).mean()
+    first = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
+    last = np.r_[first[1:] - 1, len(codes) - 1]
+    averaged.insert(0, "start", times[first])
+    averaged.insert(1, "end", times[last])
+    return averaged.reset_index(drop=True)
+
+
 def attention_over_time(
-    explanation: Explanation, *, step: int = 1, limit: int = 120, theme: ThemeName = "light"
+    explanation: Explanation, *, step: int = 1, stretches: int = 24, theme: ThemeName = "light"
 ) -> go.Figure:
     """Draw the posterior (or failing that prior) attention of every variable over time.
 
@@ -294,50 +334,38 @@ def attention_over_time(
     ----------
     explanation : Explanation
         Of a model with attention.
-    step, limit : int
+    step, stretches : int
         Steps ahead; about how many stretches of time to average over.
     theme : {"light", "dark"}
         The look.
     """
     look = get_theme(theme)
-    table = attention_over_time_table(explanation, step=step, limit=limit)
-    names = [str(c) for c in table.columns if c != "time"]
+    table = attention_over_time_table(explanation, step=step, stretches=stretches)
+    names = [str(c) for c in table.columns[2:]]
     style = styles(names, explanation.target, look)
     kind = "prior" if explanation.posterior is None else "posterior"
-    figure = new_figure(look, height=340, y=f"{kind} attention", hovermode="x unified")
+    place = np.arange(len(table))
+    periods = [f"{a} to {b}" for a, b in zip(table["start"], table["end"], strict=True)]
+    figure = new_figure(
+        look, height=360, y=f"{kind} attention", barmode="stack", bargap=0.08, legend=True
+    )
     for name in names:
-        figure.add_scatter(
-            x=table["time"].to_numpy(),
+        figure.add_bar(
+            x=place,
             y=table[name].to_numpy(),
-            mode="lines",
             name=label(own_past(name, explanation.target), 24),
-            stackgroup="one",
-            line={"width": 0.5, "color": style[name].colour},
-            hovertemplate="%{y:.3f}",
+            marker={"color": style[name].colour, "pattern": {"shape": style[name].hatching}},
+            customdata=np.array(periods),
+            hovertemplate="%{customdata}: %{y:.3f}",
         )
+    shown = np.unique(np.linspace(0, len(table) - 1, 6).astype(np.int64))
+    figure.update_xaxes(
+        tickvals=shown.tolist(),
+        ticktext=[str(table["start"].iloc[i]).removesuffix(" 00:00:00")[:16] for i in shown],
+        showgrid=False,
+    )
     figure.update_yaxes(range=[0, 1])
     return figure
-
-
-def attention_over_time_table(
-    explanation: Explanation, *, step: int = 1, limit: int = 120
-) -> pd.DataFrame:
-    """Return mean attention in stretches of time: ``time`` (their start), a column a variable.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        Of a model with attention.
-    step, limit : int
-        Steps ahead; most stretches.
-    """
-    _, table = _attention(explanation)
-    table = at_step(table, step)
-    size = -(-len(table) // limit)
-    stretch = np.arange(len(table)) // size
-    averaged = table[list(variable_order(explanation))].groupby(stretch).mean()
-    averaged.insert(0, "time", wall_times(table.index)[::size])
-    return averaged.reset_index(drop=True)
 
 
 # ------------------------------------------------------------------------------------- inner parts

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 PART_WORDS = {"train": "trained on", "validation": "validation", "new": "unseen"}
-EXPLAINED = "explained"  # name of the trace of points whose contributions are known
+EXPLAINED = "explained: choose one"  # name of the trace of points whose contributions are known
 
 
 def forecast_table(
@@ -77,7 +77,7 @@ def forecast(
     """
     look = get_theme(theme)
     rows = forecast_table(forecast, step=step, limit=limit, recent=recent, keep=explained)
-    figure = new_figure(look, height=400, y=forecast.target, hovermode="x unified")
+    figure = new_figure(look, height=400, y=forecast.target, hovermode="x unified", legend=True)
     times = wall_times(rows["time"].to_numpy())
     _add_interval(figure, times, rows, look)
     _add_line(figure, times, rows["actual"], "what happened", look.ink, 1.4)
@@ -99,7 +99,7 @@ def future_table(forecast: Forecast) -> pd.DataFrame:
 
 
 def members_table(forecast: Forecast, *, step: int = 1, last: int = 120) -> pd.DataFrame:
-    """Return the members' point forecasts of the last rows: time, mean, low, high, member columns.
+    """Return the members' point forecasts of the last rows: time, mean, a column a member.
 
     Parameters
     ----------
@@ -111,8 +111,6 @@ def members_table(forecast: Forecast, *, step: int = 1, last: int = 120) -> pd.D
     columns: dict[str, Any] = {
         "time": wall_times(forecast.time[-last:, step - 1]),
         "mean": values.mean(axis=0),
-        "low": values.min(axis=0),
-        "high": values.max(axis=0),
     }
     columns.update({f"member {k}": row for k, row in enumerate(values)})
     return pd.DataFrame(columns)
@@ -121,7 +119,7 @@ def members_table(forecast: Forecast, *, step: int = 1, last: int = 120) -> pd.D
 def members(
     forecast: Forecast, *, step: int = 1, last: int = 120, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Draw every member's forecast of the last rows around their mean.
+    """Draw how far each member's forecast is from their mean, for the last rows.
 
     Parameters
     ----------
@@ -133,22 +131,18 @@ def members(
     """
     look = get_theme(theme)
     rows = members_table(forecast, step=step, last=last)
-    figure = new_figure(look, height=320, y=forecast.target, hovermode="x unified")
-    times = rows["time"].to_numpy()
-    names = [c for c in rows.columns if str(c).startswith("member ")]
-    for place, name in enumerate(names):
+    title = f"{forecast.target}: member minus mean"
+    figure = new_figure(look, height=320, y=title, hovermode="x unified")
+    for name in rows.columns[2:]:
         figure.add_scatter(
-            x=times,
-            y=rows[name].to_numpy(),
+            x=rows["time"].to_numpy(),
+            y=(rows[name] - rows["mean"]).to_numpy(),
             mode="lines",
-            name="each member",
-            legendgroup="members",
-            showlegend=place == 0,
-            line={"color": look.muted, "width": 0.8},
+            name=str(name),
+            line={"color": look.forecast, "width": 1.1},
             opacity=0.7,
-            hoverinfo="skip",
+            hovertemplate="%{y:+.3g}",
         )
-    _add_line(figure, times, rows["mean"], "mean of the members", look.forecast, 2.2)
     return figure
 
 

@@ -27,7 +27,7 @@ def training_curves(history: History, *, theme: ThemeName = "light") -> go.Figur
     look = get_theme(theme)
     if history.members == 0:
         raise DataError("This model was not trained in epochs; there are no curves to draw.")
-    figure = new_figure(look, height=320, x="epoch", y="validation RMSE")
+    figure = new_figure(look, height=320, x="epoch", y="validation RMSE", legend=True)
     epochs = np.arange(1, history.valid_rmse.shape[1] + 1)
     for place, values in enumerate(history.valid_rmse):
         figure.add_scatter(

@@ -89,13 +89,13 @@ class Theme:
                 "plot_bgcolor": self.paper,
                 "xaxis": axis,
                 "yaxis": axis,
-                "margin": {"l": 10, "r": 16, "t": 36, "b": 10},
                 "legend": {
                     "orientation": "h",
                     "x": 0,
                     "xanchor": "left",
                     "y": 1.0,
                     "yanchor": "bottom",
+                    "traceorder": "normal",
                     "bgcolor": "rgba(0,0,0,0)",
                     "font": {"size": 12, "color": self.ink},
                 },
@@ -220,26 +220,52 @@ def graph_objects() -> Any:
     return objects
 
 
-def new_figure(
-    theme: Theme, *, height: int = 360, x: str | None = None, y: str | None = None, **layout: Any
-) -> go.Figure:
-    """Start an empty figure in a theme; ``x`` and ``y`` are titles of axes, shown as text.
+def base_layout(
+    *,
+    height: int = 360,
+    x: str | None = None,
+    y: str | None = None,
+    legend: bool = False,
+    **layout: Any,
+) -> dict[str, Any]:
+    """Return the layout of one figure, to which the theme's template is added.
+
+    Parameters
+    ----------
+    height : int
+        In pixels; the width follows the page.
+    x, y : str, optional
+        Titles of the axes, shown as text.
+    legend : bool
+        Whether to leave room for a legend above.
+    **layout
+        Further settings of Plotly's layout; ``xaxis`` and ``yaxis`` are joined with the titles.
+    """
+    axes = {
+        name: {**({} if title is None else {"title": {"text": label(title, 48)}}), **given}
+        for name, title, given in (
+            ("xaxis", x, layout.pop("xaxis", {})),
+            ("yaxis", y, layout.pop("yaxis", {})),
+        )
+    }
+    margin = {"l": 10, "r": 16, "t": 40 if legend else 12, "b": 10}
+    return {"height": height, "margin": margin, "showlegend": legend, **axes, **layout}
+
+
+def new_figure(theme: Theme, **layout: Any) -> go.Figure:
+    """Start an empty figure in a theme.
 
     Parameters
     ----------
     theme : Theme
-    height : int
-        In pixels; the width follows the page.
-    x, y : str, optional
-        Titles of the axes.
+        The look.
     **layout
-        Further settings of Plotly's layout.
+        As in `base_layout`.
     """
-    objects = graph_objects()
-    figure = objects.Figure()
-    figure.update_layout(template=theme.template(), height=height, **layout)
-    if x is not None:
-        figure.update_xaxes(title_text=label(x))
-    if y is not None:
-        figure.update_yaxes(title_text=label(y, 40))
-    return figure
+    return graph_objects().Figure(layout={"template": theme.template(), **base_layout(**layout)})
+
+
+def from_spec(theme: Theme, spec: dict[str, Any]) -> go.Figure:
+    """Make a figure of plain data and layout, in a theme."""
+    layout = {"template": theme.template(), **spec["layout"]}
+    return graph_objects().Figure(data=spec["data"], layout=layout)

@@ -58,7 +58,7 @@ def calibration(
     """
     look = get_theme(theme)
     table = calibration_table(forecast, part=part)
-    figure = new_figure(look, height=320, x="promised coverage", y="observed coverage")
+    figure = new_figure(look, height=320, x="promised coverage", y="observed coverage", legend=True)
     figure.add_scatter(
         x=[0, 1],
         y=[0, 1],
@@ -314,7 +314,9 @@ def stability(explanation: Explanation, *, theme: ThemeName = "light") -> go.Fig
     look = get_theme(theme)
     table = stability_table(explanation)[::-1]
     place = np.arange(len(table))
-    figure = new_figure(look, height=120 + 42 * len(table), x="agreement (1 is the same order)")
+    figure = new_figure(
+        look, height=120 + 42 * len(table), x="agreement (1 is the same order)", legend=True
+    )
     kinds = (
         ("kendall_tau", "Kendall's tau", "circle"),
         ("top_overlap", "top overlap", "diamond"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,16 @@ import pandas as pd
 
 from mvlstm.errors import DataError
 from mvlstm.plot._tables import at_step, own_past, variable_order
-from mvlstm.plot.theme import ThemeName, get_theme, label, new_figure, styles
+from mvlstm.plot.theme import (
+    Style,
+    Theme,
+    ThemeName,
+    base_layout,
+    from_spec,
+    get_theme,
+    label,
+    styles,
+)
 from mvlstm.results import Explanation, PointExplanation
 
 if TYPE_CHECKING:
@@ -71,15 +81,23 @@ def waterfall_table(
     base = point.background
     names = [str(n) for n in point.by_variable["variable"]]
     values = point.by_variable["contribution"].to_list()
-    if len(names) > most + 1:
-        names, values = [*names[:most], REST], [*values[:most], sum(values[most:])]
     ends = base + np.cumsum(values)
     starts = np.r_[base, ends[:-1]]
     bars = pd.DataFrame({"name": names, "value": values, "start": starts, "end": ends})
     first = pd.DataFrame([{"name": START, "value": base, "start": 0.0, "end": base}])
     end = float(ends[-1])
     last = pd.DataFrame([{"name": END, "value": end, "start": 0.0, "end": end}])
-    return pd.concat([first, bars, last], ignore_index=True)
+    return join_smaller(pd.concat([first, bars, last], ignore_index=True), most)
+
+
+def join_smaller(bars: pd.DataFrame, most: int = 10) -> pd.DataFrame:
+    """Add up the bars after the ``most`` largest ones, in a `waterfall_table`."""
+    if len(bars) <= most + 3:
+        return bars
+    rest = bars.iloc[most + 1 : -1]
+    start, end = float(rest["start"].iloc[0]), float(rest["end"].iloc[-1])
+    joined = pd.DataFrame([{"name": REST, "value": end - start, "start": start, "end": end}])
+    return pd.concat([bars.iloc[: most + 1], joined, bars.iloc[-1:]], ignore_index=True)
 
 
 def lag_table(
@@ -130,34 +148,48 @@ def contribution_lags(
     theme : {"light", "dark"}
         The look.
     """
+    table = lag_table(explanation, origin, step=step, mean=mean)
     look = get_theme(theme)
-    table = lag_table(explanation, origin, step=step, mean=mean)[::-1]
+    return from_spec(look, lags_spec(table, explanation.target, look, signed=not mean))
+
+
+def lags_spec(table: pd.DataFrame, target: str, look: Theme, *, signed: bool) -> dict[str, Any]:
+    """Return data and layout of `contribution_lags` for a `lag_table`, as plain values.
+
+    Parameters
+    ----------
+    table : DataFrame (variable x lag)
+    target : str
+    look : Theme
+    signed : bool
+        Whether zero is in the middle of the colours.
+    """
+    table = table[::-1]
     values = table.to_numpy(dtype=np.float64)
-    shown = [own_past(str(n), explanation.target) for n in table.index]
+    shown = [own_past(str(n), target) for n in table.index]
     reach = float(np.abs(values).max(initial=0.0)) or 1.0
-    scale = look.sequential if mean else look.diverging
-    figure = new_figure(look, height=120 + 26 * len(table), x="lag (1 is the last time known)")
-    figure.add_heatmap(
-        z=values,
-        x=np.asarray(table.columns),
-        y=np.arange(len(table)),
-        zmin=0.0 if mean else -reach,
-        zmax=reach,
-        colorscale=[list(stop) for stop in scale],
-        colorbar={"thickness": 10, "outlinewidth": 0, "tickfont": {"color": look.muted}},
-        xgap=1,
-        ygap=1,
-        customdata=np.repeat(np.array([label(n) for n in shown])[:, None], values.shape[1], axis=1),
-        hovertemplate="%{customdata}, lag %{x}: %{z:.4g}<extra></extra>",
+    names = np.array([label(n) for n in shown])
+    heat = {
+        "type": "heatmap",
+        "z": values,
+        "x": np.asarray(table.columns),
+        "y": np.arange(len(table)),
+        "zmin": -reach if signed else 0.0,
+        "zmax": reach,
+        "colorscale": [list(stop) for stop in (look.diverging if signed else look.sequential)],
+        "colorbar": {"thickness": 10, "outlinewidth": 0, "tickfont": {"color": look.muted}},
+        "xgap": 1,
+        "ygap": 1,
+        "customdata": np.repeat(names[:, None], values.shape[1], axis=1),
+        "hovertemplate": "%{customdata}, lag %{x}: %{z:.4g}<extra></extra>",
+    }
+    layout = base_layout(
+        height=90 + 28 * len(table),
+        x="lag (1 is the last time known)",
+        xaxis={"autorange": "reversed", "showgrid": False},
+        yaxis=_named(shown),
     )
-    figure.update_xaxes(autorange="reversed", showgrid=False)
-    figure.update_yaxes(
-        tickmode="array",
-        tickvals=list(range(len(shown))),
-        ticktext=[label(n, LONGEST) for n in shown],
-        showgrid=False,
-    )
-    return figure
+    return {"data": [heat], "layout": layout}
 
 
 def contributions(
@@ -184,45 +216,89 @@ def contributions(
         The look.
     """
     look = get_theme(theme)
-    bars = waterfall_table(explanation, origin, step=step, most=most)[::-1]
+    bars = waterfall_table(explanation, origin, step=step, most=most)
     style = styles(variable_order(explanation), explanation.target, look)
-    place = np.arange(len(bars))
-    names = [str(n) for n in bars["name"]]
-    inner = [0 < at < len(bars) - 1 for at in place]
-    colours = [
-        style[n].colour if n in style and own else (look.muted if own else look.forecast)
-        for n, own in zip(names, inner, strict=True)
-    ]
-    shown = [
-        own_past(n, explanation.target) if own else n for n, own in zip(names, inner, strict=True)
-    ]
-    value = bars["value"].to_numpy(dtype=np.float64)
-    texts = [f"{v:+.3g}" if own else f"{v:.4g}" for v, own in zip(value, inner, strict=True)]
+    return from_spec(look, waterfall_spec(bars, explanation.target, style, look))
+
+
+def waterfall_spec(
+    bars: pd.DataFrame, target: str, style: Mapping[str, Style], look: Theme
+) -> dict[str, Any]:
+    """Return data and layout of `contributions` for a `waterfall_table`, as plain values.
+
+    Parameters
+    ----------
+    bars : DataFrame
+        A row a bar; the first is the typical forecast, the last this one.
+    target : str
+    style : mapping
+        Style of each variable.
+    look : Theme
+    """
+    n = len(bars)
+    inner = bars.iloc[1:-1]
+    names = [str(v) for v in inner["name"]]
+    shown = [own_past(v, target) for v in names]
     start, end = (bars[c].to_numpy(dtype=np.float64) for c in ("start", "end"))
-    levels = np.r_[start[1:-1], end[1:-1], end[[0, -1]]]
-    low, high = float(levels.min()), float(levels.max())
-    margin = 0.18 * ((high - low) or abs(high) or 1.0)
-    floor = low - margin
-    base = np.where(inner, start, floor)
-    figure = new_figure(look, height=90 + 32 * len(bars), x=explanation.target)
-    figure.add_bar(
-        x=end - base,
-        y=place,
-        base=base,
-        orientation="h",
-        marker={"color": colours},
-        text=texts,
-        textposition="outside",
-        cliponaxis=False,
-        customdata=np.array([label(n) for n in shown]),
-        hovertemplate="%{customdata}: %{text}<extra></extra>",
-        showlegend=False,
+    value = inner["value"].to_numpy(dtype=np.float64)
+    place = np.arange(n - 2, 0, -1)
+    low, high = float(end.min()), float(end.max())
+    margin = 0.2 * ((high - low) or abs(high) or 1.0)
+    levels = end[[0, -1]]
+    steps = {  # the line that joins the bars
+        "type": "scatter",
+        "x": np.repeat(end[:-1], 2),
+        "y": np.repeat(np.arange(n - 1, -1, -1), 2)[1:-1],
+        "mode": "lines",
+        "line": {"color": look.muted, "width": 1, "dash": "dot"},
+        "hoverinfo": "skip",
+    }
+    parts = {
+        "type": "bar",
+        "x": value,
+        "y": place,
+        "base": start[1:-1],
+        "orientation": "h",
+        "marker": {
+            "color": [style[v].colour if v in style else look.muted for v in names],
+            "pattern": {"shape": [style[v].hatching if v in style else "" for v in names]},
+        },
+        "text": [f"{v:+.3g}".replace("-", "−") for v in value],
+        "textposition": "outside",
+        "cliponaxis": False,
+        "customdata": np.array([label(v) for v in shown]),
+        "hovertemplate": "%{customdata}: %{text}<extra></extra>",
+    }
+    ends = {
+        "type": "scatter",
+        "x": levels,
+        "y": [n - 1, 0],
+        "mode": "markers+text",
+        "marker": {
+            "symbol": ["diamond-open", "diamond"],
+            "size": 12,
+            "color": look.forecast,
+            "line": {"width": 2, "color": look.forecast},
+        },
+        "text": [f"  {v:.4g}".replace("-", "−") for v in levels],
+        "textposition": "middle right",
+        "cliponaxis": False,
+        "hoverinfo": "skip",
+    }
+    layout = base_layout(
+        height=70 + 32 * n,
+        x=target,
+        xaxis={"range": [low - margin, high + margin]},
+        yaxis={**_named([END, *shown[::-1], START]), "range": [-0.6, n - 0.4]},
     )
-    figure.update_xaxes(range=[floor, high + 1.4 * margin])
-    figure.update_yaxes(
-        tickmode="array",
-        tickvals=list(range(len(shown))),
-        ticktext=[label(n, LONGEST) for n in shown],
-        showgrid=False,
-    )
-    return figure
+    return {"data": [steps, parts, ends], "layout": layout}
+
+
+def _named(names: list[str]) -> dict[str, Any]:
+    """Return the settings of an axis that names its rows, the first one at the bottom."""
+    return {
+        "tickmode": "array",
+        "tickvals": list(range(len(names))),
+        "ticktext": [label(n, LONGEST) for n in names],
+        "showgrid": False,
+    }

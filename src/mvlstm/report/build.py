@@ -9,11 +9,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from mvlstm.errors import MissingExtraError
 from mvlstm.plot.theme import DARK, LIGHT, graph_objects
 from mvlstm.report.data import Page, Panel, ReportData, Table, View
-from mvlstm.report.encode import compact, figure_spec, number, table_data, time_text, to_script
+from mvlstm.report.encode import (
+    MINUS,
+    compact,
+    figure_spec,
+    number,
+    table_data,
+    time_text,
+    to_script,
+)
 from mvlstm.report.sections import report_page
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -154,12 +163,25 @@ def _column(column: pd.Series[Any]) -> list[dict[str, Any]]:
     if pd.api.types.is_integer_dtype(column):
         return [_cell(label, f"{v:,}" if label != "step" else str(v), True) for v in column]
     if pd.api.types.is_float_dtype(column):
-        return [_cell(label, number(float(v), 4) if np.isfinite(v) else "", True) for v in column]
+        return [_cell(label, text, True) for text in _aligned(column.to_numpy(dtype=np.float64))]
     times = pd.api.types.is_datetime64_any_dtype(column)
     return [
         _cell(label, time_text(v) if times else ("" if _missing(v) else str(v)), False)
         for v in column
     ]
+
+
+def _aligned(values: NDArray[np.float64]) -> list[str]:
+    """Write numbers with as many decimals as the largest needs for four digits."""
+    known = np.abs(values[np.isfinite(values)])
+    largest = float(known.max(initial=0.0))
+    if largest == 0.0 or not 1e-4 < largest < 1e12:
+        return [number(float(v), 4) if np.isfinite(v) else "" for v in values]
+    decimals = max(0, 3 - int(np.floor(np.log10(largest))))
+    if largest >= 1 and (known == np.round(known)).all():
+        decimals = 0
+    texts = [f"{v:,.{decimals}f}".replace("-", MINUS) if np.isfinite(v) else "" for v in values]
+    return ["0" if v == 0 else text for v, text in zip(values, texts, strict=True)]
 
 
 def _cell(label: str, text: str, numeric: bool) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+MINUS = "−"
 DIGITS = 6  # of numbers that are only drawn
 # Characters that could end the script element, or a line in old parsers of JavaScript.
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -100,7 +101,7 @@ def number(value: float, digits: int = 3) -> str:
     Examples
     --------
     >>> number(20.368), number(1234.5), number(0.0312), number(0.0), number(2e-7)
-    ('20.4', '1,234', '0.0312', '0', '2e-07')
+    ('20.4', '1,234', '0.0312', '0', '2e−07')
     """
     if not np.isfinite(value):
         return "unknown"
@@ -108,8 +109,8 @@ def number(value: float, digits: int = 3) -> str:
         return "0"
     size = int(np.floor(np.log10(abs(value))))
     if size < -4 or size > 11:
-        return f"{value:.{digits}g}"
-    return f"{value:,.{max(0, digits - 1 - size)}f}"
+        return f"{value:.{digits}g}".replace("-", MINUS)
+    return f"{value:,.{max(0, digits - 1 - size)}f}".replace("-", MINUS)
 
 
 def percent(value: float, decimals: int = 0) -> str:

@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 
 from mvlstm import plot
+from mvlstm.plot.theme import LIGHT
+from mvlstm.plot.waterfall import join_smaller, lags_spec, waterfall_spec
 from mvlstm.report.data import ReportData, records
-from mvlstm.report.encode import compact, figure_spec, number, time_text
+from mvlstm.report.encode import compact, number, time_text
 
 MOST_POINTS = 240
 MOST_NUMBERS = 150_000  # of all heat maps by lag together
@@ -43,6 +45,7 @@ def explorer(data: ReportData, rows: pd.DataFrame) -> dict[str, Any] | None:
     explanation = data.explanation
     assert explanation.contribution is not None
     with_lags = len(rows) * explanation.contribution.shape[1] <= MOST_NUMBERS
+    style = plot.styles(plot.variable_order(explanation), data.target, LIGHT)
     points = []
     for row in records(rows):
         origin, step = row["origin"], int(row["step"])
@@ -65,11 +68,10 @@ def explorer(data: ReportData, rows: pd.DataFrame) -> dict[str, Any] | None:
             "values": inner["value"].to_list(),
             "lags": [int(strongest[n]) for n in inner["name"]],
             "text": _sentence(bars, data.target),
-            "waterfall": figure_spec(plot.contributions(explanation, origin, step=step)),
+            "waterfall": compact(waterfall_spec(join_smaller(bars), data.target, style, LIGHT)),
         }
         if with_lags:
-            heat = plot.contribution_lags(explanation, origin, step=step)
-            point["heat"] = figure_spec(heat)
+            point["heat"] = compact(lags_spec(lags, data.target, LIGHT, signed=True))
         points.append(compact(point, 8))
     return {"target": data.target, "points": points}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -274,11 +275,17 @@ def _trust(data: ReportData) -> Section:
         "Checks computed from the numbers, calibration, stability, and notes on the data.",
         [
             Block("checks", "Checks", checks(data)),
-            *_calibration(data),
-            *_agreement(data),
+            *_even([*_calibration(data), *_agreement(data)]),
             Block("notes", "Notes on data and method", _notes(data)),
         ],
     )
+
+
+def _even(panels: list[Panel]) -> list[Panel]:
+    """Let the last panel of an odd number take the whole width."""
+    if len(panels) % 2:
+        panels[-1] = replace(panels[-1], wide=True)
+    return panels
 
 
 def _calibration(data: ReportData) -> Iterator[Panel]:
@@ -333,15 +340,6 @@ def _agreement(data: ReportData) -> Iterator[Panel]:
             figure=plot.stability(explanation),
             table=stable,
         )
-    if explanation.leakage is not None:
-        yield Panel(
-            key="leakage",
-            title="Does each expert keep to its variable?",
-            caption="Share of an expert's sensitivity (row) that goes to each variable (column).",
-            alt=_heat_alt(explanation.leakage),
-            figure=plot.leakage(explanation),
-            table=explanation.leakage.rename_axis("expert").reset_index(),
-        )
     if data.history.members:
         yield Panel(
             key="training",
@@ -351,14 +349,25 @@ def _agreement(data: ReportData) -> Iterator[Panel]:
             figure=plot.training_curves(data.history),
             table=data.history.to_frame(),
         )
+    if explanation.leakage is not None:
+        yield Panel(
+            key="leakage",
+            title="Does each expert keep to its variable?",
+            caption="Share of an expert's sensitivity (row) that goes to each variable (column).",
+            alt=_heat_alt(explanation.leakage),
+            figure=plot.leakage(explanation),
+            table=explanation.leakage.rename_axis("expert").reset_index(),
+        )
 
 
 def _making(data: ReportData) -> Section:
-    blocks: list[Panel | Table | Block] = [Block("facts", "Data and versions", dict(data.facts))]
+    settings = {k: _setting(v) for k, v in data.settings.items()}
+    blocks: list[Panel | Table | Block] = [
+        Block("facts", "Data and versions", dict(data.facts)),
+        Block("facts", "Settings", settings),
+    ]
     if data.profile is not None:
         blocks.append(Table("variables", "The variables", "Values in the rows used.", data.profile))
-    settings = {k: _setting(v) for k, v in data.settings.items()}
-    blocks.append(Block("facts", "Settings", settings))
     if data.command:
         blocks.append(Block("code", "To repeat it", data.command))
     return Section("making", "How was it made?", "Enough to do it again.", blocks)

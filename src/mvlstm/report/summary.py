@@ -48,7 +48,7 @@ def cards(data: ReportData) -> list[Card]:
         ),
         Card(
             "Rests mostly on",
-            leaders[0] if leaders else "nothing certain",
+            _short_name(leaders[0], data.target) if leaders else "nothing certain",
             f"then {_join(leaders[1:4])}" if len(leaders) > 1 else "no other variable is certain",
         ),
     ]
@@ -145,6 +145,10 @@ def _own(variable: str, explanation: Explanation) -> str:
     return f"{variable}'s own past" if variable == explanation.target else variable
 
 
+def _short_name(variable: str, target: str) -> str:
+    return "its own past" if variable == target else variable
+
+
 def _rows_word(data: ReportData) -> str:
     return "unseen" if data.evaluation.part == "new" else data.evaluation.part
 
@@ -187,9 +191,10 @@ def _score_checks(data: ReportData) -> Iterator[Check]:
         )
     coverage = float(own["coverage"])
     kept = abs(coverage - COVERAGE) <= TOLERANCE
+    wrong = "wider than they need be" if coverage > COVERAGE else "too narrow"
     yield Check(
         "pass" if kept else "warn",
-        "Intervals keep their promise" if kept else "Intervals do not keep their promise",
+        "Intervals keep their promise" if kept else f"Intervals are {wrong}",
         f"The 90 % interval held {percent(coverage, 1)} of the values; within "
         f"{percent(TOLERANCE)} of 90 % counts as kept.",
     )

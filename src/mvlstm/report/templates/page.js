@@ -255,7 +255,7 @@
   showTheme();
 
   all("[data-csv]").forEach((b) => b.addEventListener("click", () => save(b.dataset.csv, DATA.tables[b.dataset.csv])));
-  all("details.data").forEach((d) => d.addEventListener("toggle", () => showRows(d)));
+  all("details[data-table]").forEach((d) => d.addEventListener("toggle", () => showRows(d)));
   all("table[data-sortable]").forEach((table) => all("[data-column]", table).forEach((button) =>
     button.addEventListener("click", () => sortTable(table, Number(button.dataset.column), button))));
 
