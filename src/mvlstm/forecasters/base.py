@@ -5,7 +5,7 @@ from __future__ import annotations
 import time as clock
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -34,6 +34,22 @@ LEVEL = 0.9  # the interval that is calibrated
 BACKGROUND = 8  # training windows that contributions are measured against
 
 
+@dataclass(frozen=True)
+class Run:
+    """How long training may take, and where its state is kept meanwhile.
+
+    Parameters
+    ----------
+    checkpoint : Path, optional
+        Folder for the state.
+    time_limit : float, optional
+        Seconds.
+    """
+
+    checkpoint: Path | None = None
+    time_limit: float | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """What a model learns from: a prepared table and the origins of each part.
@@ -44,12 +60,15 @@ class Problem:
     origins : dict
         Rows of the windows' ends for "train", "stop", "calibration" and "new".
     window, horizon : int
+    run : Run
+        How training may be interrupted.
     """
 
     prepared: Prepared
     origins: dict[PartName, IntArray]
     window: int
     horizon: int
+    run: Run = field(default_factory=Run)
 
     @property
     def n_variables(self) -> int:
@@ -117,6 +136,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     history_: History
     notes_: tuple[str, ...]
     fit_seconds_: float
+    stopped_: Literal["interrupt", "time limit"] | None  # what ended training early
 
     # ------------------------------------------------------------------ what a subclass supplies
 
@@ -181,8 +201,13 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         exclude: str | Sequence[str] | None = None,
         test: float = 0.0,
         valid: float = 0.1,
+        checkpoint: str | Path | None = None,
+        time_limit: float | None = None,
     ) -> Self:
         """Learn from a table.
+
+        Ctrl-C ends the training of a network after the step it is in: the model is fitted with
+        the best weights so far and a warning says so. A second Ctrl-C interrupts at once.
 
         Parameters
         ----------
@@ -199,6 +224,12 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             Fraction of the rows, at the end, to leave unseen.
         valid : float
             Fraction of all rows, before those, that stops training and calibrates intervals.
+        checkpoint : str or Path, optional
+            Folder in which a network's training keeps its state. If an unfinished fit of the same
+            data and settings lies there, training goes on from it, on the CPU to the same bits;
+            another fit's is refused. Models that are not trained step by step do not use it.
+        time_limit : float, optional
+            Seconds after which a network's training ends with the best weights so far.
 
         Returns
         -------
@@ -206,6 +237,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         """
         started = clock.monotonic()
         self._check_parameters()
+        run = Run(None if checkpoint is None else Path(checkpoint), _seconds(time_limit))
         if not valid > 0:
             raise ParameterError(
                 f"valid={valid!r} leaves no rows to stop training and calibrate intervals on; "
@@ -224,6 +256,10 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         self.layout_ = frame.layout
         self.notes_ = (*frame.notes, *notes)
         self.history_ = History(np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.int64))
+        self.stopped_ = None
+        if run.time_limit is not None:  # reading the table counts too
+            run = replace(run, time_limit=run.time_limit - (clock.monotonic() - started))
+        problem = replace(problem, run=run)
         self._learn(problem)
         self._calibrate(problem)
         self._keep_background(problem)
@@ -499,6 +535,14 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             f"{caller}() received {frame.n_rows:,} usable rows; window={self.window} with "
             f"horizon={self.horizon} needs {needed} rows{gap}. Supply a longer history."
         )
+
+
+def _seconds(limit: float | None) -> float | None:
+    if limit is None:
+        return None
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0:
+        raise ParameterError(f"time_limit={limit!r} must be a positive number of seconds.")
+    return float(limit)
 
 
 def _tiny(problem: Problem) -> float:

@@ -97,6 +97,7 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
     model = forecaster_class(name)(**parameters)
     model._check_parameters()
     model.layout_ = Layout.from_dict(header["layout"])
+    _check_sizes(model, arrays)
     model.preparation_ = Preparation.from_dict(header["preparation"])
     if len(model.preparation_.orders) != len(model.layout_.columns):
         raise ModelFileError("its scaling does not fit its columns.")

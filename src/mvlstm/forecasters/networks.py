@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -11,17 +12,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mvlstm.errors import ParameterError
-from mvlstm.forecasters.base import Problem
+from mvlstm.errors import MVLSTMWarning, ParameterError
+from mvlstm.forecasters.base import AbstractForecaster, Problem, Run
+from mvlstm.forecasters.checkpoint import Checkpoint, Identity, seconds_between
 from mvlstm.nn.parameters import Parameters, Shapes, unflatten
 from mvlstm.results import History
 from mvlstm.train.config import Member, TrainConfig
+from mvlstm.train.control import Control, Stopped
 from mvlstm.train.data import WindowData, gather_windows
 from mvlstm.train.loop import train
 from mvlstm.train.predict import chunks
 from mvlstm.train.progress import show_progress
 from mvlstm.train.protocol import Network
 from mvlstm.train.runtime import resolve_device
+from mvlstm.train.state import TrainState
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -64,11 +68,14 @@ def train_network(
     unit: float,
     title: str,
     verbose: int,
+    model: AbstractForecaster,
 ) -> tuple[NDArray[np.float32], History, str]:
     """Train members on a problem.
 
     Parameters
     ----------
+    model : AbstractForecaster
+        Whose fit it is; its ``stopped_`` is set if training ends early.
     labels : (rows, H)
         Scaled labels of the training and stopping origins, by row of the table.
     unit : float
@@ -89,18 +96,55 @@ def train_network(
         window=problem.window,
     )
     started = time.monotonic()
+    checkpoint, state = None, None
+    if problem.run.checkpoint is not None:
+        checkpoint = Checkpoint(problem.run.checkpoint, Identity.of(model, problem))
+        state = checkpoint.load(TrainState.start(network, members, where, torch.float32), where)
+    control = Control(
+        save=None if checkpoint is None else checkpoint.save,
+        every=seconds_between(),
+        time_limit=problem.run.time_limit,
+    )
     with show_progress(verbose, title, unit) as on_epoch:
-        state = train(network, data, members, config, on_epoch=on_epoch)
-    unfinished = int(state.running.sum())
-    note = f"{unfinished} of {len(members)} members were still improving after {config.max_epochs}"
+        state = train(
+            network, data, members, config, state=state, on_epoch=on_epoch, control=control
+        )
+    model.stopped_ = control.stopped
     history = History(
         train_loss=state.losses.numpy().T.copy(),
         valid_rmse=state.errors.numpy().T * unit,
         best_epoch=state.best_epoch.cpu().numpy(),
         seconds=time.monotonic() - started,
-        notes=(f"{note} epochs; raise max_epochs for more.",) if unfinished else (),
+        notes=_end_notes(state, config, problem.run, control.stopped),
     )
     return state.best.cpu().numpy(), history, str(where.type)
+
+
+def _end_notes(
+    state: TrainState, config: TrainConfig, run: Run, stopped: Stopped | None
+) -> tuple[str, ...]:
+    """Say what ended training, unless the members had stopped improving; warn of an early end."""
+    unfinished = int(state.running.sum())
+    if stopped is None:
+        if not unfinished:
+            return ()
+        which = f"{unfinished} of {len(state.running)} members"
+        return (
+            f"{which} were still improving after {config.max_epochs} epochs; raise max_epochs "
+            "for more.",
+        )
+    cause = "by Ctrl-C" if stopped == "interrupt" else "at its time limit"
+    onward = (
+        f"Fit again with checkpoint='{run.checkpoint}' to go on from here."
+        if run.checkpoint is not None
+        else "Fit with checkpoint=DIR to be able to go on from such a point."
+    )
+    note = (
+        f"Training was stopped {cause} in epoch {int(state.epoch) + 1} of at most "
+        f"{config.max_epochs}; the best weights so far are kept. {onward}"
+    )
+    warnings.warn(note, MVLSTMWarning, stacklevel=2)
+    return (note,)
 
 
 def network_details(

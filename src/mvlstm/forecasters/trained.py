@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mvlstm.errors import ModelFileError
-from mvlstm.forecasters.base import Problem
+from mvlstm.forecasters.base import AbstractForecaster, Problem
 from mvlstm.forecasters.io import finite_number, take_array
 from mvlstm.forecasters.link import Link, LinkName
 from mvlstm.forecasters.networks import (
@@ -139,6 +139,7 @@ class TrainedNetwork(Generic[NetworkT]):
             unit=labels.scale,
             title=type(settings).__name__,
             verbose=settings.verbose,
+            model=cast(AbstractForecaster, settings),
         )
         return cls(network, flat, labels, device), history
 

@@ -54,9 +54,9 @@ class Control:
 
     def must_stop(self, closing: float) -> bool:
         """Say whether to stop; ``closing`` are the seconds that the work after it will take."""
-        if self.stopped is None and self.deadline is not None:
-            if time.monotonic() + closing >= self.deadline:
-                self.stopped = "time limit"
+        late = self.deadline is not None and time.monotonic() + closing >= self.deadline
+        if late and self.stopped is None:
+            self.stopped = "time limit"
         return self.stopped is not None
 
     @contextmanager
