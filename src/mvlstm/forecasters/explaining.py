@@ -93,12 +93,12 @@ def take_apart(
 ) -> dict[str, Any]:
     """Return contribution, response, expert and background for ``count`` of the origins.
 
-    They are spread evenly and end with the table's last row, whose steps ahead are not known yet.
+    Half of them are the latest ones, ending with the table's last row, whose steps ahead are not
+    known yet; the others are spread evenly.
     """
     frame, H, T = prepared.frame, model.horizon, model.window
     last = prepared.origins(T, 0)[-1:]
-    spread = np.linspace(0, len(origins) - 1, min(count, len(origins))).astype(np.int64)
-    rows = np.unique(np.concatenate([origins[spread], last]))[-count:] if count > 0 else last[:0]
+    rows = _chosen(origins, last, count)
     windows = gather_windows(prepared.table, rows, T).astype(np.float64)
     if not len(rows) or model._gradient(windows[:1]) is None:
         return {}
@@ -138,6 +138,19 @@ def take_apart(
         "expert": None if experts is None else _by_origin(experts[None], times, names),
         "background": tuple(float(v) for v in forecast(background).mean(axis=0) + start),
     }
+
+
+def _chosen(origins: IntArray, last: IntArray, count: int) -> IntArray:
+    """Choose ``count`` rows: the last one, the latest before it, and others spread evenly."""
+    every = np.union1d(origins, last)
+    if count >= len(every):
+        return every
+    if count < 1:
+        return every[:0]
+    recent = (count + 1) // 2
+    older = every[: len(every) - recent]
+    spread = np.linspace(0, len(older) - 1, count - recent).astype(np.int64)
+    return np.concatenate([older[spread], every[-recent:]])
 
 
 def _natural_cycles(step: object) -> tuple[int, ...]:
