@@ -95,7 +95,7 @@ def variable_importance(
         )
     top = float(ends.max(initial=0.0)) or 1.0
     ticks = np.round(np.arange(0.0, 1.01, 0.2 if top > 0.5 else 0.1 if top > 0.2 else 0.05), 2)
-    figure.update_xaxes(range=[0, top * 1.28], tickvals=ticks.tolist())
+    figure.update_xaxes(range=[0, top * 1.36], tickvals=ticks.tolist())
     _name_rows(figure, shown)
     return figure
 
@@ -271,7 +271,7 @@ def temporal_importance(explanation: Explanation, *, theme: ThemeName = "light")
         x=np.asarray(table.columns),
         y=np.arange(len(names)),
         zmin=0.0,
-        zmax=float(np.nanmax(values)),
+        zmax=max(float(np.nanmax(values)), 2.0 / values.shape[1]),
         colorscale=[list(stop) for stop in look.sequential],
         colorbar={
             "thickness": 10,
@@ -361,7 +361,7 @@ def attention_over_time(
     shown = np.unique(np.linspace(0, len(table) - 1, 6).astype(np.int64))
     figure.update_xaxes(
         tickvals=shown.tolist(),
-        ticktext=[str(table["start"].iloc[i]).removesuffix(" 00:00:00")[:16] for i in shown],
+        ticktext=[str(table["start"].iloc[i])[:10] for i in shown],
         showgrid=False,
     )
     figure.update_yaxes(range=[0, 1])

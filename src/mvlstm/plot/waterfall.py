@@ -288,7 +288,7 @@ def waterfall_spec(
     layout = base_layout(
         height=70 + 32 * n,
         x=target,
-        xaxis={"range": [low - margin, high + margin]},
+        xaxis={"range": [low - 1.6 * margin, high + margin]},
         yaxis={**_named([END, *shown[::-1], START]), "range": [-0.6, n - 0.4]},
     )
     return {"data": [steps, parts, ends], "layout": layout}

@@ -36,7 +36,7 @@
 
   // ---------------------------------------------------------------------------------- figures
   const config = (name) => ({
-    responsive: true, displaylogo: false, scrollZoom: false,
+    responsive: true, displaylogo: false, scrollZoom: false, displayModeBar: coarse ? false : "hover",
     modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
     toImageButtonOptions: { filename: name, format: "svg" },
   });
