@@ -220,8 +220,11 @@ def first_member(run: FoldRun) -> Forecast:
 
 def _top_variables(model: AbstractForecaster, rows: pd.DataFrame) -> tuple[str, ...]:
     """Return the variables whose scrambling costs most on the unseen rows; none if nothing does."""
-    with warnings.catch_warnings(action="ignore"):
-        explanation = model.set_params(verbose=0).explain(rows, effort="quick")
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            explanation = model.set_params(verbose=0).explain(rows, effort="quick")
+    except DataError:  # too few unseen rows to scramble; the scores stand all the same
+        return ()
     table = explanation.importance
     costly = table.loc[table["importance"] > 0, "variable"]
     return tuple(str(name) for name in costly[:TOP])
