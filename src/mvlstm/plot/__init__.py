@@ -23,7 +23,14 @@ from mvlstm.plot.drivers import (
     temporal_importance,
     variable_importance,
 )
-from mvlstm.plot.forecasts import forecast, forecast_table, future_table, members, members_table
+from mvlstm.plot.forecasts import (
+    EXPLAINED,
+    forecast,
+    forecast_table,
+    future_table,
+    members,
+    members_table,
+)
 from mvlstm.plot.methods import comparison, comparison_table, training_curves
 from mvlstm.plot.theme import THEMES, Style, Theme, get_theme, label, styles
 from mvlstm.plot.trust import (
@@ -48,6 +55,7 @@ from mvlstm.plot.waterfall import (
 )
 
 __all__ = [
+    "EXPLAINED",
     "THEMES",
     "Style",
     "Theme",

@@ -1,0 +1,162 @@
+"""Results made by hand, for figures and reports: no model behind them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from mvlstm.report import ReportData
+from mvlstm.results import IMPORTANCE_COLUMNS, Evaluation, Explanation, Forecast, History
+
+HOSTILE = "<script>alert(1)</script>"
+NAMES = ("temp", HOSTILE, "%{x} <b>wind</b> & \u2028 'rain'", "pm")
+LAGS = 5
+
+
+def make_times(rows: int, *, integer: bool = False, tz: str | None = None) -> pd.Index:
+    if integer:
+        return pd.RangeIndex(100, 100 + rows, name="t")
+    return pd.date_range("2024-01-01", periods=rows, freq="h", tz=tz, name="when")
+
+
+def make_forecast(
+    rows: int = 300, horizon: int = 1, *, target: str = "pm", future: bool = False, **kind: object
+) -> Forecast:
+    """Origins 0 .. rows-1 of a wave; with ``future`` only the last origin, nothing known of it."""
+    rng = np.random.default_rng(1)
+    times = make_times(rows + 2 * horizon, **kind)
+    ahead = np.arange(rows)[:, None] + 1 + np.arange(horizon)
+    level = 50 + 30 * np.sin(ahead / 9.0)
+    members = level[None] + rng.normal(size=(3, rows, horizon))
+    actual = level + 4 * rng.normal(size=level.shape)
+    border = np.searchsorted(np.array([0.6, 0.75]), ahead / rows, side="right")
+    part = np.array(["train", "validation", "new"])[border]
+    shape = (rows, horizon, 3)
+    chosen = slice(rows - 1, rows) if future else slice(None)
+    return Forecast(
+        origin=times[:rows][chosen],
+        time=times.to_numpy()[ahead][chosen],
+        target=target,
+        weights=np.full(shape, 1 / 3)[chosen],
+        means=np.moveaxis(members, 0, -1)[chosen],
+        variances=np.full(shape, 16.0)[chosen],
+        members=members[:, chosen],
+        part=np.full((1, horizon), "new") if future else part,
+        actual=np.full((1, horizon), np.nan) if future else actual,
+        notes=("Closed 2 gaps.",),
+    )
+
+
+def make_explanation(
+    forecast: Forecast,
+    future: Forecast | None = None,
+    *,
+    names: tuple[str, ...] = NAMES,
+    contributions: int = 12,
+) -> Explanation:
+    """Random attention; contributions that add up to the forecasts of the last origins."""
+    rng = np.random.default_rng(2)
+    n, horizon = len(names), forecast.horizon
+    share = np.sort(rng.dirichlet(np.ones(n)))
+    table = pd.DataFrame(
+        {
+            "variable": names,
+            "importance": share,
+            "low": share * 0.8,
+            "high": share * 1.1,
+            "posterior": rng.dirichlet(np.ones(n)),
+            "prior": 1 / n,
+            "error_increase": share * 30,
+            "error_increase_low": share * 20,
+            "error_increase_high": share * 40,
+            "verdict": ["not distinguishable from noise", *["important"] * (n - 1)],
+        }
+    ).sort_values("importance", ascending=False, ignore_index=True)
+    new = np.flatnonzero((forecast.part == "new").all(axis=1))
+    columns = pd.Index(names, name="variable")
+    index: pd.Index = forecast.origin[new].rename("origin")
+    if horizon > 1:
+        steps = range(1, horizon + 1)
+        index = pd.MultiIndex.from_product([index, steps], names=["origin", "step"])
+    prior, posterior = (
+        pd.DataFrame(rng.dirichlet(np.full(n, 3.0), len(index)), index=index, columns=columns)
+        for _ in range(2)
+    )
+    extra = {}
+    if contributions:
+        rows, means = forecast.origin[-contributions:], forecast.members.mean(axis=0)
+        means = means[-contributions:]
+        if future is not None:
+            means = np.concatenate([means[:-1], future.members.mean(axis=0)])
+        background = tuple(40.0 + h for h in range(horizon))
+        parts = rng.normal(size=(len(rows), horizon, n, LAGS))
+        missing = means - background - parts.sum(axis=(2, 3))
+        parts[..., -1, 0] += missing
+        place: pd.Index = rows.rename("origin")
+        if horizon > 1:
+            place = pd.MultiIndex.from_product(
+                [place, range(1, horizon + 1)], names=["origin", "step"]
+            )
+        both = pd.MultiIndex.from_product([names, range(1, LAGS + 1)], names=["variable", "lag"])
+        contribution = pd.DataFrame(parts.reshape(-1, n * LAGS), index=place, columns=both)
+        extra = {"contribution": contribution, "background": background}
+    square = rng.dirichlet(np.ones(n), n)
+    return Explanation(
+        target=names[-1],
+        importance=table[list(IMPORTANCE_COLUMNS)],
+        prior=prior,
+        posterior=posterior,
+        temporal=pd.DataFrame(
+            rng.dirichlet(np.ones(LAGS - 1), n),
+            index=columns,
+            columns=pd.RangeIndex(2, LAGS + 1, name="lag"),
+        ),
+        leakage=pd.DataFrame(square, index=columns.rename("expert"), columns=columns),
+        stability={
+            "error_increase_kendall_tau": 0.8,
+            "error_increase_top_overlap": 1.0,
+            "posterior_kendall_tau": 0.1,
+            "posterior_top_overlap": 0.4,
+        },
+        n_windows=len(new),
+        notes=("Importance is predictive, not causal.",),
+        **extra,
+    )
+
+
+def make_history() -> History:
+    valid = np.array([[3.0, 2.0, 2.5], [3.5, 2.6, np.nan]])
+    return History(valid + 1, valid, np.array([2, 2]), 12.0)
+
+
+def make_report(
+    horizon: int = 1, *, names: tuple[str, ...] = NAMES, contributions: int = 12, **kind: object
+) -> ReportData:
+    target = names[-1]
+    forecast = make_forecast(horizon=horizon, target=target, **kind)
+    future = make_forecast(horizon=horizon, target=target, future=True, **kind)
+    known = forecast.take(slice(0, len(forecast) - 1))
+    scores = pd.DataFrame(
+        {
+            "rmse": [4.0, 5.0, 4.2],
+            "mae": [3.0, 4.0, 3.2],
+            "crps": [2.0, 3.0, 2.2],
+            "coverage": [0.91, 0.90, 0.99],
+            "skill": [0.2, 0.0, 0.16],
+            "n": [75, 75, 75],
+        },
+        index=["MVLSTM", "persistence", "AR"],
+    )
+    return ReportData(
+        model="MVLSTM",
+        forecast=known,
+        future=future,
+        evaluation=Evaluation(target, scores, "new", (known.origin[-75], known.origin[-1])),
+        explanation=make_explanation(forecast, future, names=names, contributions=contributions),
+        history=make_history(),
+        settings={"window": LAGS, "seed": 0},
+        facts={"Period": "2024", "Rows": "300 rows"},
+        profile=pd.DataFrame({"variable": names, "lowest": 0.0, "highest": 1.5}),
+        command=f"mvlstm fit DATA.csv --target {target}",
+        notes=(f"Left out the column {HOSTILE}.",),
+    )

@@ -1,0 +1,317 @@
+"""Figures show the numbers of their results: read off the figure, not off pixels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from made_results import HOSTILE, LAGS, NAMES, make_explanation, make_forecast, make_history
+from mvlstm import plot
+from mvlstm.errors import DataError
+from mvlstm.plot import get_theme, label, styles
+from mvlstm.plot._tables import thin, variable_order, wall_times
+from mvlstm.results import Explanation, History
+
+LIGHT = get_theme("light")
+
+
+@pytest.fixture(scope="module")
+def forecast():
+    return make_forecast()
+
+
+@pytest.fixture(scope="module")
+def future():
+    return make_forecast(future=True)
+
+
+@pytest.fixture(scope="module")
+def explanation(forecast, future):
+    return make_explanation(forecast, future)
+
+
+def trace(figure, name):
+    return next(t for t in figure.data if t.name == name)
+
+
+class TestForecast:
+    def test_lines_are_the_forecast_and_what_happened(self, forecast):
+        figure = plot.forecast(forecast)
+        low, high = forecast.interval(0.9)
+        np.testing.assert_allclose(trace(figure, "forecast").y, forecast.mean)
+        np.testing.assert_allclose(trace(figure, "what happened").y, forecast.actual[:, 0])
+        np.testing.assert_allclose(trace(figure, "90 % interval").y, low)
+        np.testing.assert_allclose(trace(figure, "95 %").y, high)
+        assert list(trace(figure, "forecast").x) == list(wall_times(forecast.mean.index))
+
+    def test_parts_are_marked(self, forecast):
+        figure = plot.forecast(forecast)
+        assert [a.text for a in figure.layout.annotations] == ["trained on", "validation", "unseen"]
+        first_new = forecast.time[forecast.part[:, 0] == "new"][0, 0]
+        assert pd.Timestamp(figure.layout.annotations[2].x) == pd.Timestamp(first_new)
+        assert len(figure.layout.shapes) == 2
+
+    def test_the_future_follows(self, forecast, future):
+        figure = plot.forecast(forecast, future=future)
+        ahead = trace(figure, "next")
+        np.testing.assert_allclose(ahead.y, future.mean)
+        np.testing.assert_allclose(ahead.y + ahead.error_y.array, future.interval(0.9)[1])
+
+    def test_thinning_keeps_extremes_the_latest_and_what_is_explained(self):
+        forecast = make_forecast(rows=5_000)
+        explained = [forecast.time[17, 0], forecast.time[333, 0]]
+        table = plot.forecast_table(forecast, limit=400, recent=100, keep=explained)
+        assert len(table) <= 420
+        assert set(pd.Series(explained)) <= set(table["time"])
+        assert table["actual"].max() == forecast.actual.max()
+        assert table["actual"].min() == forecast.actual.min()
+        np.testing.assert_array_equal(table["time"].tail(100), forecast.time[-100:, 0])
+        rings = trace(plot.forecast(forecast, limit=400, explained=explained), plot.EXPLAINED)
+        assert list(rings.x) == list(wall_times(explained))
+
+    @pytest.mark.parametrize("kind", [{"integer": True}, {"tz": "Europe/Berlin"}])
+    def test_other_kinds_of_time(self, kind):
+        forecast = make_forecast(rows=60, horizon=3, **kind)
+        figure = plot.forecast(forecast, step=2)
+        np.testing.assert_allclose(trace(figure, "forecast").y, forecast.mean.xs(2, level="step"))
+        with pytest.raises(DataError, match="steps 1 to 3"):
+            plot.forecast(forecast, step=4)
+
+    def test_members(self, forecast):
+        figure = plot.members(forecast, last=50)
+        assert len(figure.data) == 3
+        total = sum(np.asarray(t.y) for t in figure.data)
+        np.testing.assert_allclose(total, 0, atol=1e-9)
+        one = forecast.members[1, -50:, 0] - forecast.members[:, -50:, 0].mean(axis=0)
+        np.testing.assert_allclose(figure.data[1].y, one)
+
+
+class TestDrivers:
+    def test_importance(self, explanation):
+        figure = plot.variable_importance(explanation)
+        table = explanation.importance[::-1]
+        bar = figure.data[0]
+        np.testing.assert_allclose(bar.x, table["importance"])
+        np.testing.assert_allclose(bar.x + bar.error_x.array, table["high"])
+        np.testing.assert_allclose(bar.x - bar.error_x.arrayminus, table["low"])
+        np.testing.assert_allclose(trace(figure, "prior attention").x, table["prior"])
+        np.testing.assert_allclose(trace(figure, "posterior").x, table["posterior"])
+        words = [a.text for a in figure.layout.annotations]
+        assert words == ["within noise" if v.startswith("not") else v for v in table["verdict"]]
+
+    def test_colours_follow_the_data_not_the_rank(self, explanation):
+        assert variable_order(explanation) == NAMES
+        expected = {name: s.colour for name, s in styles(NAMES, "pm", LIGHT).items()}
+        importance = plot.variable_importance(explanation).data[0]
+        names = list(explanation.importance["variable"][::-1])
+        assert dict(zip(names, importance.marker.color, strict=True)) == expected
+        over_time = plot.attention_over_time(explanation).data
+        assert [t.marker.color for t in over_time] == [expected[n] for n in NAMES]
+        waterfall = plot.contributions(explanation).data[1]
+        shown = list(plot.waterfall_table(explanation)["name"][1:-1])
+        assert list(waterfall.marker.color) == [expected[n] for n in shown]
+
+    def test_hostile_names_are_text(self, explanation):
+        figures = [
+            plot.variable_importance(explanation),
+            plot.error_increase(explanation),
+            plot.temporal_importance(explanation),
+            plot.leakage(explanation),
+            plot.contributions(explanation),
+            plot.contribution_lags(explanation),
+            plot.attention_over_time(explanation),
+            plot.attention_histograms(explanation),
+        ]
+        for figure in figures:
+            text = figure.to_json()
+            assert "<script" not in text and "\\u003cscript" not in text.replace("&lt;", "")
+            assert label(HOSTILE)[:12] in text.replace("\\u0026", "&")
+
+    def test_error_increase_leaves_the_own_past_out(self, explanation):
+        bar = plot.error_increase(explanation).data[0]
+        table = explanation.importance[explanation.importance["variable"] != "pm"]
+        np.testing.assert_allclose(sorted(bar.x), sorted(table["error_increase"]))
+        assert len(plot.error_increase(explanation, own=True).data[0].x) == len(NAMES)
+
+    def test_histograms_count_every_window(self, explanation):
+        table = plot.attention_table(explanation)
+        sums = table.groupby("variable")[["prior", "posterior"]].sum()
+        np.testing.assert_allclose(sums, 1.0)
+        edges = table[table["variable"] == "temp"]
+        inside = explanation.prior["temp"].between(edges["low"].iloc[3], edges["high"].iloc[3])
+        assert edges["prior"].iloc[3] == pytest.approx(inside.mean(), abs=1e-12)
+        figure = plot.attention_histograms(explanation, columns=2)
+        np.testing.assert_allclose(figure.data[0].y, edges["prior"])
+        np.testing.assert_allclose(figure.data[1].y, edges["posterior"])
+        assert len(figure.data) == 2 * len(NAMES)
+
+    def test_temporal(self, explanation):
+        heat = plot.temporal_importance(explanation).data[0]
+        np.testing.assert_allclose(heat.z[::-1], explanation.temporal.loc[list(NAMES)])
+        assert list(heat.x) == list(range(2, LAGS + 1))
+
+    def test_attention_over_time_averages_and_respects_gaps(self, explanation):
+        table = plot.attention_over_time_table(explanation, stretches=5)
+        np.testing.assert_allclose(table[list(NAMES)].sum(axis=1), 1.0)
+        first = explanation.posterior[
+            (explanation.posterior.index >= table["start"][0])
+            & (explanation.posterior.index <= table["end"][0])
+        ]
+        np.testing.assert_allclose(table.loc[0, list(NAMES)].astype(float), first.mean())
+        late = explanation.posterior.copy()
+        late.index = [t if i < 20 else t + pd.Timedelta(days=90) for i, t in enumerate(late.index)]
+        shifted = Explanation(
+            target="pm", importance=explanation.importance, prior=late, posterior=late
+        )
+        gap = plot.attention_over_time_table(shifted, stretches=2)
+        assert not ((gap["start"] < "2024-02") & (gap["end"] > "2024-03")).any()
+
+    def test_without_attention(self, explanation):
+        bare = Explanation(target="pm", importance=explanation.importance)
+        assert plot.variable_importance(bare).data
+        for draw in (plot.attention_histograms, plot.temporal_importance, plot.leakage):
+            with pytest.raises(DataError, match="has no"):
+                draw(bare)
+        with pytest.raises(DataError, match="contributions=50"):
+            plot.contributions(bare)
+
+
+class TestContributions:
+    @pytest.mark.parametrize("horizon", [1, 3])
+    def test_bars_join_and_add_up_to_the_forecast(self, horizon):
+        forecast, future = (make_forecast(horizon=horizon, future=f) for f in (False, True))
+        explanation = make_explanation(forecast, future)
+        for step in range(1, horizon + 1):
+            bars = plot.waterfall_table(explanation, step=step)
+            assert bars["value"].iloc[-1] == pytest.approx(future.members.mean(axis=0)[0, step - 1])
+            inner = bars.iloc[1:-1]
+            total = bars["value"].iloc[0] + inner["value"].sum()
+            assert total == pytest.approx(bars["value"].iloc[-1])
+            np.testing.assert_allclose(inner["start"].iloc[1:], inner["end"].iloc[:-1])
+            parts = plot.contributions(explanation, step=step).data[1]
+            np.testing.assert_allclose(parts.x, inner["value"])
+            np.testing.assert_allclose(np.asarray(parts.base, dtype=float), inner["start"])
+        sums = plot.contribution_sums(explanation)
+        assert sums.iloc[-1] == pytest.approx(future.members.mean(axis=0)[0, -1])
+
+    def test_many_variables_are_joined(self, forecast):
+        names = (*[f"v{i}" for i in range(20)], "pm")
+        explanation = make_explanation(forecast, names=names)
+        bars = plot.waterfall_table(explanation, most=5)
+        assert len(bars) == 1 + 5 + 1 + 1
+        assert bars["name"].iloc[-2] == "all others"
+        whole = plot.waterfall_table(explanation, most=50)
+        assert bars["end"].iloc[-2] == pytest.approx(whole["end"].iloc[-2])
+
+    def test_lags(self, explanation):
+        origin = explanation.contribution.index[3]
+        heat = plot.contribution_lags(explanation, origin).data[0]
+        expected = explanation.contribution.loc[origin].to_numpy().reshape(len(NAMES), LAGS)
+        np.testing.assert_allclose(heat.z[::-1], expected)
+        mean = plot.contribution_lags(explanation, mean=True).data[0]
+        sizes = explanation.contribution.abs().mean().to_numpy().reshape(len(NAMES), LAGS)
+        np.testing.assert_allclose(mean.z[::-1], sizes)
+
+
+class TestTrust:
+    def test_calibration_counts_what_the_intervals_held(self, forecast):
+        table = plot.calibration_table(forecast).set_index("level")
+        new = forecast.take(forecast.part[:, 0] == "new")
+        for level in (0.5, 0.9):
+            low, high = new.interval(level)
+            held = np.mean((new.actual[:, 0] >= low) & (new.actual[:, 0] <= high))
+            assert table.loc[level, "observed"] == pytest.approx(held)
+        line = trace(plot.calibration(forecast), "this model")
+        np.testing.assert_allclose(line.y, table["observed"])
+
+    def test_pit(self, forecast):
+        table = plot.pit_table(forecast, bins=10)
+        assert (table["density"] * 0.1).sum() == pytest.approx(1)
+        bars = plot.pit_histogram(forecast).data[0]
+        assert len(bars.y) == 20
+
+    def test_residuals(self, forecast):
+        new = forecast.part[:, 0] == "new"
+        residual = (forecast.actual - forecast.members.mean(axis=0))[new, 0]
+        np.testing.assert_allclose(plot.residuals(forecast).data[0].y, residual)
+        centred = residual - residual.mean()
+        first = (centred[1:] @ centred[:-1]) / (centred @ centred)
+        assert plot.residual_autocorrelation(forecast).data[0].y[0] == pytest.approx(first)
+
+    def test_leakage_and_stability(self, explanation):
+        heat = plot.leakage(explanation).data[0]
+        np.testing.assert_allclose(heat.z[::-1], explanation.leakage)
+        figure = plot.stability(explanation)
+        assert list(trace(figure, "Kendall's tau").x)[::-1] == [0.8, 0.1]
+        assert list(trace(figure, "top overlap").x)[::-1] == [1.0, 0.4]
+
+    def test_nothing_to_judge(self):
+        with pytest.raises(DataError, match="No value of 'pm' is known"):
+            plot.calibration(make_forecast(future=True))
+
+
+def test_training_curves():
+    history = make_history()
+    figure = plot.training_curves(history)
+    np.testing.assert_allclose(figure.data[0].y, history.valid_rmse[0])
+    np.testing.assert_allclose(trace(figure, "kept").y, history.best_rmse)
+    with pytest.raises(DataError, match="not trained in epochs"):
+        plot.training_curves(History.from_dict(History(*_nothing()).to_dict()))
+
+
+def _nothing():
+    return np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.int64)
+
+
+def test_comparison_averages_folds_and_leaves_failures_out():
+    rows = pd.DataFrame(
+        {
+            "method": ["MVLSTM", "Persistence", "MVLSTM", "RF"],
+            "rmse": [1.0, 3.0, 2.0, np.nan],
+            "error": [None, None, None, "no memory"],
+        }
+    )
+    table = plot.comparison_table(rows)
+    assert table.to_dict("list") == {
+        "method": ["MVLSTM", "Persistence"],
+        "mean": [1.5, 3.0],
+        "low": [1.0, 3.0],
+        "high": [2.0, 3.0],
+        "n": [2, 1],
+    }
+    figure = plot.comparison(rows)
+    assert list(figure.data[0].x) == [3.0, 1.5]
+    assert figure.layout.shapes[0].x0 == 3.0
+    with pytest.raises(DataError, match="no column"):
+        plot.comparison(rows, score="wape")
+
+
+def test_thin_keeps_short_series_whole():
+    assert list(thin(np.arange(5.0), 10)) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_figure_in_both_themes(forecast, future, explanation, theme):
+    figures = [
+        plot.forecast(forecast, future=future, theme=theme),
+        plot.members(forecast, theme=theme),
+        plot.variable_importance(explanation, theme=theme),
+        plot.error_increase(explanation, theme=theme),
+        plot.attention_histograms(explanation, theme=theme),
+        plot.temporal_importance(explanation, theme=theme),
+        plot.attention_over_time(explanation, theme=theme),
+        plot.contributions(explanation, theme=theme),
+        plot.contribution_lags(explanation, theme=theme),
+        plot.calibration(forecast, theme=theme),
+        plot.pit_histogram(forecast, theme=theme),
+        plot.residuals(forecast, theme=theme),
+        plot.residual_autocorrelation(forecast, theme=theme),
+        plot.leakage(explanation, theme=theme),
+        plot.stability(explanation, theme=theme),
+        plot.training_curves(make_history(), theme=theme),
+    ]
+    paper = get_theme(theme).paper
+    for figure in figures:
+        assert figure.layout.template.layout.paper_bgcolor == paper
+        assert figure.layout.height > 100
