@@ -19,7 +19,7 @@ from mvlstm.cli.options import (
     number_or_word,
     split_names,
 )
-from mvlstm.cli.session import session
+from mvlstm.cli.session import INTERRUPTED, session
 from mvlstm.errors import check_option
 
 EXAMPLE = (
@@ -29,6 +29,7 @@ EXAMPLE = (
 PRESETS = ("default", "paper", "indep", "fusion")
 
 COLUMNS, MODEL, TRAINING = "Columns and rows", "Model", "Training"
+RUNNING = "Interruption"
 
 
 def fit(
@@ -199,13 +200,37 @@ def fit(
         str | None,
         typer.Option(metavar="auto|cpu|cuda", help="Where to train.", rich_help_panel=TRAINING),
     ] = None,
+    resume: Annotated[
+        bool | None,
+        typer.Option(
+            "--resume/--no-resume",
+            help="Go on with an unfinished fit, or start anew over it.",
+            rich_help_panel=RUNNING,
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder that keeps an unfinished fit; by default MODEL with .checkpoint.",
+            rich_help_panel=RUNNING,
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="Stop in time with the best so far.", rich_help_panel=RUNNING
+        ),
+    ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Fit a model to a CSV or Parquet table and write it to one file.
 
-    Settings left out have the defaults of mvlstm.MVLSTM.
+    Settings left out have the defaults of mvlstm.MVLSTM. The state of training is kept beside the
+    model file every 20 seconds; after an interruption run the same command with --resume. Ctrl-C
+    stops after the step: the best model so far is written.
     """
     settings: dict[str, Any] = {
         "window": window,
@@ -245,6 +270,10 @@ def fit(
 
         from mvlstm import MVLSTM
         from mvlstm.data.io import read_table
+        from mvlstm.forecasters.checkpoint import prepare_checkpoint, remove_checkpoint
+
+        folder = checkpoint or out.with_suffix(".checkpoint")
+        prepare_checkpoint(folder, resume=resume)
 
         build = MVLSTM if preset == PRESETS[0] else getattr(MVLSTM, preset)
         model = build(**{name: value for name, value in settings.items() if value is not None})
@@ -255,9 +284,13 @@ def fit(
             time=split_names(time, table.columns),
             variables=split_names(variables, table.columns),
             exclude=split_names(exclude, table.columns),
+            checkpoint=folder,
+            time_limit=time_limit,
             **{name: value for name, value in parts.items() if value is not None},
         )
         model.save(out)
+        if model.stopped_ is None:
+            remove_checkpoint(folder)
 
         history = model.history_
         output.data = {
@@ -269,6 +302,11 @@ def fit(
             "history": history.to_dict(),
             "seconds": model.fit_seconds_,
             "notes": list(model.notes_),
+            "stopped": model.stopped_,
         }
         output.notes([*model.notes_, *history.notes])
         output.show(repr(history), f"wrote {out}", f"next: mvlstm evaluate {out} {data}")
+        if model.stopped_ is not None:
+            output.show(f"to go on training: the same command with --resume (state in {folder})")
+        if model.stopped_ == "interrupt":
+            output.code = INTERRUPTED

@@ -41,6 +41,7 @@ class Output:
         self.as_json = as_json
         self.data: dict[str, Any] | list[Any] = {}
         self.warnings: list[str] = []
+        self.code = 0
         self._shown: list[RenderableType] = []
 
     def show(self, *what: RenderableType) -> None:
@@ -82,6 +83,8 @@ def session(*, as_json: bool, debug: bool) -> Iterator[Output]:
         with redirect_stdout(sys.stderr), _warnings_to(output):
             yield output
         output.print(sys.stdout)
+        if output.code:
+            raise typer.Exit(output.code)
     except (typer.Exit, typer.Abort):
         raise
     except KeyboardInterrupt:

@@ -125,6 +125,9 @@ class Checkpoint:
         ModelFileError
             If the file is damaged.
         """
+        for leftover in self.folder.glob(f".{NAME}.*.tmp"):  # of a process killed while writing
+            with contextlib.suppress(OSError):
+                leftover.unlink()
         if not self.path.is_file():
             return None
         header, arrays = unpack(self.path, "mvlstm-checkpoint", "checkpoint of a fit")
@@ -144,10 +147,6 @@ class Checkpoint:
             )
         return _state(arrays, fresh, device, f"The checkpoint '{self.path}' is damaged: ", remedy)
 
-    def remove(self) -> None:
-        """Delete the checkpoint, and its folder if nothing else is in it."""
-        remove_checkpoint(self.folder)
-
 
 def remove_checkpoint(folder: Path) -> None:
     """Delete a folder's checkpoint, and the folder if nothing else is in it."""
@@ -156,18 +155,23 @@ def remove_checkpoint(folder: Path) -> None:
         folder.rmdir()
 
 
-def describe_checkpoint(folder: Path) -> str | None:
-    """Say in words what an unfinished fit's checkpoint in ``folder`` holds; None if none does."""
-    path = folder / NAME
-    if not path.is_file():
-        return None
-    try:
-        header, _ = unpack(path, "mvlstm-checkpoint", "checkpoint of a fit")
-    except ModelFileError:
-        return "damaged"
-    if header.get("finished") is True:
-        return None
-    return f"{header.get('epoch')} epochs done"
+def prepare_checkpoint(folder: Path, *, resume: bool | None) -> None:
+    """Make a folder ready for a fit that should or should not go on from it.
+
+    Parameters
+    ----------
+    folder : Path
+    resume : bool, optional
+        True: go on with an unfinished fit if one lies there. False: delete it. None: it is an
+        error, so that none is lost by mistake.
+    """
+    if resume is False:
+        remove_checkpoint(folder)
+    if resume is None and (folder / NAME).is_file():
+        raise ParameterError(
+            f"An unfinished fit lies in '{folder}'. Add --resume to go on with it, or --no-resume "
+            "to delete it and start anew."
+        )
 
 
 def make_folder(folder: Path) -> None:
