@@ -19,17 +19,20 @@ from mvlstm.nn.parameters import Parameters
 
 def library_recurrence(layer: Layer, p: Parameters, x: Tensor) -> Tensor:
     """Run a layer over a window: x (K, T, B, C) to states (K, T, B, N, d)."""
-    one = _full if layer.gates == "full" else _variable
-    states = [one(layer, {name: w[k] for name, w in p.items()}, x[k]) for k in range(len(x))]
-    return states[0].unsqueeze(0) if len(states) == 1 else torch.stack(states)
+    run = _full if layer.gates == "full" else _variable
+    if len(x) == 1:  # views whose backward pass costs nothing
+        return run(layer, {name: w.squeeze(0) for name, w in p.items()}, x.squeeze(0)).unsqueeze(0)
+    parts = {name: w.unbind(0) for name, w in p.items()}
+    members = [{name: w[k] for name, w in parts.items()} for k in range(len(x))]
+    return torch.stack([run(layer, one, x[k]) for k, one in enumerate(members)])
 
 
 def _full(layer: Layer, p: Parameters, x: Tensor) -> Tensor:
     """Run one member with its assembled weights: x (T, B, C) to (T, B, N, d)."""
     T, B, _ = x.shape
-    weights = AssembleWeights.apply(layer, p["W"], p["Wx"], p["Wh"])  # type: ignore[no-untyped-call]
-    biases = _biases(layer, p)
-    out = _call(layer, x, layer.size, [*weights, *biases])
+    assemble: Any = AssembleWeights.apply
+    weights = assemble(layer, p["W"], p["Wx"], p["Wh"])
+    out = _call(layer, x, layer.size, [*weights, *_biases(layer, p)])
     return out.view(T, B, layer.n_variables, layer.hidden_size)
 
 
@@ -67,11 +70,19 @@ def _call(layer: Layer, x: Tensor, size: int, weights: list[Tensor]) -> Tensor:
 
 def _biases(layer: Layer, p: Parameters) -> tuple[Tensor, Tensor]:
     """Return one member's two biases (R D,), as `mvlstm.nn.cell.assemble` does."""
-    b, bj, D = p["b"], p["bj"].flatten(), layer.size
+    b, bj = p["b"], p["bj"].flatten()
     if layer.cell == "lstm":
-        bias_ih = torch.cat([b[:D], b[D : 2 * D] + 1.0, bj, b[2 * D :]])
-        return bias_ih, torch.zeros_like(bias_ih)
+        i, f, o = b.view(3, -1).unbind(0)
+        bias_ih = torch.cat([i, f, bj, o])
+        return bias_ih, _forget(layer, b)
     return torch.cat([b, bj]), torch.cat([torch.zeros_like(b), p["bh"].flatten()])
+
+
+def _forget(layer: Layer, like: Tensor) -> Tensor:
+    """Return the constant part of the LSTM's bias (4 D,): one for the forget gate."""
+    constant = like.new_zeros(4 * layer.size)
+    constant[layer.size : 2 * layer.size] = 1.0
+    return constant
 
 
 class AssembleWeights(torch.autograd.Function):

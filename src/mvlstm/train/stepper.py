@@ -27,10 +27,11 @@ MOST_PIECES = 8
 class Stepper:
     """The members still running, as compact tensors, and the step that moves them.
 
-    Members do not see one another, so a step may be taken in any order. On the CPU every member's
-    batch is cut into pieces that the cores work through. On a GPU all members move at once; the
-    step reads its batch through counters that live on the device and never looks at a value on
-    the host, so that it can be replayed as one recorded graph.
+    Members do not see one another, so a step may be taken in any order. On the CPU the cores work
+    through the members, or through pieces of the members' batches where there are too few members
+    to go round; a sum over pieces differs from the whole by rounding alone. On a GPU all members
+    move at once; the step reads its batch through counters that live on the device and never
+    looks at a value on the host, so that it can be replayed as one recorded graph.
     """
 
     def __init__(
@@ -67,7 +68,9 @@ class Stepper:
         )
         self.cursor = state.batch.to(device, copy=True).reshape(1)
         self.loss_sum = state.loss_sum[self.rows].clone()
-        self.pieces = cut_batch(self.batch, count(network.shapes), data.window)
+        self.pieces = [slice(0, self.batch)]
+        if not shared_evenly(len(chosen), torch.get_num_threads()):
+            self.pieces = cut_batch(self.batch, count(network.shapes), data.window)
 
     def run_epoch(self, epoch: int, stops: Callable[[], bool] = bool) -> Tensor | None:
         """Take the steps that are left of an epoch; return each running member's mean loss (k,).
@@ -180,12 +183,14 @@ class Stepper:
         state.loss_sum[self.rows] = self.loss_sum
 
 
-def cut_batch(batch: int, n_parameters: int, window: int) -> list[slice]:
-    """Cut a batch into pieces big enough to be worth a task each.
+def shared_evenly(members: int, threads: int) -> bool:
+    """Say whether whole members keep the threads busy at least ten elevenths of the time."""
+    rounds = -(-members // threads)
+    return rounds * threads <= 1.1 * members
 
-    The cut depends on the problem alone, not on the cores or the members, so that a member's
-    result does not either.
-    """
+
+def cut_batch(batch: int, n_parameters: int, window: int) -> list[slice]:
+    """Cut a batch into pieces big enough to be worth a task each."""
     work = 6.0 * n_parameters * batch * window
     n = max(1, min(MOST_PIECES, batch // PIECE_WINDOWS, round(work / PIECE_WORK)))
     edges = [batch * i // n for i in range(n + 1)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from copy import copy
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -26,9 +27,15 @@ def member_key(seed: int) -> int:
 
 def _mix(x: Tensor) -> Tensor:
     """Scramble 32-bit integers (two multiply-and-shift rounds, wrapping)."""
-    x = (x ^ ((x >> 16) & 0xFFFF)) * 0x7FEB352D
-    x = (x ^ ((x >> 15) & 0x1FFFF)) * -0x7B935975  # 0x846CA68B as a signed number
-    return x ^ ((x >> 16) & 0xFFFF)
+    x = (x >> 16).bitwise_and_(0xFFFF).bitwise_xor_(x).mul_(0x7FEB352D)
+    x = (x >> 15).bitwise_and_(0x1FFFF).bitwise_xor_(x).mul_(-0x7B935975)  # 0x846CA68B, signed
+    return (x >> 16).bitwise_and_(0xFFFF).bitwise_xor_(x)
+
+
+@lru_cache(maxsize=64)
+def _counter(start: int, n: int, device: torch.device) -> Tensor:
+    """Return the scrambled numbers ``start`` to ``start + n``."""
+    return _mix(torch.arange(start, start + n, dtype=torch.int32, device=device))
 
 
 def random_bits(keys: Tensor, step: Tensor, site: int, n: int, start: int = 0) -> Tensor:
@@ -38,8 +45,7 @@ def random_bits(keys: Tensor, step: Tensor, site: int, n: int, start: int = 0) -
     arguments are int32 tensors on one device, so that the call can be part of a CUDA graph.
     """
     stream = _mix(_mix(keys + step * -0x61C88647) ^ (site * 0x5BD1E995 & 0x7FFFFFFF))  # (K,)
-    counter = _mix(torch.arange(start, start + n, dtype=torch.int32, device=keys.device))
-    return _mix(stream.unsqueeze(1) ^ counter)
+    return _mix(stream.unsqueeze(1) ^ _counter(start, n, keys.device))
 
 
 def shuffled(keys: Tensor, epoch: Tensor, n: int) -> Tensor:

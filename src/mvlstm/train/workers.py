@@ -22,8 +22,8 @@ def run_all(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
     """Run every task and return the results in order.
 
     As many tasks run at once as `torch.get_num_threads` allows. Each task has one thread (more
-    only where there are more than twice as many threads as tasks), so what it computes does not
-    depend on how many cores there are or on what runs beside it.
+    only where there are at least twice as many threads as tasks, and four): what it computes does
+    not depend on what runs beside it.
     """
     threads = torch.get_num_threads()
     if threads == 1:
@@ -45,6 +45,7 @@ def _pool(process: int, workers: int, threads: int) -> ThreadPoolExecutor:
 
     def start() -> None:
         torch.set_num_threads(threads)
+        torch.get_num_threads()  # a thread's first use takes the default; let it be this one
         ready.wait()
 
     pool = ThreadPoolExecutor(workers, thread_name_prefix=f"mvlstm-{process}", initializer=start)

@@ -1,0 +1,188 @@
+"""The faster ways to take a step lead where the plain one leads."""
+
+from __future__ import annotations
+
+import threading
+from itertools import pairwise
+
+import pytest
+import torch
+
+from mvlstm.nn.mvlstm import MVLSTMNetwork
+from mvlstm.nn.parameters import unflatten
+from mvlstm.train import stepper as stepper_module
+from mvlstm.train.adam import adam, fused_adam, penalise_and_clip
+from mvlstm.train.config import Member, TrainConfig
+from mvlstm.train.data import WindowData
+from mvlstm.train.loop import train
+from mvlstm.train.predict import predict_rows
+from mvlstm.train.state import TrainState
+from mvlstm.train.stepper import Stepper, cut_batch, shared_evenly
+from mvlstm.train.streams import KeyedDropout, random_bits
+from mvlstm.train.workers import run_all
+
+T = 6
+MEMBERS = [
+    Member(seed=1, learning_rate=1e-2, dropout=0.3, l2=1e-3),
+    Member(seed=2, learning_rate=3e-3),
+    Member(seed=3, learning_rate=1e-2, dropout=0.5),
+]
+gpu = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+
+
+def make_data(dtype: torch.dtype, device: str = "cpu") -> WindowData:
+    generator = torch.Generator().manual_seed(0)
+    table = torch.randn((400, 3), generator=generator, dtype=torch.float64)
+    labels = table[:, :1].tanh().roll(-1, 0) + 0.5 * table[:, 2:]
+    origins = torch.arange(T - 1, 399)
+    return WindowData(
+        table.to(device, dtype),
+        labels.to(device, dtype),
+        origins[:300].to(device),
+        origins[300:].to(device),
+        T,
+    )
+
+
+def make_network(**options) -> MVLSTMNetwork:
+    return MVLSTMNetwork((0, 1, 2), 3, 4, **options)
+
+
+def make_stepper(network, data, members=MEMBERS) -> Stepper:
+    state = TrainState.start(network, members, data.device, data.table.dtype)
+    return Stepper(network, data, TrainConfig(batch_size=64), members, state)
+
+
+def weights_after(stepper: Stepper, step, n: int = 5) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(2)
+    shape = stepper.order.shape
+    order = torch.randint(0, len(stepper.data.train), shape, generator=generator)
+    stepper.order.copy_(order)
+    for _ in range(min(n, stepper.n_batches)):
+        step()
+    return stepper.flat.detach().clone()
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("n_pieces", [1, 2, 3])
+def test_pieces_on_cores_move_members_as_one_batched_step_does(layers, n_pieces) -> None:
+    network, data = make_network(layers=layers), make_data(torch.float64)
+    together = make_stepper(network, data)
+    in_pieces = make_stepper(network, data)
+    edges = [64 * i // n_pieces for i in range(n_pieces + 1)]
+    in_pieces.pieces = [slice(a, b) for a, b in pairwise(edges)]
+    expected = weights_after(together, together.step_at_once)
+    found = weights_after(in_pieces, in_pieces.step)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
+    torch.testing.assert_close(in_pieces.loss_sum, together.loss_sum, rtol=0, atol=1e-9)
+    assert int(in_pieces.step_count) == int(together.step_count) == in_pieces.n_batches
+
+
+def test_fused_adam_equals_the_formula() -> None:
+    torch.manual_seed(0)
+    one = [torch.randn(1, 50, dtype=torch.float64) for _ in range(3)]
+    one.append(torch.rand(1, 50, dtype=torch.float64))
+    other = [tensor.clone() for tensor in one]
+    rate = torch.full((1, 1), 1e-2, dtype=torch.float64)
+    adam(*one, learning_rate=rate, count=torch.tensor(3.0, dtype=torch.float64))
+    fused_adam(*other, rate=1e-2, count=torch.tensor(3.0))
+    for a, b in zip(one, other, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+
+def test_clipping_acts_on_each_member_alone() -> None:
+    gradient = torch.tensor([[3.0, 4.0], [30.0, 40.0]])
+    penalise_and_clip(gradient, torch.zeros(2, 2), torch.zeros(2, 1), 5.0)
+    torch.testing.assert_close(gradient, torch.tensor([[3.0, 4.0], [3.0, 4.0]]))
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((3, 8, 5), 1), ((3, 4, 8, 5), 2)])
+def test_dropout_of_a_piece_is_that_of_the_whole(shape, axis) -> None:
+    keys = torch.tensor([11, 12, 13], dtype=torch.int32)
+    whole = KeyedDropout(keys, torch.tensor(5, dtype=torch.int32), torch.tensor([0.2, 0.5, 0.7]))
+    ones = torch.ones(shape)
+    expected = whole(ones, 1, axis)
+    piece = whole.part(slice(1, 3), slice(3, 8))
+    found = piece(ones[1:].narrow(axis, 3, 5), 1, axis)
+    assert torch.equal(found, expected[1:].narrow(axis, 3, 5))
+    assert 0 < int((found == 0).sum()) < found.numel()
+
+
+def test_random_bits_can_start_anywhere_in_the_stream() -> None:
+    keys, step = torch.tensor([3], dtype=torch.int32), torch.tensor(1, dtype=torch.int32)
+    assert torch.equal(random_bits(keys, step, 0, 4, 6), random_bits(keys, step, 0, 10)[:, 6:])
+
+
+def test_a_batch_is_cut_only_when_it_is_worth_it() -> None:
+    assert cut_batch(64, 1000, 10) == [slice(0, 64)]
+    assert cut_batch(64, 150_000, 30) == [slice(0, 32), slice(32, 64)]
+    assert cut_batch(20, 10**7, 100) == [slice(0, 20)]
+    pieces = cut_batch(333, 10**6, 100)
+    assert [p.start for p in pieces[1:]] == [p.stop for p in pieces[:-1]]
+    assert (pieces[0].start, pieces[-1].stop) == (0, 333)
+
+
+def test_members_are_cut_only_when_cores_would_idle() -> None:
+    assert [shared_evenly(k, 2) for k in (1, 2, 3, 10)] == [False, True, False, True]
+
+
+def test_tasks_run_on_one_thread_each_and_leave_the_callers_setting_alone() -> None:
+    before = torch.get_num_threads()
+    found = run_all([lambda: (threading.get_ident(), torch.get_num_threads()) for _ in range(8)])
+    assert torch.get_num_threads() == before
+    if before > 1:
+        assert {threads for _, threads in found} == {1}
+        assert threading.get_ident() not in {thread for thread, _ in found}
+
+
+def test_a_task_that_fails_says_so() -> None:
+    with pytest.raises(ZeroDivisionError):
+        run_all([lambda: 1 / 0, lambda: 1.0])
+
+
+def test_predictions_in_pieces_equal_one_call(monkeypatch) -> None:
+    network, data = make_network(head="mixture"), make_data(torch.float64)
+    stepper = make_stepper(network, data)
+    p = unflatten(stepper.flat.detach(), network.shapes)
+    monkeypatch.setattr("mvlstm.train.predict.CHUNK", 50)
+    monkeypatch.setattr("mvlstm.train.predict.TASK", 16)
+    expected = network(p, data.windows(data.stop.expand(3, -1)))
+    pieces = list(predict_rows(network, p, data.table, data.stop, T))
+    for name in ("mean", "mu", "log_prior", "temporal"):
+        joined = torch.cat([getattr(q, name) for _, q in pieces], dim=1)
+        torch.testing.assert_close(joined, getattr(expected, name), rtol=0, atol=1e-12)
+    assert all(torch.equal(q.log_sigma2, expected.log_sigma2) for _, q in pieces)
+
+
+class TestOnAGPU:
+    pytestmark = gpu
+
+    @pytest.mark.parametrize("options", [{}, {"gates": "variable"}, {"cell": "gru"}, {"layers": 2}])
+    def test_replaying_the_recorded_step_equals_taking_it(self, options) -> None:
+        network, data = make_network(**options), make_data(torch.float32, "cuda")
+        plain, replayed = make_stepper(network, data), make_stepper(network, data)
+        expected = weights_after(plain, plain.step_at_once)
+        found = weights_after(replayed, replayed.step)
+        assert replayed._replay != replayed.step_at_once
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+        torch.testing.assert_close(replayed.loss_sum, plain.loss_sum, rtol=1e-5, atol=0)
+
+    def test_training_on_a_gpu_follows_training_on_the_cpu(self) -> None:
+        network, config = make_network(), TrainConfig(batch_size=64, max_epochs=3)
+        there = train(network, make_data(torch.float32, "cuda"), MEMBERS, config)
+        here = train(network, make_data(torch.float64), MEMBERS, config, dtype=torch.float64)
+        torch.testing.assert_close(there.errors, here.errors, rtol=0, atol=5e-3)
+
+    def test_a_step_that_cannot_be_recorded_is_taken_as_it_is(self) -> None:
+        count = torch.zeros((), device="cuda")
+
+        def step() -> None:
+            count.add_(float(count.cpu()) + 1.0)
+
+        replay = stepper_module.recorded(step, [count])
+        assert float(count) == 0.0
+        replay()
+        assert float(count) == 1.0
