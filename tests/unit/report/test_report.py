@@ -1,0 +1,183 @@
+"""The page as text: safe whatever the names are, complete, and true to the numbers."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from made_results import HOSTILE, NAMES, make_report
+from mvlstm import plot
+from mvlstm.errors import MissingExtraError
+from mvlstm.report import comparison_page, render_report, tables_page
+from mvlstm.report.encode import compact, number, percent, time_text, to_script
+from mvlstm.report.summary import cards, checks, contribution_gap, summary
+from mvlstm.results import Explanation
+
+QUESTIONS = (
+    "What will happen next?",
+    "How good is it on rows it has not seen?",
+    "What drives it, and how sure is that?",
+    "When does it matter?",
+    "Can I trust it?",
+    "How was it made?",
+)
+
+
+def page_data(page: str) -> dict:
+    found = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', page, re.S)
+    return json.loads(found[1])
+
+
+def without_scripts(page: str) -> str:
+    return re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.S)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_report()
+
+
+@pytest.fixture(scope="module")
+def page(data):
+    return render_report(data)
+
+
+class TestPage:
+    def test_sections_come_in_the_order_of_the_questions(self, page):
+        titles = [html.unescape(t) for t in re.findall(r"<h2[^>]*>(.*?)</h2>", page)]
+        assert tuple(titles) == QUESTIONS
+        assert "Predictive, not causal" in page
+
+    def test_nothing_is_fetched(self, page):
+        text = without_scripts(page)
+        assert not re.search(r"""(?:src|href)\s*=\s*["'](?!#)""", text)
+        assert "default-src 'none'" in html.unescape(text)
+        assert len(page.encode()) < 8e6
+
+    def test_hostile_names_are_text(self, page):
+        text = without_scripts(page)
+        assert HOSTILE not in text
+        assert html.escape(HOSTILE) in text
+        block = re.search(r'id="page-data">(.*?)</script>', page, re.S)[1]
+        assert not set("<>&\u2028") & set(block)
+        assert HOSTILE in page_data(page)["tables"]["importance"]["data"][0]
+
+    def test_every_figure_has_its_numbers_and_words(self, page):
+        found = page_data(page)
+        assert set(found["figures"]) <= set(found["tables"])
+        for key, figure in found["figures"].items():
+            assert figure["wide"]["data"], key
+            label = re.search(rf'data-figure="{key}" role="img" aria-label="([^"]+)"', page)
+            assert len(label[1]) > 10, key
+
+    def test_numbers_are_those_of_the_results(self, data, page):
+        tables = page_data(page)["tables"]
+        scores = dict(zip(tables["scores"]["columns"], tables["scores"]["data"], strict=True))
+        np.testing.assert_allclose(scores["rmse"], data.evaluation.scores["rmse"])
+        table = tables["importance-table"]
+        shown = dict(zip(table["columns"], table["data"], strict=True))
+        np.testing.assert_allclose(shown["importance"], data.explanation.importance["importance"])
+
+    def test_chosen_points_add_up_to_their_forecast(self, data, page):
+        points = page_data(page)["explorer"]["points"]
+        assert len(points) == 12
+        assert points[-1]["next"] and not points[0]["next"]
+        means = [*data.forecast.mean[-11:], *data.future.mean]
+        for point, mean in zip(points, means, strict=True):
+            assert point["background"] + sum(point["values"]) == pytest.approx(mean, abs=1e-4)
+            assert point["forecast"] == pytest.approx(mean, abs=1e-4)
+
+    def test_both_looks_come_from_one_figure(self, page):
+        found = page_data(page)
+        colours = set(re.findall(r"#[0-9a-f]{6}|rgba\([^)]*\)", json.dumps(found["figures"])))
+        assert colours <= {*found["colours"], "rgba(0,0,0,0)"}
+
+    def test_several_steps_ahead(self):
+        data = make_report(horizon=3, integer=True)
+        points = page_data(render_report(data))["explorer"]["points"]
+        assert [p["step"] for p in points if p["next"]] == [1, 2, 3]
+        assert all(p["step"] == 1 for p in points if not p["next"])
+
+    def test_without_contributions_or_attention(self):
+        data = make_report(contributions=0)
+        bare = Explanation(target="pm", importance=data.explanation.importance)
+        page = render_report(replace(data, explanation=bare))
+        found = page_data(page)
+        assert found["explorer"] is None
+        assert "attention" not in found["figures"]
+        assert 'id="explorer"' not in page
+        titles = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
+        assert len(titles) == len(QUESTIONS)
+
+
+class TestSummary:
+    def test_sentences_say_what_the_numbers_say(self, data):
+        text = " ".join(summary(data))
+        assert number(float(data.future.mean.iloc[0])) in text
+        assert "20.0 % less than persistence (tomorrow equals today) and 4.8 % less than AR" in text
+        assert "held 91.0 % of the values" in text
+        top = data.explanation.importance.iloc[0]
+        assert percent(top["importance"]) in text
+        assert f"{NAMES[0]} cannot be told from noise" in text
+
+    def test_a_bad_model_is_called_bad(self, data):
+        scores = data.evaluation.scores.copy()
+        scores.loc["MVLSTM", ["rmse", "skill", "coverage"]] = [6.0, -0.2, 0.7]
+        bad = replace(data, evaluation=replace(data.evaluation, scores=scores, part="calibration"))
+        text = " ".join(summary(bad))
+        assert "20.0 % MORE than persistence" in text
+        states = {check.title: check.state for check in checks(bad)}
+        for title in ("Not better than persistence", "Intervals are too narrow", "No unseen rows"):
+            assert states[title] == "warn"
+        assert "above persistence" in cards(bad)[1].note
+
+    def test_contributions_are_checked(self, data):
+        assert contribution_gap(data) == pytest.approx(0, abs=1e-9)
+        moved = replace(data.explanation, background=(41.0,))
+        assert contribution_gap(replace(data, explanation=moved)) == pytest.approx(1 / 4)
+
+
+class TestOtherPages:
+    def test_comparison(self):
+        rows = pd.DataFrame(
+            {
+                "method": ["MVLSTM", "Persistence", HOSTILE],
+                "rmse": [1.0, 2.0, np.nan],
+                "skill": [0.5, 0.0, np.nan],
+                "error": [None, None, "<b>no memory</b>"],
+            }
+        )
+        page = comparison_page(rows, target="pm", notes=["One fold."])
+        assert "MVLSTM has the least RMSE, 1.000, 50.0 % less than persistence." in page
+        assert HOSTILE not in without_scripts(page)
+        assert page_data(page)["tables"]["methods"]["data"][1] == [1, 2, None]
+
+    def test_tables(self):
+        table = pd.DataFrame({"a": [1.5, 2.5]}, index=pd.Index(["p", "q"], name="set"))
+        figure = plot.comparison(pd.DataFrame({"method": ["x"], "rmse": [1.0]}))
+        page = tables_page("Benchmark", {"Table 1": table}, {"Picture": (figure, table)})
+        found = page_data(page)
+        assert found["tables"]["table-0-table-1"] == {
+            "columns": ["set", "a"],
+            "data": [["p", "q"], [1.5, 2.5]],
+        }
+        assert list(found["figures"]) == ["figure-0-picture"]
+
+
+def test_encoding():
+    assert to_script("</script>\u2028") == '"\\u003c/script\\u003e\\u2028"'
+    assert compact({"a": np.array([1.0, np.nan, 1 / 3])}) == {"a": [1, None, 0.333333]}
+    assert time_text(pd.Timestamp("2024-01-01 05:00", tz="Europe/Berlin")) == "2024-01-01 05:00"
+
+
+def test_without_jinja_the_remedy_is_named(data, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingExtraError, match=r"mvlstm\[report\]"):
+        render_report(data)
