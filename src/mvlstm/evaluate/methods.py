@@ -14,9 +14,8 @@ from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
 
 Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = ("quick", "full")
-QUICK_STEPS = 1_500  # steps of Adam that a network gets in a quick comparison, each member
+QUICK_WINDOWS = 80_000  # windows each network sees in a quick comparison, repeats counted
 QUICK_EPOCHS = (3, 25)  # fewest and most epochs that may come to
-BATCH = 64
 
 
 @dataclass(frozen=True)
@@ -180,12 +179,13 @@ def build(
     model: AbstractForecaster = (getattr(cls, method.preset) if method.preset else cls)(**settings)
     words = method.tuning.get(budget)
     if words is None:
-        words = f"one setting, early stopping, at most {model.get_params()['max_epochs']} epochs"
+        epochs = model.get_params()["max_epochs"]
+        words = f"one setting, early stopping, at most {epochs} epochs"
     return model, words
 
 
 def quick_epochs(n_train: int) -> int:
-    """Return the epochs that come to about `QUICK_STEPS` steps.
+    """Return the epochs in which a network sees about `QUICK_WINDOWS` windows.
 
     Examples
     --------
@@ -193,4 +193,4 @@ def quick_epochs(n_train: int) -> int:
     (3, 25)
     """
     least, most = QUICK_EPOCHS
-    return min(max(least, round(QUICK_STEPS * BATCH / max(n_train, 1))), most)
+    return min(max(least, round(QUICK_WINDOWS / max(n_train, 1))), most)

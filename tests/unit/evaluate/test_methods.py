@@ -33,7 +33,7 @@ def test_presets_are_the_papers() -> None:
     assert model.get_params() == mv.MVLSTM.indep(**SHARED).get_params()
 
 
-def test_a_quick_network_gets_as_many_steps_whatever_the_rows() -> None:
+def test_a_quick_network_sees_as_many_windows_whatever_the_rows() -> None:
     assert quick_epochs(100) == quick_epochs(1_000) > quick_epochs(10_000) > quick_epochs(10**6)
 
 
