@@ -13,7 +13,7 @@ from mvlstm.data.windows import iterate_windows
 from mvlstm.errors import MissingExtraError, ParameterError, check_option
 from mvlstm.forecasters._trees import Trees, from_forest, from_histogram, from_xgboost
 from mvlstm.forecasters.base import AbstractForecaster, Problem
-from mvlstm.forecasters.io import take_array
+from mvlstm.forecasters.io import finite_number, take_array
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.steps import show_steps
@@ -123,7 +123,10 @@ class AbstractTrees(AbstractForecaster):
             Trees.restore(arrays, f"step{h + 1}", self.window * columns)
             for h in range(self.horizon)
         )
-        self.sums_ = tuple(Sum(float(s), bool(m), bool(r)) for s, m, r in extra["sums"])
+        self.sums_ = tuple(
+            Sum(finite_number({"start": start}, "start"), bool(mean), bool(relative))
+            for start, mean, relative in extra["sums"]
+        )
         self.chosen_ = tuple(dict(one) for one in extra["chosen"])
         if len(self.sums_) != self.horizon:
             raise ValueError(f"{len(self.sums_)} sums for {self.horizon} steps")
@@ -431,11 +434,12 @@ class GBT(AbstractTrees):
         with show_steps(self.verbose, "GBT", len(SETTINGS[self.grid])) as advance:
             for one in SETTINGS[self.grid]:
                 base, base_stop = (data.last, data.last_stop) if one.relative else (0.0, 0.0)
+                least = min(one.least, max(5, len(data.y) // 50))  # for short tables
                 model = HistGradientBoostingRegressor(
                     learning_rate=one.learning_rate,
                     max_iter=self.max_rounds,
                     max_leaf_nodes=one.leaves,
-                    min_samples_leaf=one.least,
+                    min_samples_leaf=least,
                     max_features=one.features,
                     l2_regularization=one.l2,
                     early_stopping=False,
@@ -449,7 +453,7 @@ class GBT(AbstractTrees):
                 advance(f"{one.leaves} leaves, error {errors[rounds - 1] ** 0.5:.4g}")
                 if errors[rounds - 1] < best:
                     best = errors[rounds - 1]
-                    chosen = {**one.__dict__, "rounds": rounds}
+                    chosen = {**one.__dict__, "least": least, "rounds": rounds}
                     found = (trees.first(rounds), Sum(start, relative=one.relative), gains, chosen)
         return found
 

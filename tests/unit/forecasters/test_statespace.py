@@ -162,3 +162,17 @@ def test_bad_settings_are_refused(
 ) -> None:
     with pytest.raises(mv.errors.ParameterError, match=words):
         build("ARIMAX", **changes).fit(table, "y")
+
+
+@pytest.mark.parametrize("name", ["STRX", "ARIMAX"])
+@pytest.mark.parametrize("columns", [["y"], ["x", "y"]], ids=["none", "one"])
+def test_it_takes_any_number_of_regressors(name: str, columns: list[str]) -> None:
+    table = make_table(120)[columns]
+    model = build(name).fit(table, "y", test=0.2)
+    assert len(model.coefficients_) == len(columns) - 1
+    prepared = model._prepare(model._read(table, "predict"))
+    origins = prepared.origins(5, 1)
+    expected = model._predict_rows(prepared, origins).members
+    own = (len(columns) - 1,)
+    moved = model._predict_scrambled(prepared, origins, own, np.arange(len(origins)))
+    np.testing.assert_allclose(moved, expected, atol=1e-9)

@@ -177,3 +177,13 @@ def test_missing_xgboost_names_the_extra(
     monkeypatch.setitem(sys.modules, "xgboost", None)
     with pytest.raises(mv.errors.MissingExtraError, match=r"mvlstm\[baselines\]"):
         fitted("XGT", table)
+
+
+def test_boosting_splits_short_tables_too(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = module.Boosting(0.1, 8, 200, 0.5, 1.0, False)
+    monkeypatch.setitem(module.SETTINGS, "quick", (one,))
+    model = fitted("GBT", table)
+    assert model.chosen_[0]["least"] == 5
+    assert len(model.trees_[0].feature) > len(model.trees_[0].roots)
