@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 
 import torch
@@ -39,6 +40,8 @@ def _record(step: Callable[[], None]) -> torch.cuda.CUDAGraph:
             step()
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a recording which fails is empty
+        with torch.cuda.graph(graph):
+            step()
     return graph

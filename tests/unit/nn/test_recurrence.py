@@ -29,14 +29,16 @@ gpu = [
 ]
 
 
-def draw(layer: Layer, K: int = 2, T: int = 5, B: int = 6) -> tuple[Parameters, Tensor]:
+def draw(
+    layer: Layer, K: int = 2, T: int = 5, B: int = 6, scale: float = 0.4
+) -> tuple[Parameters, Tensor]:
     generator = torch.Generator().manual_seed(0)
 
     def normal(*shape: int) -> Tensor:
         values = torch.randn(shape, generator=generator, dtype=torch.float64)
         return values.requires_grad_(True)
 
-    p = {name: (0.4 * normal(K, *shape)).detach() for name, shape in layer.shapes.items()}
+    p = {name: (scale * normal(K, *shape)).detach() for name, shape in layer.shapes.items()}
     return {k: v.requires_grad_(True) for k, v in p.items()}, normal(K, T, B, layer.n_columns)
 
 
@@ -159,9 +161,13 @@ class TestOnAGPU:
     def test_kernels_are_within_tensor_core_precision_of_the_reference(
         self, K, T, B, groups, d, cell, gates
     ):
-        """Relative error of states and gradients against float64 on the CPU: below 2e-3."""
+        """Relative error of states and gradients against float64 on the CPU: below 2e-3.
+
+        Weights are of the size training starts from; with much larger ones the recurrence
+        itself magnifies the rounding of its inputs.
+        """
         layer = Layer(groups, max(groups) + 1, d, cell, gates)
-        p, x = draw(layer, K, T, B)
+        p, x = draw(layer, K, T, B, scale=layer.size**-0.5)
         expected = outcome(reference_recurrence, layer, p, x)
         q = {k: v.detach().float().cuda().requires_grad_(True) for k, v in p.items()}
         found = outcome(recurrence, layer, q, x.detach().float().cuda().requires_grad_(True))
@@ -192,7 +198,7 @@ class TestOnAGPU:
 
     def test_tiny_gradients_survive_half_precision(self):
         layer = Layer((0, 1, 2), 3, 8)
-        p, x = draw(layer, 2, 10, 16)
+        p, x = draw(layer, 2, 10, 16, scale=0.2)
         expected = outcome(reference_recurrence, layer, p, x)[1:]
         q = {k: v.detach().float().cuda().requires_grad_(True) for k, v in p.items()}
         h = recurrence(layer, q, x.detach().float().cuda())
