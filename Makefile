@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install -qq --constra
 FAST   := not slow and not gpu and not browser
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-wheel lint format types wheel clean
+.PHONY: help venv demo test test-all test-browser test-wheel lint format types wheel clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
@@ -33,6 +33,11 @@ test: $(STAMP)  ## the fast tests
 
 test-all: $(STAMP)  ## every test that this machine can run
 	$(BIN)/python -m pytest -q
+
+test-browser: $(STAMP)  ## the report in a headless Chromium, Debian's where there is none
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+		{ apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core; }
+	MVLSTM_NEEDS_BROWSER=1 $(BIN)/python -m pytest -q -m browser tests/browser
 
 test-wheel: $(STAMP)  ## build the wheel and run the demo from it in an empty environment
 	$(BIN)/python -m pytest -q tests/packaging

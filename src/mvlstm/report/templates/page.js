@@ -92,15 +92,16 @@
   const short = (x, digits = 4) => x === null ? "unknown" :
     Number(x).toLocaleString("en", { maximumSignificantDigits: digits });
   const signed = (x) => (x >= 0 ? "+" : "\u2212") + short(Math.abs(x));
-  const moment = (text) => /^-?\d+$/.test(String(text)) ? Number(text) : Date.parse(String(text).replace(" ", "T"));
+  const moment = (value) => {
+    const text = String(value); // Plotly shortens midnight to the date alone
+    if (/^-?\d+(\.\d+)?$/.test(text)) return Number(text);
+    return Date.parse(`${text.replace(" ", "T")}${text.length <= 10 ? "T00:00" : ""}Z`);
+  };
 
   function chooseNearest(x) {
-    let best = points.findIndex((p) => p.time === String(x));
-    if (best < 0) {
-      const distance = points.map((p) => Math.abs(moment(p.time) - moment(x)));
-      best = distance.indexOf(Math.min(...distance));
-    }
-    choose(best, String(x));
+    const distance = points.map((p) => Math.abs(moment(p.time) - moment(x)));
+    const best = distance.indexOf(Math.min(...distance));
+    choose(best, distance[best] > 0 ? String(x) : null);
   }
 
   function choose(index, asked = null) {
@@ -109,7 +110,7 @@
     byId("explorer-time").value = String(current);
     byId("explorer-back").disabled = current === 0;
     byId("explorer-on").disabled = current === points.length - 1;
-    const elsewhere = asked !== null && asked !== p.time ? `Nearest explained time to ${asked}: ${p.time}. ` : "";
+    const elsewhere = asked !== null ? `Nearest explained time to ${asked}: ${p.time}. ` : "";
     const happened = p.next ? "It is still to come." :
       p.actual === null ? "" : `What happened: ${short(p.actual)}.`;
     byId("explorer-text").textContent =
