@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from dataclasses import dataclass
@@ -12,8 +13,10 @@ import pandas as pd
 
 from mvlstm.data import datasets
 from mvlstm.data.io import write_atomic, write_table
-from mvlstm.errors import ParameterError
+from mvlstm.errors import MissingExtraError, ParameterError
 from mvlstm.forecasters.mvlstm import MVLSTM
+from mvlstm.forecasters.reporting import gather_report
+from mvlstm.report import render_report
 from mvlstm.results import Evaluation, Explanation, Forecast
 
 ROWS, DATA_SEED = 10_000, 0
@@ -34,7 +37,7 @@ class Demo:
     Parameters
     ----------
     evaluation : Evaluation
-        Scores on unseen rows, persistence beside the model.
+        Scores on unseen rows, persistence and AR beside the model.
     explanation : Explanation
         Importance of every variable.
     forecast : Forecast
@@ -108,9 +111,8 @@ def run_demo(folder: str | Path = "mvlstm-demo", *, verbose: int = 0) -> Demo:
     truth = data.truth
     assert truth is not None and truth.oracle_rmse and truth.oracle_mae, "made-up data has a truth"
     model = MVLSTM(**SETTINGS, verbose=verbose).fit(data.frame, data.target, test=0.2)
-    evaluation = model.evaluate(data.frame)
-    explanation = model.explain(data.frame)
-    forecast = model.forecast(data.frame)
+    found = gather_report(model, data.frame)
+    evaluation, explanation, forecast = found.evaluation, found.explanation, found.future
     names = ("model.safetensors", "scores.json", "importance.csv", "forecast.csv")
     files = tuple(folder / name for name in names)
     oracle = {"rmse": truth.oracle_rmse, "mae": truth.oracle_mae}
@@ -119,6 +121,9 @@ def run_demo(folder: str | Path = "mvlstm-demo", *, verbose: int = 0) -> Demo:
     write_atomic(files[1], json.dumps(scores, indent=2) + "\n")
     write_table(files[2], explanation.to_frame())
     write_table(files[3], forecast.to_frame())
+    with contextlib.suppress(MissingExtraError):  # without the extra there is no page
+        page = render_report(found, title="Demonstration: x2 and x3 truly drive y")
+        files = (*files, write_atomic(folder / "report.html", page))
     return Demo(
         evaluation=evaluation,
         explanation=explanation,

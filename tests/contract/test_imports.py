@@ -34,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "plot": {"results"},
     "report": {"plot", "results"},
     "testing": {"forecasters", "data", "results"},
-    "demo": {"forecasters", "data", "results"},
+    "demo": {"forecasters", "data", "report", "results"},
     "cli": EVERYTHING,
     "__main__": {"cli"},
     "__init__": EVERYTHING,  # names the public modules; at run time it imports them when asked
