@@ -6,6 +6,9 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 EXTRAS := dev,baselines,report
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
+PYTEST := $(BIN)/python -m pytest -q
+# One worker a core, each with one thread.
+SPREAD := --numprocesses auto --dist worksteal
 FAST   := not slow and not gpu and not browser
 
 .DEFAULT_GOAL := help
@@ -28,11 +31,12 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## the main job on built-in data, into ./mvlstm-demo
 	@$(BIN)/mvlstm demo
 
+test: export OMP_NUM_THREADS = 1
 test: $(STAMP)  ## the fast tests
-	$(BIN)/python -m pytest -q -m "$(FAST)"
+	$(PYTEST) $(SPREAD) -m "$(FAST)"
 
 test-all: $(STAMP)  ## every test that this machine can run
-	$(BIN)/python -m pytest -q
+	$(PYTEST)
 
 test-browser: $(STAMP)  ## the report in a headless Chromium, Debian's where there is none
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
@@ -40,7 +44,7 @@ test-browser: $(STAMP)  ## the report in a headless Chromium, Debian's where the
 	MVLSTM_NEEDS_BROWSER=1 $(BIN)/python -m pytest -q -m browser tests/browser
 
 test-wheel: $(STAMP)  ## build the wheel and run the demo from it in an empty environment
-	$(BIN)/python -m pytest -q tests/packaging
+	$(PYTEST) tests/packaging
 
 lint: $(STAMP)  ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -111,6 +111,7 @@ def table(frame: pd.DataFrame, *, title: str | None = None, digits: int = 4) -> 
     digits : int
         Significant digits of the largest number in a column.
     """
+    from pandas import isna
     from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
     from rich import box
     from rich.table import Table
@@ -121,7 +122,7 @@ def table(frame: pd.DataFrame, *, title: str | None = None, digits: int = 4) -> 
     for name, column in frame.items():
         right = is_numeric_dtype(column) and not is_bool_dtype(column)
         floats = is_float_dtype(column)
-        texts = _numbers(list(column), digits) if floats else [str(v) for v in column]
+        texts = _numbers(list(column), digits) if floats else ["" if isna(v) else str(v) for v in column]
         head = str(name).replace("_", "\n")
         longest = max((len(word) for text in (head, *texts) for word in text.split()), default=1)
         drawn.add_column(
