@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mvlstm.cli.files import TABLE_SUFFIXES, check_output
+from mvlstm.cli.files import PAGE_SUFFIXES, TABLE_SUFFIXES, check_output
 from mvlstm.cli.options import (
     DataFile,
     Debug,
@@ -130,6 +130,10 @@ def compare(
         Path | None,
         typer.Option(metavar="FILE", help="Also write the rows to a .csv, .parquet or .json file."),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Also write a page to look at, an .html file."),
+    ] = None,
     sep: Separator = None,
     decimal: Decimal = ".",
     quiet: Quiet = False,
@@ -146,6 +150,8 @@ def compare(
         inputs = [data] if with_file is None else [data, with_file]
         if out is not None:
             check_output(out, suffixes=TABLE_SUFFIXES, inputs=inputs)
+        if html is not None:
+            check_output(html, suffixes=PAGE_SUFFIXES, inputs=inputs, option="--html")
         options: dict[str, Any] = {
             "test": fraction_or_count("--test", test),
             "valid": fraction_or_count("--valid", valid),
@@ -182,12 +188,18 @@ def compare(
         frame = result.to_frame()
         if out is not None:
             write_table(out, frame)
+        if html is not None:
+            from mvlstm.data.io import write_atomic
+            from mvlstm.report import comparison_page
+
+            write_atomic(html, comparison_page(result))
 
         output.data = result.to_records()
         first, last = result.period
         good = frame[frame["error"].isna()]
         title = f"Scores for {result.target} on unseen rows, {first} to {last}"
-        output.show(table(good[list(SHOWN)], title=title))
+        scores = good[list(SHOWN)].assign(dm_p=[_p_text(p) for p in good["dm_p"]])
+        output.show(table(scores, title=title, digits=5))
         output.show(table(good[["method", "kind", *COSTS]], title="Cost, and what they rest on"))
         output.show(
             *(
@@ -201,3 +213,12 @@ def compare(
         output.notes(result.notes)
         if out is not None:
             output.show(f"wrote {out}")
+        if html is not None:
+            output.show(f"wrote {html}")
+
+
+def _p_text(p: float) -> str:
+    """Write a p-value for a person; empty where there is none."""
+    if p != p:
+        return ""
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
