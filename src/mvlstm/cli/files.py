@@ -10,38 +10,45 @@ from mvlstm.errors import ParameterError
 
 TABLE_SUFFIXES = (".csv", ".parquet", ".json")
 MODEL_SUFFIXES = (".safetensors",)
+PAGE_SUFFIXES = (".html", ".htm")
 
 
-def check_output(path: Path, *, suffixes: tuple[str, ...], inputs: Iterable[Path]) -> None:
+def check_output(
+    path: Path, *, suffixes: tuple[str, ...], inputs: Iterable[Path], option: str = "--out"
+) -> None:
     """Raise `ParameterError` unless a file can be written under ``path``.
 
     Parameters
     ----------
     path : Path
-        What ``--out`` was given.
+        What the option was given.
     suffixes : tuple of str
         Endings that are understood.
     inputs : iterable of Path
         Files that are read and must not be overwritten.
+    option : str
+        Name of the option, for messages.
     """
     if path.suffix.lower() not in suffixes:
         raise ParameterError(
-            f"--out '{path}' does not end in {' or '.join(suffixes)}; the ending tells the format."
+            f"{option} '{path}' does not end in {' or '.join(suffixes)}; the ending tells the "
+            "format."
         )
     folder = path.parent
     if not folder.is_dir():
         raise ParameterError(
-            f"--out '{path}' cannot be written: there is no folder '{folder}'. Make it first "
+            f"{option} '{path}' cannot be written: there is no folder '{folder}'. Make it first "
             f"(mkdir -p '{folder}') or choose another."
         )
     if path.is_dir():
-        raise ParameterError(f"--out '{path}' is a folder; name a file in it.")
+        raise ParameterError(f"{option} '{path}' is a folder; name a file in it.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ParameterError(
-            f"--out '{path}' cannot be written: the folder '{folder}' is read-only. Choose another."
+            f"{option} '{path}' cannot be written: the folder '{folder}' is read-only. Choose "
+            "another."
         )
     for given in inputs:
         if path.exists() and given.exists() and path.samefile(given):
             raise ParameterError(
-                f"--out '{path}' is the file that is read; choose another name for the result."
+                f"{option} '{path}' is the file that is read; choose another name for the result."
             )

@@ -7,12 +7,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from mvlstm.cli.files import check_output
+from mvlstm.cli.files import PAGE_SUFFIXES, check_output
 from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Separator
 from mvlstm.cli.session import session
 
 EXAMPLE = "Example: mvlstm report model.safetensors air.csv --out report.html"
-PAGE_SUFFIXES = (".html", ".htm")
 
 
 def report(

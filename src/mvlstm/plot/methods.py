@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -131,7 +132,19 @@ def comparison_table(rows: pd.DataFrame, *, score: str = "rmse") -> pd.DataFrame
             f"The rows have no column {sorted(missing)}; columns are {[str(c) for c in rows]}."
         )
     known = rows[pd.to_numeric(rows[score], errors="coerce").notna()]
+    known = known.assign(method=_labels(known))
     grouped = known.assign(**{score: known[score].astype(float)}).groupby("method", sort=False)
     table = grouped[score].agg(["mean", "min", "max", "count"]).reset_index()
     table.columns = pd.Index(["method", "mean", "low", "high", "n"])
     return table.sort_values("mean", kind="stable").reset_index(drop=True)
+
+
+def _labels(rows: pd.DataFrame) -> list[str]:
+    """Name each row's method, and its kind where a method has several."""
+    methods = [str(m) for m in rows["method"]]
+    if "kind" not in rows:
+        return methods
+    kinds = [str(k) for k in rows["kind"]]
+    pairs = set(zip(methods, kinds, strict=True))
+    several = {m for m, count in Counter(m for m, _ in pairs).items() if count > 1}
+    return [f"{m}, {k}" if m in several else m for m, k in zip(methods, kinds, strict=True)]

@@ -11,67 +11,53 @@ import pandas as pd
 from mvlstm import plot
 from mvlstm.report.build import render_page
 from mvlstm.report.data import Block, Page, Panel, Section, Table, records
-from mvlstm.report.encode import number, percent
+from mvlstm.report.encode import number, percent, time_text
+from mvlstm.results import Comparison
 
-SCORES = ("rmse", "mae", "crps")
-SCORE_CAPTIONS = {
+SCORES = {
     "rmse": "Root of the mean squared error of the mean forecast.",
     "mae": "Mean absolute error of the median forecast.",
     "crps": "Error of the whole predictive distribution.",
 }
+SHOWN = ("method", "kind", "rmse", "mae", "crps", "coverage", "skill", "dm_p", "n")
+COSTS = ("method", "kind", "fit_seconds", "forecasts_per_second", "top_variables", "budget")
 
 
 def comparison_page(
-    rows: pd.DataFrame,
-    *,
-    target: str = "",
-    title: str | None = None,
-    subtitle: str = "",
-    notes: Sequence[str] = (),
-    command: str = "",
+    comparison: Comparison | pd.DataFrame, *, title: str | None = None, command: str = ""
 ) -> str:
     """Return a comparison of methods as one HTML page.
 
     Parameters
     ----------
-    rows : DataFrame
-        A row a method (and fold): ``method``, any of ``rmse, mae, crps, coverage, skill, dm_p,
-        fit_seconds``, and ``error`` where a method failed.
-    target : str
-        Name of what is forecast.
-    title, subtitle : str, optional
-        Heading and the line below it.
-    notes : sequence of str
-        What to bear in mind.
+    comparison : Comparison or DataFrame
+        What `mvlstm.compare` returns, or its rows: ``method``, any of ``kind, rmse, mae, crps,
+        coverage, skill, dm_p, n``, costs, and ``error`` where a method failed.
+    title : str, optional
+        Heading; by default made from the target's name.
     command : str
         What repeats the work.
     """
-    heading = f"{target}: methods compared" if target else "Methods compared"
-    panels: list[Panel | Table | Block] = [
-        Panel(
-            key=score,
-            title=score.upper(),
-            caption=f"{SCORE_CAPTIONS[score]} The dotted line is persistence.",
-            alt="; ".join(
-                f"{r['method']} {number(float(r['mean']), 4)}"
-                for r in records(plot.comparison_table(rows, score=score))
-            ),
-            figure=plot.comparison(rows, score=score),
-            table=plot.comparison_table(rows, score=score),
-        )
-        for score in SCORES
-        if score in rows and pd.to_numeric(rows[score], errors="coerce").notna().any()
-    ]
+    rows: Comparison | pd.DataFrame = comparison
+    notes: tuple[str, ...] = ()
+    heading, subtitle = "Methods compared", ""
+    if isinstance(comparison, Comparison):
+        rows, notes = comparison.to_frame(), comparison.notes
+        first, last = (time_text(t) for t in comparison.period)
+        subtitle = f"Unseen rows, {first} to {last}"
+        heading = f"{comparison.target}: methods compared"
+    assert isinstance(rows, pd.DataFrame)
     sections = [
         Section(
             "scores",
             "How do the methods compare?",
             "All methods forecast the same unseen rows. Skill is the share of persistence's RMSE "
-            "that is removed; dm p is the p-value of a test of equal squared errors.",
-            [Table("methods", "Scores", "Choose a column's name to sort.", rows), *panels],
-        )
+            "that is removed; dm p the p-value that the method best on validation rows is not "
+            "more accurate than this one.",
+            _comparison_blocks(rows),
+        ),
+        *_notes(notes, command),
     ]
-    sections += _notes(notes, command)
     return render_page(
         Page(
             title=title or heading,
@@ -81,6 +67,34 @@ def comparison_page(
             footer="Made with mvlstm",
         )
     )
+
+
+def _comparison_blocks(rows: pd.DataFrame) -> list[Panel | Table | Block]:
+    failed = rows["error"].map(_given) if "error" in rows else pd.Series(False, index=rows.index)
+    good = rows[~failed]
+    scores, costs = (good[[c for c in names if c in rows]] for names in (SHOWN, COSTS))
+    hint = "Choose a column's name to sort."
+    blocks: list[Panel | Table | Block] = [Table("methods", "Scores", hint, scores)]
+    for score, caption in SCORES.items():
+        if score in good and pd.to_numeric(good[score], errors="coerce").notna().any():
+            table = plot.comparison_table(good, score=score)
+            words = [f"{r['method']} {number(float(r['mean']), 4)}" for r in records(table)]
+            blocks.append(
+                Panel(
+                    key=score,
+                    title=score.upper(),
+                    caption=f"{caption} The dotted line is persistence.",
+                    alt=f"{score.upper()} of each method: {'; '.join(words)}",
+                    figure=plot.comparison(good, score=score),
+                    table=table,
+                )
+            )
+    if len(costs.columns) > 2:
+        blocks.append(Table("costs", "Cost, and what they rest on", hint, costs))
+    if failed.any():
+        text = "The other methods went on without them."
+        blocks.append(Table("failed", "Failed", text, rows.loc[failed, ["method", "error"]]))
+    return blocks
 
 
 def tables_page(

@@ -268,6 +268,7 @@ def test_comparison_averages_folds_and_leaves_failures_out():
     rows = pd.DataFrame(
         {
             "method": ["MVLSTM", "Persistence", "MVLSTM", "RF"],
+            "kind": ["ensemble", "single", "ensemble", "single"],
             "rmse": [1.0, 3.0, 2.0, np.nan],
             "error": [None, None, None, "no memory"],
         }
@@ -283,6 +284,8 @@ def test_comparison_averages_folds_and_leaves_failures_out():
     figure = plot.comparison(rows)
     assert list(figure.data[0].x) == [3.0, 1.5]
     assert figure.layout.shapes[0].x0 == 3.0
+    rows.loc[2, "kind"] = "single"
+    assert list(plot.comparison_table(rows)["method"][:2]) == ["MVLSTM, ensemble", "MVLSTM, single"]
     with pytest.raises(DataError, match="no column"):
         plot.comparison(rows, score="wape")
 

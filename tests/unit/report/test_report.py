@@ -154,10 +154,12 @@ class TestOtherPages:
                 "error": [None, None, "<b>no memory</b>"],
             }
         )
-        page = comparison_page(rows, target="pm", notes=["One fold."])
+        page = comparison_page(rows)
         assert "MVLSTM has the least RMSE, 1.000, 50.0 % less than persistence." in page
         assert HOSTILE not in without_scripts(page)
-        assert page_data(page)["tables"]["methods"]["data"][1] == [1, 2, None]
+        tables = page_data(page)["tables"]
+        assert tables["methods"]["data"] == [["MVLSTM", "Persistence"], [1, 2], [0.5, 0]]
+        assert tables["failed"]["data"] == [[HOSTILE], ["<b>no memory</b>"]]
 
     def test_tables(self):
         table = pd.DataFrame({"a": [1.5, 2.5]}, index=pd.Index(["p", "q"], name="set"))
