@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time as clock
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,13 +16,21 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from mvlstm import metrics
+from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import Layout, SeriesFrame, build_frame, rebuild_frame
 from mvlstm.data.splits import PartName, chronological, origins_by_part, split_windows
 from mvlstm.data.windows import check_window, gather_labels, gather_windows
-from mvlstm.errors import DataError, NotFittedError, ParameterError, check_option
+from mvlstm.errors import (
+    DataError,
+    MVLSTMWarning,
+    NotFittedError,
+    ParameterError,
+    check_option,
+)
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Preparation, Prepared
+from mvlstm.forecasters.serving import age_warnings, not_finite, range_warnings
 from mvlstm.results import Evaluation, Explanation, Forecast, History
 
 if TYPE_CHECKING:
@@ -277,7 +286,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         origins = prepared.origins(self.window, self.horizon)
         if not len(origins):
             self._too_short(frame, self.window + self.preparation_.lead + self.horizon, "predict")
-        return self._forecast_rows(prepared, origins)
+        return _warned(self._forecast_rows(prepared, origins))
 
     def forecast(self, table: pd.DataFrame) -> Forecast:
         """Forecast the ``horizon`` steps after the table's last row."""
@@ -286,7 +295,9 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         origins = prepared.origins(self.window, 0)
         if not len(origins) or origins[-1] != frame.n_rows - 1:
             self._too_short(frame, self.window + self.preparation_.lead, "forecast")
-        return self._forecast_rows(prepared, origins[-1:])
+        result = self._forecast_rows(prepared, origins[-1:])
+        age = age_warnings(frame.times, self.borders_)
+        return _warned(replace(result, warnings=(*result.warnings, *age)))
 
     def evaluate(self, table: pd.DataFrame) -> Evaluation:
         """Score forecasts of rows the model has not seen, persistence beside them.
@@ -453,6 +464,14 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         frame, H = prepared.frame, self.horizon
         predictive = self._predict_rows(prepared, origins)
         predictive = predictive.shifted(prepared.baseline(origins, H))
+        bad = not_finite(predictive.members)
+        if len(bad):
+            raise DataError(
+                f"{len(bad):,} forecasts are not finite, the first from "
+                f"{describe_time(frame.times[origins[bad[0]]])}: values of the table are too far "
+                "from those of the training rows. Correct them, or leave these rows out."
+            )
+        seen = slice(int(origins[0]) - self.window + 1, int(origins[-1]) + 1)
         weights, means, variances = predictive.mixture(self.spread_)
         times = frame.future_times(origins, H)
         return Forecast(
@@ -466,6 +485,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             part=self.borders_.parts(times),
             actual=gather_labels(frame, origins, H),
             notes=frame.notes,
+            warnings=range_warnings(prepared, seen),
         )
 
     def _persistence_forecast(self, like: Forecast, table: pd.DataFrame) -> Forecast:
@@ -535,6 +555,13 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             f"{caller}() received {frame.n_rows:,} usable rows; window={self.window} with "
             f"horizon={self.horizon} needs {needed} rows{gap}. Supply a longer history."
         )
+
+
+def _warned(forecast: Forecast) -> Forecast:
+    """Give a forecast's warnings to Python as well, as if its caller's caller had."""
+    for message in forecast.warnings:
+        warnings.warn(message, MVLSTMWarning, stacklevel=3)
+    return forecast
 
 
 def _seconds(limit: float | None) -> float | None:

@@ -27,16 +27,21 @@ class Preparation:
         How often each column is differenced (0, 1 or 2).
     scaler : Scaler
         Of the differenced columns.
+    low, high : float array, (columns,)
+        Range of the training rows, before differencing.
     """
 
     orders: IntArray
     scaler: Scaler
+    low: FloatArray
+    high: FloatArray
 
     @classmethod
     def learn(cls, values: FloatArray, orders: IntArray) -> Preparation:
         """Learn the scaling from the training rows' values."""
         lead = int(orders.max(initial=0))
-        return cls(orders, Scaler.fit(differenced(values, orders)[lead:]))
+        scaler = Scaler.fit(differenced(values, orders)[lead:])
+        return cls(orders, scaler, values.min(axis=0), values.max(axis=0))
 
     @property
     def lead(self) -> int:
@@ -50,7 +55,12 @@ class Preparation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
-        return {"orders": self.orders.tolist(), "scaler": self.scaler.to_dict()}
+        return {
+            "orders": self.orders.tolist(),
+            "scaler": self.scaler.to_dict(),
+            "low": self.low.tolist(),
+            "high": self.high.tolist(),
+        }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Preparation:
@@ -59,7 +69,11 @@ class Preparation:
         orders = np.asarray(values.get("orders", ()), dtype=np.int64)
         if orders.shape != scaler.center.shape or not np.isin(orders, (0, 1, 2)).all():
             raise ModelFileError("The file's differencing orders do not fit its columns.")
-        return cls(orders, scaler)
+        low, high = (np.asarray(values.get(k, ()), dtype=np.float64) for k in ("low", "high"))
+        fits = low.shape == high.shape == orders.shape
+        if not fits or not np.isfinite([low, high]).all() or (low > high).any():
+            raise ModelFileError("The file's ranges do not fit its columns.")
+        return cls(orders, scaler, low, high)
 
 
 @dataclass(frozen=True, eq=False)

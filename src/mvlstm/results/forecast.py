@@ -40,6 +40,9 @@ class Forecast:
         What happened, NaN where unknown.
     notes : tuple of str
         Plain sentences on how the forecast came about.
+    warnings : tuple of str
+        Plain sentences on what makes it doubtful: values far outside the training range, stale
+        data.
     """
 
     origin: pd.Index[Any]
@@ -52,6 +55,7 @@ class Forecast:
     part: NDArray[np.str_]
     actual: FloatArray
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     _quantiles: dict[float, FloatArray] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -171,6 +175,7 @@ class Forecast:
             part=self.part[rows],
             actual=self.actual[rows],
             notes=self.notes,
+            warnings=self.warnings,
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -194,12 +199,13 @@ class Forecast:
         return pd.DataFrame(columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able form: target, horizon, members, notes and the rows of `to_frame`."""
+        """JSON-able form: target, horizon, members, notes, warnings, rows of `to_frame`."""
         return {
             "target": self.target,
             "horizon": self.horizon,
             "members": int(self.members.shape[0]),
             "notes": list(self.notes),
+            "warnings": list(self.warnings),
             "rows": records(self.to_frame()),
         }
 
@@ -214,6 +220,8 @@ class Forecast:
             span = f", {plain(times[0])} to {plain(times[-1])}"
         counts = self._part_counts(np.ones(self.part.shape, dtype=bool))
         parts = f", {counts}" if counts else ""
+        if self.warnings:
+            parts += f"; {len(self.warnings)} warning{'s' if len(self.warnings) > 1 else ''}"
         return (
             f"Forecast(target={self.target!r}, {len(self)} origins x {steps}{span}, "
             f"{self.members.shape[0]} members{parts})"

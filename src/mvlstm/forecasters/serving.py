@@ -1,0 +1,73 @@
+"""What should be known about a table a model is applied to: far values, old data, an old model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm.data._steps import describe_time
+from mvlstm.forecasters.borders import Borders
+from mvlstm.forecasters.preparation import Prepared
+
+SHOWN = 4  # columns named in one message
+
+
+def range_warnings(prepared: Prepared, rows: slice) -> tuple[str, ...]:
+    """Say which columns leave the range of the training rows by more than its whole width.
+
+    Columns that are differenced are left out: their level is free to move.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    rows : slice
+        The rows that forecasts rest on.
+    """
+    preparation, frame = prepared.preparation, prepared.frame
+    low, high = preparation.low, preparation.high
+    width = np.maximum(high / 2 - low / 2, preparation.scaler.scale / 2) * 2
+    values = frame.values[rows]
+    far = (values < low - width) | (values > high + width)
+    far &= preparation.orders == 0
+    columns = np.flatnonzero(far.any(axis=0))
+    if not len(columns):
+        return ()
+    start = rows.indices(frame.n_rows)[0]
+    named = []
+    for j in columns[:SHOWN]:
+        row = int(np.flatnonzero(far[:, j])[0])
+        named.append(
+            f"'{frame.columns[j]}' is {values[row, j]:g} at "
+            f"{describe_time(frame.times[start + row])} (training: {low[j]:g} to {high[j]:g})"
+        )
+    more = f"; and {len(columns) - SHOWN} more columns" if len(columns) > SHOWN else ""
+    count = int(far.any(axis=1).sum())
+    return (
+        f"{count:,} {'row has' if count == 1 else 'rows have'} values far outside the training "
+        f"range: {'; '.join(named)}{more}. Forecasts that rest on them are extrapolations.",
+    )
+
+
+def age_warnings(times: pd.Index[Any], borders: Borders) -> tuple[str, ...]:
+    """Say whether a table ends before the model's own data do, or long after them."""
+    last, fitted = times[-1], borders.calibration
+    if last < fitted:
+        return (
+            f"The table ends at {describe_time(last)}, but the model was fitted on rows up to "
+            f"{describe_time(fitted)}: the data are stale. Supply the most recent rows.",
+        )
+    if last - fitted > fitted - borders.start:
+        return (
+            f"The table ends at {describe_time(last)}, and the model was fitted on rows from "
+            f"{describe_time(borders.start)} to {describe_time(fitted)}: it is older than all the "
+            "time it learned from. Fit it anew.",
+        )
+    return ()
+
+
+def not_finite(members: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the rows (of M) for which a forecast (K, M, H) is not finite."""
+    return np.flatnonzero(~np.isfinite(members).all(axis=(0, 2)))
