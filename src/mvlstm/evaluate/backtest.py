@@ -45,14 +45,18 @@ class FoldRun:
     @property
     def stop(self) -> NDArray[np.bool_]:
         """Origins whose steps all lie in the rows that stop and select."""
-        known = (self.recent.part == "validation").all(axis=1)
         later = self.model.borders_.calibration_rows(self.recent.time).any(axis=1)
-        return np.asarray(known & ~later)
+        return self.validation & ~np.asarray(later)
 
     @property
     def calibration(self) -> NDArray[np.bool_]:
         """Origins whose steps all lie in the rows that calibrate."""
         return np.asarray(self.model.borders_.calibration_rows(self.recent.time).all(axis=1))
+
+    @property
+    def validation(self) -> NDArray[np.bool_]:
+        """Origins whose steps all lie in the validation rows, half of which selected nothing."""
+        return np.asarray((self.recent.part == "validation").all(axis=1))
 
     @property
     def new(self) -> NDArray[np.bool_]:
@@ -196,7 +200,7 @@ def run_fold(
     forecast = model.predict(recent)
     seconds = max(clock.monotonic() - fitted, 1e-9)
     rows = FoldRun(model, forecast, fitted - started, len(forecast) / seconds)
-    keep = rows.stop | rows.calibration | rows.new
+    keep = rows.validation | rows.new
     return FoldRun(model, forecast.take(keep), rows.fit_seconds, rows.forecasts_per_second)
 
 

@@ -167,8 +167,9 @@ def _entries(
     for kind in kinds:
         alone = several and kind == "single"
         forecasts = [first_member(run) if alone else run.recent for run in runs]
-        chosen = [forecast.take(run.stop) for forecast, run in zip(forecasts, runs, strict=True)]
-        new = [forecast.take(run.new) for forecast, run in zip(forecasts, runs, strict=True)]
+        pairs = list(zip(forecasts, runs, strict=True))
+        chosen = [forecast.take(run.validation) for forecast, run in pairs]
+        new = [forecast.take(run.new) for forecast, run in pairs]
         scored = join(new)
         score = scored.score(part="all")
         row = {

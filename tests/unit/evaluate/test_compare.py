@@ -178,3 +178,11 @@ def test_it_prints_and_converts(small: Comparison) -> None:
     assert records[0].keys() >= {"method", "rmse", "mae", "skill", "dm_p", "error"}
     assert isinstance(records[0]["top_variables"], list)
     assert isinstance(small.to_frame()["top_variables"][0], str)
+
+
+def test_the_validation_error_is_of_all_validation_rows(
+    small: Comparison, table: pd.DataFrame
+) -> None:
+    forecast = mv.AR(window=3, verbose=0).fit(table, "y", test=0.2).predict(table)
+    expected = forecast.score(part="validation")["rmse"]
+    assert small.rows.set_index("method").loc["AR", "valid_rmse"] == pytest.approx(expected)
