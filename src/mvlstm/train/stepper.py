@@ -20,7 +20,7 @@ from mvlstm.train.streams import KeyedDropout, member_key, shuffled
 from mvlstm.train.workers import run_all
 
 PIECE_WINDOWS = 32  # fewest windows worth a piece of their own
-PIECE_WORK = 4e8  # least multiplications and additions worth one
+PIECE_WORK = 1.5e8  # least multiplications and additions worth one
 MOST_PIECES = 8
 
 
