@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from mvlstm.errors import DataError
 from mvlstm.results import Explanation, Forecast
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 IntArray = NDArray[np.int64]
 
@@ -55,6 +58,12 @@ def wall_times(times: NDArray[Any] | pd.Index[Any] | Sequence[Any]) -> NDArray[A
     if isinstance(index, pd.DatetimeIndex):
         return np.asarray(index.tz_localize(None).to_numpy(dtype="datetime64[s]"))
     return np.asarray(index.to_numpy())
+
+
+def plain_times(figure: go.Figure, times: NDArray[Any]) -> None:
+    """Let a time axis of integers show them in full, not as 10k."""
+    if np.issubdtype(times.dtype, np.integer):
+        figure.update_xaxes(tickformat="d")
 
 
 def step_rows(forecast: Forecast, step: int) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from mvlstm.plot._tables import step_rows, thin, wall_times
+from mvlstm.plot._tables import plain_times, step_rows, thin, wall_times
 from mvlstm.plot.theme import Theme, ThemeName, get_theme, new_figure
 from mvlstm.results import Forecast
 
@@ -87,6 +87,7 @@ def forecast(
     if future is not None:
         _add_future(figure, future, look)
     _shade_parts(figure, rows, look)
+    plain_times(figure, times)
     return figure
 
 
@@ -143,6 +144,7 @@ def members(
             opacity=0.7,
             hovertemplate="%{y:+.3g}",
         )
+    plain_times(figure, rows["time"].to_numpy())
     return figure
 
 
@@ -196,8 +198,8 @@ def _add_explained(
         name=EXPLAINED,
         marker={
             "color": look.paper,
-            "size": 8,
-            "line": {"color": look.forecast, "width": 2},
+            "size": 6,
+            "line": {"color": look.forecast, "width": 1.5},
         },
         hovertemplate="click for its contributions",
     )

@@ -8,7 +8,14 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError
-from mvlstm.plot._tables import own_past, scored_rows, thin, variable_order, wall_times
+from mvlstm.plot._tables import (
+    own_past,
+    plain_times,
+    scored_rows,
+    thin,
+    variable_order,
+    wall_times,
+)
 from mvlstm.plot.theme import ThemeName, get_theme, label, new_figure
 from mvlstm.results import Explanation, Forecast
 
@@ -175,6 +182,7 @@ def residuals(
         showlegend=False,
     )
     _level_line(figure, 0.0, look.muted)
+    plain_times(figure, table["time"].to_numpy())
     return figure
 
 

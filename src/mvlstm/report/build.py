@@ -25,6 +25,7 @@ from mvlstm.report.encode import (
 )
 from mvlstm.report.sections import report_page
 
+PLAIN = {"time", "origin", "step", "lag"}  # whole numbers written without marks
 TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -161,7 +162,7 @@ def _column(column: pd.Series[Any]) -> list[dict[str, Any]]:
     if pd.api.types.is_bool_dtype(column):
         return [_cell(label, "yes" if v else "no", False) for v in column]
     if pd.api.types.is_integer_dtype(column):
-        return [_cell(label, f"{v:,}" if label != "step" else str(v), True) for v in column]
+        return [_cell(label, str(v) if label in PLAIN else f"{v:,}", True) for v in column]
     if pd.api.types.is_float_dtype(column):
         return [_cell(label, text, True) for text in _aligned(column.to_numpy(dtype=np.float64))]
     times = pd.api.types.is_datetime64_any_dtype(column)

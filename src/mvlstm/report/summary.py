@@ -57,6 +57,7 @@ def cards(data: ReportData) -> list[Card]:
 def checks(data: ReportData) -> list[Check]:
     """Return what was asked of the numbers, and the answers."""
     return [
+        *(Check("warn", "A warning from the data", text) for text in _warnings(data)),
         *_score_checks(data),
         *_residual_checks(data.forecast),
         *_ranking_checks(data.explanation),
@@ -170,6 +171,10 @@ def _join(words: Sequence[str], total: int | None = None) -> str:
 
 
 # ------------------------------------------------------------------------------------- the checks
+
+
+def _warnings(data: ReportData) -> list[str]:
+    return list(dict.fromkeys([*data.future.warnings, *data.forecast.warnings]))
 
 
 def _score_checks(data: ReportData) -> Iterator[Check]:

@@ -90,7 +90,7 @@
   const points = DATA.explorer ? DATA.explorer.points : [];
   let current = points.length - 1;
   const short = (x, digits = 4) => x === null ? "unknown" :
-    Number(x).toLocaleString("en", { maximumSignificantDigits: digits });
+    Number(x).toLocaleString("en", { maximumSignificantDigits: digits }).replace("-", "\u2212");
   const signed = (x) => (x >= 0 ? "+" : "\u2212") + short(Math.abs(x));
   const moment = (value) => {
     const text = String(value); // Plotly shortens midnight to the date alone
