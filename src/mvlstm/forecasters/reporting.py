@@ -124,9 +124,11 @@ def repeat_command(model: AbstractForecaster, frame: SeriesFrame) -> str:
     """Return the commands that fit the same model to the same rows and report it again."""
     valid, test = part_sizes(model, frame)
     words = ["mvlstm", "fit", "DATA.csv", "--target", frame.target]
-    layout = model.layout_
-    if layout.time:
-        words += ["--time", ",".join(layout.time)]
+    time = list(model.layout_.time)
+    if not time and isinstance(frame.times, pd.DatetimeIndex):
+        time = [str(frame.times.name or "time")]  # the index, as a file would hold it
+    if time:
+        words += ["--time", ",".join(time)]
     others = [v for v in frame.variables if v != frame.target]
     for name in others:
         words += ["--variables", name]

@@ -1,0 +1,102 @@
+"""From a fitted model to a report: any forecaster, the same rows for the rival, a true command."""
+
+from __future__ import annotations
+
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mvlstm as mv
+from mvlstm.cli.app import app
+from mvlstm.errors import MissingExtraError
+from mvlstm.forecasters.reporting import gather_report, part_sizes
+from mvlstm.report import build, render_report
+
+TINY = {"window": 4, "hidden_size": 2, "members": 2, "max_epochs": 2, "verbose": 0}
+
+
+def make_table(rows: int = 300) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    x, z, noise = rng.normal(size=(3, rows))
+    y = np.r_[0.0, 2.0 * x[:-1]] + 0.2 * noise
+    index = pd.date_range("2024-01-01", periods=rows, freq="h", name="when")
+    return pd.DataFrame({"x": x, "z'; rm": z, "y": y}, index=index)
+
+
+@pytest.fixture(scope="module")
+def model() -> mv.MVLSTM:
+    return mv.MVLSTM(**TINY, horizon=2).fit(make_table(), "y", test=0.2)
+
+
+@pytest.fixture(scope="module")
+def data(model):
+    return gather_report(model, make_table(), effort="quick")
+
+
+def test_results_are_those_of_the_model(model, data):
+    table = make_table()
+    pd.testing.assert_frame_equal(data.forecast.to_frame(), model.predict(table).to_frame())
+    pd.testing.assert_frame_equal(data.future.to_frame(), model.forecast(table).to_frame())
+    own = model.evaluate(table).scores
+    pd.testing.assert_frame_equal(data.evaluation.scores.loc[own.index], own)
+    assert data.profile["highest"].tolist() == table.max().tolist()
+
+
+def test_the_rival_sees_the_same_rows(model, data):
+    scores = data.evaluation.scores
+    assert list(scores.index) == ["MVLSTM", "persistence", "AR"]
+    assert scores["n"].nunique() == 1
+    rival = mv.AR(window=4, horizon=2).fit(make_table(), "y", test=0.2)
+    assert scores.loc["AR", "rmse"] == pytest.approx(
+        rival.evaluate(make_table()).scores["rmse"].iloc[0]
+    )
+
+
+def test_contributions_add_up_exactly(data):
+    sums = mv.plot.contribution_sums(data.explanation)
+    future = data.future.mean
+    for key, value in future.items():
+        assert sums.loc[key] == pytest.approx(value, abs=1e-4)
+
+
+def test_new_rows_alone_have_no_rival(model):
+    data = gather_report(model, make_table().tail(60), effort="quick")
+    assert "AR" not in data.evaluation.scores.index
+    assert any(note.startswith("AR is not compared") for note in data.notes)
+    assert "How was it made?" in render_report(data)
+
+
+def test_the_command_repeats_the_fit(model, data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_table().to_csv("DATA.csv")
+    fit = shlex.split(data.command.splitlines()[0])
+    app([*fit[1:], "--quiet"], standalone_mode=False)
+    again = mv.load("model.safetensors")
+    np.testing.assert_allclose(
+        again.predict(make_table()).mean, data.forecast.mean, rtol=1e-3, atol=1e-3
+    )
+    assert part_sizes(again, again._read(make_table(), "report")) == (30, 60)
+
+
+@pytest.mark.parametrize("name", ["AR", "Persistence", "GBT"])
+def test_any_forecaster_can_be_reported(name, tmp_path):
+    kind = getattr(mv, name)
+    options = {} if name == "Persistence" else {"window": 4}
+    model = kind(**options, verbose=0).fit(make_table(), "y", test=0.2)
+    path = tmp_path / "report.html"
+    found = model.report(make_table(), path, effort="quick")
+    assert found.model == name
+    page = path.read_text(encoding="utf-8")
+    assert "What drives it, and how sure is that?" in page
+
+
+def test_a_missing_extra_is_found_before_the_work(model, monkeypatch):
+    def absent() -> None:
+        raise MissingExtraError("Install it with pip install 'mvlstm[report]'.")
+
+    monkeypatch.setattr(build, "graph_objects", absent)
+    monkeypatch.setattr(model, "predict", lambda table: pytest.fail("work was begun"))
+    with pytest.raises(MissingExtraError):
+        model.report(make_table(), "never.html")
