@@ -121,8 +121,9 @@ def table(frame: pd.DataFrame, *, title: str | None = None, digits: int = 4) -> 
     cells: list[list[str]] = []
     for name, column in frame.items():
         right = is_numeric_dtype(column) and not is_bool_dtype(column)
-        floats = is_float_dtype(column)
-        texts = _numbers(list(column), digits) if floats else ["" if isna(v) else str(v) for v in column]
+        texts = ["" if isna(v) else str(v) for v in column]
+        if is_float_dtype(column):
+            texts = _numbers(list(column), digits)
         head = str(name).replace("_", "\n")
         longest = max((len(word) for text in (head, *texts) for word in text.split()), default=1)
         drawn.add_column(
