@@ -7,9 +7,11 @@ import io
 import re
 from itertools import pairwise
 
+import pandas as pd
 import pytest
 
 from made_results import HOSTILE, NAMES, make_report
+from mvlstm.report import comparison_page, render_report
 
 pytestmark = pytest.mark.browser
 
@@ -293,3 +295,24 @@ def test_prints_to_a_clean_pdf(open_page, tmp_path):
     assert not page.locator(".contents").is_visible()
     assert not page.locator("[data-csv]").first.is_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_many_long_names_fit_a_narrow_screen(open_page, tmp_path):
+    names = tuple(f"{i}_a_rather_long_name_without_any_space_{i}" for i in range(18))
+    path = tmp_path / "many.html"
+    path.write_text(render_report(make_report(horizon=3, names=names)), encoding="utf-8")
+    page = open_page(path, width=390, has_touch=True, is_mobile=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate(BEYOND_THE_EDGE) == []
+    assert page.seen.complaints == []
+
+
+def test_a_comparison_opens_as_well(open_page, tmp_path):
+    rows = pd.DataFrame({"method": ["MVLSTM", HOSTILE], "rmse": [1.0, 2.0], "crps": [0.5, 0.9]})
+    path = tmp_path / "methods.html"
+    path.write_text(comparison_page(rows), encoding="utf-8")
+    page = open_page(path, color_scheme="dark")
+    page.locator("table th button", has_text="rmse").click()
+    assert [r[0] for r in table_rows(page, "table tbody")] == [HOSTILE, "MVLSTM"]
+    assert page.seen.complaints == [] and page.seen.dialogs == []
+    assert page.evaluate(FAINT_TEXT) == []
