@@ -105,7 +105,7 @@ def take_apart(
     background = model.background_.astype(np.float64)
 
     def forecast(x: FloatArray) -> FloatArray:
-        return model._predict_windows(x).mean(axis=0)
+        return np.asarray(model._predict_windows(x).mean(axis=0))
 
     def gradient(x: FloatArray) -> FloatArray:
         slope = model._gradient(x)
