@@ -33,7 +33,7 @@ class Method:
     quick, full : dict
         Settings within each budget, besides what all methods share.
     tuning : dict
-        What is chosen on validation rows, in words, by budget.
+        What is chosen on validation rows, in words, by budget; ``{epochs}`` stands for the most.
     """
 
     label: str
@@ -64,7 +64,15 @@ METHODS: dict[str, Method] = {
     "lstm": Method("LSTM", "LSTM"),
     "dual": Method("DUAL", "DUAL"),
     "retain": Method("RETAIN", "RETAIN"),
-    "clstm": Method("CLSTM", "CLSTM"),
+    "clstm": Method(
+        "CLSTM",
+        "CLSTM",
+        quick={"penalties": (0.37, 0.14, 0.052, 0.019, 0.0072)},
+        tuning={
+            "quick": "5 penalties, early stopping, at most {epochs} epochs",
+            "full": "8 penalties, early stopping, at most {epochs} epochs",
+        },
+    ),
     "strx": Method(
         "STRX",
         "STRX",
@@ -177,10 +185,8 @@ def build(
         settings["max_epochs"] = quick_epochs(n_train)
     cls: Any = forecaster_class(method.forecaster)
     model: AbstractForecaster = (getattr(cls, method.preset) if method.preset else cls)(**settings)
-    words = method.tuning.get(budget)
-    if words is None:
-        epochs = model.get_params()["max_epochs"]
-        words = f"one setting, early stopping, at most {epochs} epochs"
+    words = method.tuning.get(budget, "one setting, early stopping, at most {epochs} epochs")
+    words = words.format(epochs=model.get_params().get("max_epochs"))
     return model, words
 
 
