@@ -64,7 +64,7 @@ class Stepper:
         self.batch = min(config.batch_size, len(data.train))
         self.n_batches = len(data.train) // self.batch
         self.order = torch.zeros(
-            (len(chosen), self.n_batches, self.batch), dtype=torch.int64, device=device
+            (len(chosen), self.n_batches, self.batch), dtype=torch.int32, device=device
         )
         self.cursor = state.batch.to(device, copy=True).reshape(1)
         self.loss_sum = state.loss_sum[self.rows].clone()
@@ -145,7 +145,7 @@ class Stepper:
         Both are counted by the piece's share of the batch, so that pieces add up.
         """
         positions = self.order[members].index_select(1, self.cursor)[:, 0, piece]  # (k, B)
-        origins = self.data.train[positions]
+        origins = self.data.train[positions.long()]
         x = self.data.windows(origins)  # (k, T, B, C)
         y = self.data.labels[origins]  # (k, B, H)
         dropout = self.dropout.part(members, piece) if self.drops else None

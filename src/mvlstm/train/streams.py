@@ -17,6 +17,7 @@ from torch import Tensor
 from mvlstm.nn._device import kernels_run_on
 
 ORDER_SITE = 1 << 20  # places 0, 1, ... belong to dropout
+SORTED_AT_ONCE = 1 << 20
 
 
 def member_key(seed: int) -> int:
@@ -49,8 +50,15 @@ def random_bits(keys: Tensor, step: Tensor, site: int, n: int, start: int = 0) -
 
 
 def shuffled(keys: Tensor, epoch: Tensor, n: int) -> Tensor:
-    """Return for each member a permutation (K, n) of 0..n-1 for this epoch."""
-    return torch.argsort(random_bits(keys, epoch, ORDER_SITE, n), dim=1, stable=True)
+    """Return for each member a permutation (K, n) of 0..n-1 for this epoch, in int32.
+
+    A few members at a time, so that sorting takes little memory beside the result.
+    """
+    orders = [
+        torch.argsort(random_bits(some, epoch, ORDER_SITE, n), dim=1, stable=True).int()
+        for some in torch.split(keys, max(1, SORTED_AT_ONCE // n))
+    ]
+    return torch.cat(orders)
 
 
 class KeyedDropout:

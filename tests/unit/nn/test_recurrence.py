@@ -172,7 +172,8 @@ class TestOnAGPU:
         q = {k: v.detach().float().cuda().requires_grad_(True) for k, v in p.items()}
         found = outcome(recurrence, layer, q, x.detach().float().cuda().requires_grad_(True))
         for one, other in zip(found, expected, strict=True):
-            error = (one.double().cpu() - other).norm() / other.norm()
+            one, other = one.detach().double().cpu(), other.detach()
+            error = (one - other).norm() / other.norm()
             assert float(error) < 2e-3
 
     @pytest.mark.parametrize(("cell", "gates"), BOTH)
