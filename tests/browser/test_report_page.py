@@ -291,6 +291,14 @@ def test_prints_to_a_clean_pdf(open_page, tmp_path):
     assert pdf.startswith(b"%PDF")
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
     assert 4 <= pages <= 20
+    widest = "Math.max(...[...document.querySelectorAll('.main-svg')].map((s) => s.clientWidth))"
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(widest) <= 660, "figures fit the paper, whatever the window's width"
+    paper = page.evaluate("document.getElementById('figure-pit')._fullLayout.paper_bgcolor")
+    assert paper == "#ffffff"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.wait_for_timeout(500)
+    assert page.evaluate(widest) > 660, "and come back to the screen's width"
     page.emulate_media(media="print")
     assert not page.locator(".contents").is_visible()
     assert not page.locator("[data-csv]").first.is_visible()

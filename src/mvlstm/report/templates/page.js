@@ -42,9 +42,15 @@
   });
   const drawn = new Map(); // element -> () => redraw
 
+  // Paper is laid out after the event that announces it, so its widths (A4, px) are given here.
+  function printWidth(element) {
+    if (element.closest(".pair")) return 320;
+    return element.closest(".block").classList.contains("wide") ? 660 : 310;
+  }
+
   function draw(element, spec, name, extra = {}) {
     const { data, layout } = dress(spec);
-    if (printing) layout.width = element.clientWidth;
+    if (printing) layout.width = printWidth(element);
     for (const axis of ["xaxis", "yaxis"]) {
       if (extra[axis]) layout[axis] = { ...layout[axis], ...extra[axis] };
     }
@@ -55,7 +61,8 @@
     const key = element.dataset.figure, figure = DATA.figures[key];
     let view = figure.views.length ? 0 : null;
     const redraw = () => {
-      const narrow = figure.narrow && element.clientWidth < 560;
+      const width = printing ? printWidth(element) : element.clientWidth;
+      const narrow = figure.narrow && width < 560;
       const chosen = view === null ? null : figure.views[view];
       const extra = chosen ? {
         xaxis: { range: chosen.x, autorange: false }, yaxis: { range: chosen.y, autorange: false },
@@ -271,6 +278,10 @@
   all("[data-figure]").forEach(setUpFigure);
   if (points.length) setUpExplorer();
   addEventListener("beforeprint", () => { printing = true; redrawAll(); });
-  addEventListener("afterprint", () => { printing = false; redrawAll(); });
+  addEventListener("afterprint", () => {
+    printing = false;
+    redrawAll();
+    all(".js-plotly-plot").forEach((element) => Plotly.Plots.resize(element)); // back to the screen
+  });
   root.dataset.ready = "true";
 })();
