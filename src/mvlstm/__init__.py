@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mvlstm.errors import MVLSTMError, MVLSTMWarning
     from mvlstm.evaluate.backtest import backtest
     from mvlstm.evaluate.compare import compare
+    from mvlstm.forecasters.clstm import CLSTM
     from mvlstm.forecasters.dual import DUAL
     from mvlstm.forecasters.io import load
     from mvlstm.forecasters.linear import AR, ENET
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AR",
     "ARIMAX",
+    "CLSTM",
     "DUAL",
     "ENET",
     "GBT",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 FORECASTERS = {
     "AR": "mvlstm.forecasters.linear",
     "ARIMAX": "mvlstm.forecasters.statespace",
+    "CLSTM": "mvlstm.forecasters.clstm",
     "DUAL": "mvlstm.forecasters.dual",
     "ENET": "mvlstm.forecasters.linear",
     "GBT": "mvlstm.forecasters.trees",

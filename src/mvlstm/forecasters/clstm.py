@@ -1,0 +1,300 @@
+"""`CLSTM`: an LSTM that learns which variables to leave out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from sklearn.base import clone
+from torch import Tensor
+
+from mvlstm.errors import ModelFileError, ParameterError, check_option
+from mvlstm.forecasters.base import AbstractForecaster, Difference, Problem
+from mvlstm.forecasters.io import take_array
+from mvlstm.forecasters.link import LINKS, LinkName
+from mvlstm.forecasters.networks import SEEDS_APART, check_training
+from mvlstm.forecasters.predictive import Predictive
+from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
+from mvlstm.nn.clstm import every_step_loss, input_membership
+from mvlstm.nn.lstm import LSTMNetwork
+from mvlstm.nn.parameters import flatten, unflatten
+from mvlstm.train.data import gather_windows
+from mvlstm.train.runtime import resolve_device
+from mvlstm.train.sparse import Groups, SparseConfig, sparse_path
+from mvlstm.train.streams import member_key
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+PENALTIES = tuple(float(10.0 ** (-3 * k / 7)) for k in range(8))  # from 1 down to 0.001
+
+
+class CLSTM(AbstractForecaster):
+    r"""cLSTM of Tank et al. (neural Granger causality) for one target.
+
+    One LSTM a penalty :math:`\lambda` is trained with
+    :math:`\lambda \sum_j \lVert W_j \rVert_2` on the input weights of each variable, by proximal
+    steps that set whole variables to zero, exactly. Each distinct choice of variables is trained
+    again without a penalty, and the largest penalty whose error on the validation rows is within
+    one standard error of the best is taken. The forecasts come from members trained on the
+    variables it chose.
+
+    Parameters
+    ----------
+    window : int
+        Rows a forecast looks back on.
+    horizon : int
+        Steps ahead. The paper: 1.
+    hidden_size : int
+        Hidden units. The paper: 16 to 512.
+    penalties : sequence of float, optional
+        Values of :math:`\lambda` in units of the scaled target's squared error; by default eight
+        from 1 down to 0.001.
+    link : {"none", "last", "linear"}
+        What the network's forecast is added to: nothing (paper), the last value, or ridge
+        regression on the window.
+    dropout, l2, learning_rate : float
+        Of the training without penalty: share of the last state dropped; coefficient of the
+        squared weights beside the mean loss; Adam's step size.
+    batch_size, max_epochs, patience : int
+        Windows a step; most epochs; epochs without progress before a member stops.
+    members : int
+        Networks trained on the chosen variables, from different seeds.
+    seed : int
+        Fixes everything random.
+    missing, gaps, difference : str
+        As in `MVLSTM`.
+    device : str
+        "auto", "cpu" or "cuda".
+    verbose : int
+        0 is silent.
+
+    Attributes
+    ----------
+    selected_ : tuple of str
+        The variables whose weights are not zero, the heaviest first.
+    penalty_ : float
+        The penalty chosen.
+    path_ : DataFrame
+        A row a penalty: the weight of every variable, and the validation RMSE of the refit.
+
+    Examples
+    --------
+    >>> import mvlstm as mv
+    >>> table = mv.datasets.load("synthetic", n=400).frame
+    >>> settings = {"hidden_size": 8, "members": 2, "max_epochs": 2, "verbose": 0}
+    >>> model = mv.CLSTM(window=5, penalties=[0.3, 0.03], **settings)
+    >>> model.fit(table, target="y", test=0.2).path_.shape
+    (2, 12)
+    """
+
+    ensemble: ClassVar[bool] = True
+    table_dtype: ClassVar[type] = np.float32
+
+    def __init__(
+        self,
+        *,
+        window: int = 30,
+        horizon: int = 1,
+        hidden_size: int = 32,
+        penalties: Sequence[float] | None = None,
+        link: LinkName = "none",
+        dropout: float = 0.0,
+        l2: float = 1e-5,
+        learning_rate: float = 3e-3,
+        batch_size: int = 256,
+        max_epochs: int = 40,
+        patience: int = 6,
+        members: int = 5,
+        seed: int = 0,
+        missing: Literal["error", "drop", "fill"] = "error",
+        gaps: Literal["error", "close", "respect"] = "error",
+        difference: Difference = "none",
+        device: str = "auto",
+        verbose: int = 1,
+    ) -> None:
+        self.window = window
+        self.horizon = horizon
+        self.hidden_size = hidden_size
+        self.penalties = penalties
+        self.link = link
+        self.dropout = dropout
+        self.l2 = l2
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.members = members
+        self.seed = seed
+        self.missing = missing
+        self.gaps = gaps
+        self.difference = difference
+        self.device = device
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_option("link", self.link, LINKS)
+        check_training(self)
+        if self.penalties is not None:
+            values = np.asarray(list(self.penalties), dtype=np.float64)
+            if not len(values) or not np.isfinite(values).all() or (values < 0).any():
+                raise ParameterError(
+                    f"penalties={self.penalties!r} must be one or more numbers, none negative."
+                )
+
+    def _network(self, n_columns: int, columns: tuple[int, ...] | None) -> LSTMNetwork:
+        return LSTMNetwork(n_columns, self.hidden_size, horizon=self.horizon, columns=columns)
+
+    # ----------------------------------------------------------------------------------- learning
+
+    def _learn(self, problem: Problem) -> None:
+        labels = Labels.learn(self.link, problem)
+        penalties = np.sort(np.asarray(self.penalties or PENALTIES, dtype=np.float64))[::-1]
+        if self.verbose > 0:
+            print(f"CLSTM: {len(penalties)} penalties side by side", file=sys.stderr, flush=True)
+        norms = self._norms(problem, labels, penalties)  # (L, N)
+        self._choose(problem, labels, penalties, norms)
+        network = self._network(len(problem.groups), self._columns(problem.groups))
+        self.trained_, self.history_ = TrainedNetwork.fit(network, problem, labels, self)
+        self.device_ = self.trained_.device
+
+    def _norms(self, problem: Problem, labels: Labels, penalties: FloatArray) -> FloatArray:
+        """Return the norm of each variable's input weights after training with each penalty."""
+        device = resolve_device(self.device)
+        network = self._network(len(problem.groups), None)
+        table = torch.as_tensor(problem.prepared.table, dtype=torch.float32, device=device)
+        every = torch.as_tensor(
+            self._every_label(problem, labels), dtype=torch.float32, device=device
+        )
+
+        def loss(flat: Tensor, origins: Tensor) -> Tensor:
+            x = gather_windows(table, origins, self.window)
+            y = gather_windows(every, origins, self.window)
+            return every_step_loss(network, unflatten(flat, network.shapes), x, y)
+
+        seed = int(self.seed) * SEEDS_APART
+        drawn = network.initial(torch.Generator().manual_seed(member_key(seed)))
+        start = flatten({name: w.unsqueeze(0) for name, w in drawn.items()}, network.shapes)
+        groups = Groups(input_membership(network, problem.groups).to(device))
+        flat = sparse_path(
+            loss,
+            start.to(device, torch.float32),
+            groups,
+            torch.as_tensor(problem.origins["train"], device=device),
+            torch.as_tensor(penalties.copy(), dtype=torch.float32, device=device),
+            seed=seed,
+            config=SparseConfig(batch_size=self.batch_size),
+        )
+        return groups.norms(flat).cpu().numpy().astype(np.float64)
+
+    def _every_label(self, problem: Problem, labels: Labels) -> FloatArray:
+        """Return scaled labels by row (rows, H) for every step of the training windows."""
+        prepared, last = problem.prepared, problem.origins["train"].max()
+        before = self.window if self.link == "linear" else 1  # rows a label's link looks back on
+        rows = prepared.origins(before, self.horizon)
+        rows = rows[rows <= last]
+        every = np.full((prepared.frame.n_rows, self.horizon), np.nan)
+        every[rows] = labels.scaled(prepared, rows)
+        return every
+
+    def _choose(
+        self, problem: Problem, labels: Labels, penalties: FloatArray, norms: FloatArray
+    ) -> None:
+        """Take the largest penalty whose refit is within one standard error of the best."""
+        one = clone(self).set_params(members=1, verbose=0)
+        y, rows = problem.labels("stop"), problem.origins["stop"]
+        refits: dict[tuple[bool, ...], FloatArray] = {}
+        for chosen in map(tuple, norms > 0):
+            if chosen not in refits:
+                columns = _columns(chosen, problem.groups)
+                network = self._network(len(problem.groups), columns)
+                trained, _ = TrainedNetwork.fit(network, problem, labels, one)
+                errors = trained.rows(problem.prepared.table, rows)[0] - y
+                refits[chosen] = np.mean(errors**2, axis=1)
+        squared = np.stack([refits[tuple(row)] for row in norms > 0])  # (L, S)
+        means = squared.mean(axis=1)
+        best = int(means.argmin())
+        margin = squared[best].std(ddof=1) / np.sqrt(squared.shape[1])
+        place = int(np.flatnonzero(means <= means[best] + margin)[0])
+        self.norms_, self.penalties_ = norms, penalties.copy()
+        self.refit_rmse_ = np.sqrt(means)
+        self.place_ = place
+
+    def _columns(self, groups: tuple[int, ...]) -> tuple[int, ...]:
+        return _columns(tuple(self.norms_[self.place_] > 0), groups)
+
+    # ------------------------------------------------------------------------------- what it found
+
+    @property
+    def penalty_(self) -> float:
+        """The penalty chosen."""
+        self._require_fitted("penalty_")
+        return float(self.penalties_[self.place_])
+
+    @property
+    def selected_(self) -> tuple[str, ...]:
+        """The variables whose weights are not zero, the heaviest first."""
+        self._require_fitted("selected_")
+        norms = self.norms_[self.place_]
+        names = self.layout_.columns
+        return tuple(names[n] for n in np.argsort(-norms, kind="stable") if norms[n] > 0)
+
+    @property
+    def path_(self) -> pd.DataFrame:
+        """A row a penalty: the weight of every variable, and the validation RMSE of the refit."""
+        self._require_fitted("path_")
+        index = pd.Index(self.penalties_, name="penalty")
+        frame = pd.DataFrame(self.norms_, index=index, columns=list(self.layout_.columns))
+        return frame.assign(**{"refit RMSE": self.refit_rmse_})
+
+    def _model_importance(self) -> FloatArray:
+        """Return the chosen penalty's norms, divided by their sum; zeros are exact."""
+        norms = self.norms_[self.place_]
+        total = norms.sum()
+        return np.asarray(norms / total if total > 0 else np.full_like(norms, np.nan))
+
+    # ---------------------------------------------------------------------- predicting and saving
+
+    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
+        return Predictive(self.trained_.rows(prepared.table, origins))
+
+    def _predict_windows(self, windows: FloatArray) -> FloatArray:
+        return self.trained_.windows(windows)
+
+    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        arrays = {
+            **self.trained_.arrays(),
+            "norms": self.norms_,
+            "penalties": self.penalties_,
+            "refit_rmse": self.refit_rmse_,
+        }
+        return arrays, {**self.trained_.extra(), "place": self.place_}
+
+    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
+        labels = restore_labels(
+            self.link, self.horizon, self.window, self.preparation_, arrays, extra
+        )
+        n_columns = len(self.preparation_.scaler.center)
+        self.penalties_ = take_array(arrays, "penalties", (None,), np.float64)
+        length = len(self.penalties_)
+        self.norms_ = take_array(arrays, "norms", (length, n_columns), np.float64)
+        self.refit_rmse_ = take_array(arrays, "refit_rmse", (length,), np.float64)
+        place = extra["place"]
+        if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < length:
+            raise ModelFileError(f"its 'place' is {place!r}, not a row of its path.")
+        self.place_ = place
+        network = self._network(n_columns, self._columns(tuple(range(n_columns))))
+        self.trained_ = TrainedNetwork.restore(network, labels, self.members, arrays, extra)
+        self.device_ = self.trained_.device
+
+
+def _columns(chosen: tuple[bool, ...], groups: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the columns of the chosen variables; with none chosen, the target's own."""
+    columns = tuple(c for c, variable in enumerate(groups) if chosen[variable])
+    return columns or (len(groups) - 1,)
