@@ -1,0 +1,154 @@
+"""CLSTM: exact zeros, the choice of variables and penalty, its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import mvlstm as mv
+from mvlstm.nn.clstm import every_step_loss, input_membership
+from mvlstm.nn.lstm import LSTMNetwork
+from mvlstm.train.sparse import Groups, SparseConfig, sparse_path
+
+SMALL = {"window": 3, "hidden_size": 6, "members": 2, "max_epochs": 3, "verbose": 0}
+TRAINED = {"max_epochs": 12, "batch_size": 64, "learning_rate": 1e-2}
+
+
+@pytest.fixture(scope="module")
+def easy():
+    """Four noises of which "b" drives y at once."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(1200, 4))
+    y = np.zeros(1200)
+    for t in range(1, 1200):
+        y[t] = 0.5 * y[t - 1] + values[t - 1, 1] + 0.3 * rng.normal()
+    return pd.DataFrame(values, columns=list("abcd")).assign(y=y)
+
+
+@pytest.fixture(scope="module")
+def model(easy):
+    return mv.CLSTM(**(SMALL | TRAINED), penalties=[3e-1, 3.0, 3e-2]).fit(
+        easy, target="y", test=0.2
+    )
+
+
+def test_it_selects_the_driver_with_exact_zeros(model) -> None:
+    assert set(model.selected_) == {"b", "y"}
+    importance = model._model_importance()
+    assert (importance[[0, 2, 3]] == 0).all()
+    assert np.isclose(importance.sum(), 1)
+
+
+def test_the_path_goes_from_nothing_to_more(model) -> None:
+    path = model.path_
+    assert list(path.index) == [3.0, 3e-1, 3e-2]  # from large to small
+    assert (path.loc[3.0, list("abcdy")] == 0).all()
+    assert model.penalty_ == 3e-1
+    assert path.loc[3e-1, "refit RMSE"] < 0.6 * path.loc[3.0, "refit RMSE"]
+
+
+def test_forecasts_ignore_what_was_left_out(easy, model) -> None:
+    changed = easy.assign(a=0.0, c=easy["d"], d=easy["c"])
+    assert model.predict(easy).mean.equals(model.predict(changed).mean)
+
+
+def test_save_and_load(easy, model, tmp_path: Path) -> None:
+    model.save(tmp_path / "m.safetensors")
+    again = mv.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.predict(easy).means, model.predict(easy).means)
+    assert again.selected_ == model.selected_
+    pd.testing.assert_frame_equal(again.path_, model.path_)
+
+
+def test_shrinking_is_the_proximal_step() -> None:
+    membership = torch.tensor([[1.0, 0], [1, 0], [0, 1], [0, 0]])
+    groups = Groups(membership)
+    flat = torch.tensor([[3.0, 4.0, 0.5, 7.0]])
+    shrunk = groups.shrink(flat, torch.tensor([[1.0, 0.6]]))
+    torch.testing.assert_close(shrunk, torch.tensor([[2.4, 3.2, 0.0, 7.0]]))
+    assert shrunk[0, 2] == 0
+    assert groups.shrink(shrunk, torch.tensor([[0.0, 0.0]])).equal(shrunk)
+
+
+def test_a_sparse_path_finds_the_minimum_of_its_objective() -> None:
+    """On a quadratic the group lasso has a closed form: shrink the optimum towards zero."""
+    optimum = torch.tensor([3.0, 4.0, 0.3, 0.4, 2.0])
+    membership = torch.tensor([[1.0, 0], [1, 0], [0, 1], [0, 1], [0, 0]])
+    penalties = torch.tensor([1.0, 0.2])
+    found = sparse_path(
+        lambda flat, origins: 0.5 * (flat - optimum).square().sum(dim=1),
+        torch.ones(1, 5),
+        Groups(membership),
+        torch.arange(10),
+        penalties,
+        seed=0,
+        config=SparseConfig(learning_rate=0.02, decay=0.0, warm_steps=5, steps=300),
+    )
+    expected = torch.tensor([[2.4, 3.2, 0.0, 0.0, 2.0], [2.88, 3.84, 0.18, 0.24, 2.0]])
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-3)
+    assert (found[0, 2:4] == 0).all()
+
+
+def test_membership_covers_every_input_weight() -> None:
+    network = LSTMNetwork(4, 5)
+    membership = input_membership(network, (0, 1, 1, 2))
+    assert membership.sum(dim=0).tolist() == [4 * 5, 2 * 4 * 5, 4 * 5]
+    flat = torch.randn(1, len(membership)) * (1 - membership[:, 1])  # variable 1 weighs nothing
+    from mvlstm.nn.parameters import unflatten
+
+    x = torch.randn(1, 3, 2, 4)
+    changed = x.clone()
+    changed[..., 1:3] += 1
+    p = unflatten(flat, network.shapes)
+    assert torch.equal(network(p, x).mean, network(p, changed).mean)
+
+
+def test_unknown_labels_are_left_out_of_the_loss() -> None:
+    network = LSTMNetwork(2, 3)
+    draw = network.initial(torch.Generator().manual_seed(0))
+    p = {name: w.unsqueeze(0).requires_grad_(True) for name, w in draw.items()}
+    x, y = torch.randn(1, 4, 5, 2).double(), torch.randn(1, 4, 5, 1).double()
+    y[0, 0] = torch.nan
+    loss = every_step_loss(network, p, x, y)
+    states = network.states(p, x)
+    residual = (states @ p["wo"].transpose(1, 2).unsqueeze(1) + p["bo"] - y)[:, 1:]
+    torch.testing.assert_close(loss[0], residual.square().mean())
+    gradients = torch.autograd.grad(loss.sum(), list(p.values()))
+    assert all(torch.isfinite(g).all() for g in gradients)
+
+
+@pytest.mark.parametrize("settings", [{"window": 2}, {"horizon": 2, "link": "linear"}])
+def test_short_windows_links_and_horizons(easy, settings: dict) -> None:
+    small = SMALL | {"penalties": [0.1], "max_epochs": 1} | settings
+    model = mv.CLSTM(**small).fit(easy[:300], target="y")
+    assert np.isfinite(model.predict(easy).mean).all()
+
+
+def test_a_path_that_selects_nothing_still_forecasts(easy) -> None:
+    model = mv.CLSTM(**SMALL, penalties=[100.0]).fit(easy[:300], target="y")
+    assert model.selected_ == ()
+    assert np.isnan(model._model_importance()).all()
+    assert np.isfinite(model.predict(easy).mean).all()
+
+
+def test_bad_penalties_are_refused(easy) -> None:
+    with pytest.raises(mv.errors.ParameterError, match=r"penalties=.*none negative"):
+        mv.CLSTM(penalties=[-1.0]).fit(easy, target="y")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_it_selects_the_true_drivers_of_the_synthetic_series(seed: int) -> None:
+    table = mv.datasets.load("synthetic", n=10_000, seed=seed).frame
+    model = mv.CLSTM(window=10, members=3, verbose=0).fit(table, target="y", test=0.2)
+    chosen = set(model.selected_) - {"y"}
+    assert {"x2", "x3"} <= chosen
+    assert len(chosen) <= 3
+    weights = dict(zip(table.columns, model._model_importance(), strict=True))
+    assert all(weights[name] == 0 for name in table.columns if name not in model.selected_)
+    scores = model.evaluate(table).scores
+    assert scores.loc["CLSTM", "rmse"] < scores.loc["persistence", "rmse"]
