@@ -1,8 +1,8 @@
-"""The recurrence through PyTorch's own LSTM and GRU, member by member.
+"""The recurrence on the CPU, member by member.
 
-With full gates the layer is a standard cell with block-structured weights (SPEC 1.7): one call a
-member. With per-variable gates it is N small cells side by side: one call a variable, with N times
-fewer multiplications.
+With full gates the layer is a standard cell with block-structured weights (SPEC 1.7); with
+per-variable gates it is N small cells side by side, with N times fewer multiplications. The cells
+are PyTorch's own, called once a member or once a variable, but for small GRUs: `mvlstm.nn._gru`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mvlstm.nn._gru import SmallGRUs
 from mvlstm.nn.cell import Layer
 from mvlstm.nn.parameters import Parameters
 
 
 def library_recurrence(layer: Layer, p: Parameters, x: Tensor) -> Tensor:
     """Run a layer over a window: x (K, T, B, C) to states (K, T, B, N, d)."""
-    run = _full if layer.gates == "full" else _variable
+    run = PATHS[layer.cell, layer.gates]
     if len(x) == 1:  # views whose backward pass costs nothing
         return run(layer, {name: w.squeeze(0) for name, w in p.items()}, x.squeeze(0)).unsqueeze(0)
     parts = {name: w.unbind(0) for name, w in p.items()}
@@ -27,62 +28,90 @@ def library_recurrence(layer: Layer, p: Parameters, x: Tensor) -> Tensor:
     return torch.stack([run(layer, one, x[k]) for k, one in enumerate(members)])
 
 
-def _full(layer: Layer, p: Parameters, x: Tensor) -> Tensor:
-    """Run one member with its assembled weights: x (T, B, C) to (T, B, N, d)."""
+def _full_lstm(layer: Layer, p: Parameters, x: Tensor) -> Tensor:
+    """Run one member's LSTM with its assembled weights: x (T, B, C) to (T, B, N, d)."""
     T, B, _ = x.shape
     assemble: Any = AssembleWeights.apply
-    weights = assemble(layer, p["W"], p["Wx"], p["Wh"])
-    out = _call(layer, x, layer.size, [*weights, *_biases(layer, p)])
+    i, f, o = p["b"].view(3, -1).unbind(0)
+    bias = torch.cat([i, f, p["bj"].flatten(), o])
+    out = _lstm(x, [*assemble(layer, p["W"], p["Wx"], p["Wh"]), bias, _forget(bias)])
     return out.view(T, B, layer.n_variables, layer.hidden_size)
 
 
-def _variable(layer: Layer, p: Parameters, x: Tensor) -> Tensor:
-    """Run one member's N separate cells: x (T, B, C) to (T, B, N, d)."""
+def _variable_lstm(layer: Layer, p: Parameters, x: Tensor) -> Tensor:
+    """Run one member's N separate LSTMs: x (T, B, C) to (T, B, N, d)."""
     N, d = layer.n_variables, layer.hidden_size
-    order = [0, 1, None, 2] if layer.cell == "lstm" else [0, 1, None]  # None: the candidate
-    rows = len(order) * d
-    from_x = torch.stack([p["Wx"] if g is None else p["Gx"][:, g] for g in order], dim=1)
-    from_h = torch.stack([p["Wh"] if g is None else p["Gh"][:, g] for g in order], dim=1)
-    weight_ih = from_x.view(-1, rows).t()  # (R d, C)
-    weight_hh = from_h.view(N, rows, d)
-    biases = [b.view(len(order), N, d).transpose(0, 1).reshape(N, rows) for b in _biases(layer, p)]
+    i, f, o = p["b"].view(3, N, d).unbind(0)
+    bias = torch.cat([i, f, p["bj"], o], dim=1)  # (N, 4 d)
+    weight_ih = _side_by_side(p["Gx"], p["Wx"]).t()  # (4 d, C)
+    weight_hh = _side_by_side(p["Gh"], p["Wh"])  # (N, 4 d, d)
+    forget = _forget(bias[0])
     states = []
     for n in range(N):
         columns = [c for c, variable in enumerate(layer.groups) if variable == n]
         first, last = columns[0], columns[-1] + 1
-        if last - first == len(columns):
-            own_x, own_w = x[..., first:last], weight_ih[:, first:last]
-        else:
-            own_x, own_w = x[..., columns], weight_ih[:, columns]
-        weights = [own_w.contiguous(), weight_hh[n], biases[0][n], biases[1][n]]
-        states.append(_call(layer, own_x.contiguous(), d, weights))  # (T, B, d)
+        own: Any = slice(first, last) if last - first == len(columns) else columns
+        weights = [weight_ih[:, own].contiguous(), weight_hh[n], bias[n], forget]
+        states.append(_lstm(x[..., own].contiguous(), weights))  # (T, B, d)
     return torch.stack(states, dim=2)
 
 
-def _call(layer: Layer, x: Tensor, size: int, weights: list[Tensor]) -> Tensor:
-    """Call the library's cell: x (T, B, columns) to (T, B, size)."""
-    zero = x.new_zeros(1, x.shape[1], size)
+def _side_by_side(gates: Tensor, candidate: Tensor) -> Tensor:
+    """Join gates (n, G, d, ...) and the candidate (n, d, ...) in the library's order."""
+    g = list(gates.unbind(1))
+    return torch.cat([*g[:2], candidate, *g[2:]], dim=1)
+
+
+def _lstm(x: Tensor, weights: list[Tensor]) -> Tensor:
+    """Call the library's LSTM: x (T, B, columns) to (T, B, size)."""
+    zero = x.new_zeros(1, x.shape[1], weights[1].shape[1])
     options = (True, 1, 0.0, torch.is_grad_enabled(), False, False)  # biases, layers, dropout, ...
-    if layer.cell == "lstm":
-        return torch.lstm(x, (zero, zero), weights, *options)[0]
-    return torch.gru(x, zero, weights, *options)[0]
+    return torch.lstm(x, (zero, zero), weights, *options)[0]
 
 
-def _biases(layer: Layer, p: Parameters) -> tuple[Tensor, Tensor]:
-    """Return one member's two biases (R D,), as `mvlstm.nn.cell.assemble` does."""
-    b, bj = p["b"], p["bj"].flatten()
-    if layer.cell == "lstm":
-        i, f, o = b.view(3, -1).unbind(0)
-        bias_ih = torch.cat([i, f, bj, o])
-        return bias_ih, _forget(layer, b)
-    return torch.cat([b, bj]), torch.cat([torch.zeros_like(b), p["bh"].flatten()])
-
-
-def _forget(layer: Layer, like: Tensor) -> Tensor:
-    """Return the constant part of the LSTM's bias (4 D,): one for the forget gate."""
-    constant = like.new_zeros(4 * layer.size)
-    constant[layer.size : 2 * layer.size] = 1.0
+def _forget(bias: Tensor) -> Tensor:
+    """Return the constant part of an LSTM's bias (4 size,): one for the forget gate."""
+    constant = torch.zeros_like(bias)
+    constant[len(bias) // 4 : len(bias) // 2] = 1.0
     return constant
+
+
+def _full_gru(layer: Layer, p: Parameters, x: Tensor) -> Tensor:
+    """Run one member's GRU with its assembled weights: x (T, B, C) to (T, B, N, d)."""
+    T, B, _ = x.shape
+    assemble: Any = AssembleWeights.apply
+    bias_ih = torch.cat([p["b"], p["bj"].flatten()])
+    bias_hh = torch.cat([torch.zeros_like(p["b"]), p["bh"].flatten()])
+    weights = [*assemble(layer, p["W"], p["Wx"], p["Wh"]), bias_ih, bias_hh]
+    zero = x.new_zeros(1, B, layer.size)
+    options = (True, 1, 0.0, torch.is_grad_enabled(), False, False)  # biases, layers, dropout, ...
+    out = torch.gru(x, zero, weights, *options)[0]
+    return out.view(T, B, layer.n_variables, layer.hidden_size)
+
+
+def _variable_gru(layer: Layer, p: Parameters, x: Tensor) -> Tensor:
+    """Run one member's N separate GRUs side by side: x (T, B, C) to (T, B, N, d)."""
+    T, B, C = x.shape
+    N, d = layer.n_variables, layer.hidden_size
+    r, z = p["b"].view(2, N, d).unbind(0)
+    bias = torch.cat([r, z, p["bj"]], dim=1)  # (N, 3 d)
+    variables, columns = _ownership(layer.groups, x.device)
+    own = _side_by_side(p["Gx"], p["Wx"])  # (C, 3 d)
+    weight_ih = own.new_zeros(C, N, 3 * d).index_put((columns, variables), own)
+    from_x = torch.addmm(bias.flatten(), x.reshape(T * B, C), weight_ih.flatten(1))
+    from_x = from_x.view(T, B, N, 3 * d).transpose(1, 2).contiguous()
+    run: Any = SmallGRUs.apply
+    weight_hh = _side_by_side(p["Gh"], p["Wh"]).transpose(1, 2)  # (N, d, 3 d)
+    states: Tensor = run(from_x, weight_hh, p["bh"])
+    return states.transpose(1, 2).contiguous()
+
+
+PATHS = {
+    ("lstm", "full"): _full_lstm,
+    ("lstm", "variable"): _variable_lstm,
+    ("gru", "full"): _full_gru,
+    ("gru", "variable"): _variable_gru,
+}
 
 
 class AssembleWeights(torch.autograd.Function):
