@@ -13,6 +13,10 @@ from mvlstm.testing import CHECKS
 SMALL_NETWORK = {"hidden_size": 3, "members": 2, "max_epochs": 2, "batch_size": 32}
 SMALL: dict[str, dict[str, Any]] = {
     "MVLSTM": SMALL_NETWORK,
+    "LSTM": SMALL_NETWORK,
+    "DUAL": SMALL_NETWORK,
+    "RETAIN": SMALL_NETWORK,
+    "CLSTM": SMALL_NETWORK | {"penalties": (0.1,)},
     "ENET": {"grid": "quick"},
     "RF": {"grid": "quick", "max_trees": 5, "n_jobs": 1},
     "XGT": {"grid": "quick", "max_rounds": 5, "n_jobs": 1},

@@ -20,7 +20,7 @@ from mvlstm.forecasters.link import LINKS, LinkName
 from mvlstm.forecasters.networks import SEEDS_APART, check_training
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
-from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
+from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels, short_batch
 from mvlstm.nn.clstm import every_step_loss, input_membership
 from mvlstm.nn.lstm import LSTMNetwork
 from mvlstm.nn.parameters import flatten, unflatten
@@ -32,6 +32,7 @@ from mvlstm.train.streams import member_key
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 PENALTIES = tuple(float(10.0 ** (-3 * k / 7)) for k in range(8))  # from 1 down to 0.001
+PATH_STEPS, FINISH_STEPS = 500, 40
 
 
 class CLSTM(AbstractForecaster):
@@ -62,7 +63,8 @@ class CLSTM(AbstractForecaster):
         Of the training without penalty: share of the last state dropped; coefficient of the
         squared weights beside the mean loss; Adam's step size.
     batch_size, max_epochs, patience : int
-        Windows a step; most epochs; epochs without progress before a member stops.
+        Most windows a step, fewer on a short table; most epochs; epochs without
+        progress before a member stops.
     members : int
         Networks trained on the chosen variables, from different seeds.
     seed : int
@@ -161,7 +163,10 @@ class CLSTM(AbstractForecaster):
         norms = self._norms(problem, labels, penalties)  # (L, N)
         self._choose(problem, labels, penalties, norms)
         network = self._network(len(problem.groups), self._columns(problem.groups))
-        self.trained_, self.history_ = TrainedNetwork.fit(network, problem, labels, self)
+        batch = short_batch(self.batch_size, problem)
+        self.trained_, self.history_ = TrainedNetwork.fit(
+            network, problem, labels, self, batch_size=batch
+        )
         self.device_ = self.trained_.device
 
     def _norms(self, problem: Problem, labels: Labels, penalties: FloatArray) -> FloatArray:
@@ -189,9 +194,20 @@ class CLSTM(AbstractForecaster):
             torch.as_tensor(problem.origins["train"], device=device),
             torch.as_tensor(penalties.copy(), dtype=torch.float32, device=device),
             seed=seed,
-            config=SparseConfig(batch_size=self.batch_size),
+            config=self._path_config(problem),
         )
         return groups.norms(flat).cpu().numpy().astype(np.float64)
+
+    def _path_config(self, problem: Problem) -> SparseConfig:
+        """Return the budget of the path: some hundred steps, but no more than ``max_epochs``."""
+        batch = short_batch(self.batch_size, problem)
+        steps = min(PATH_STEPS, self.max_epochs * (len(problem.origins["train"]) // batch))
+        return SparseConfig(
+            batch_size=batch,
+            warm_steps=2 * steps // 5,
+            steps=steps,
+            finish_steps=min(FINISH_STEPS, 5 * self.max_epochs),
+        )
 
     def _every_label(self, problem: Problem, labels: Labels) -> FloatArray:
         """Return scaled labels by row (rows, H) for every step of the training windows."""
@@ -209,12 +225,13 @@ class CLSTM(AbstractForecaster):
         """Take the largest penalty whose refit is within one standard error of the best."""
         one = clone(self).set_params(members=1, verbose=0)
         y, rows = problem.labels("stop"), problem.origins["stop"]
+        batch = short_batch(self.batch_size, problem)
         refits: dict[tuple[bool, ...], FloatArray] = {}
         for chosen in map(tuple, norms > 0):
             if chosen not in refits:
                 columns = _columns(chosen, problem.groups)
                 network = self._network(len(problem.groups), columns)
-                trained, _ = TrainedNetwork.fit(network, problem, labels, one)
+                trained, _ = TrainedNetwork.fit(network, problem, labels, one, batch_size=batch)
                 errors = trained.rows(problem.prepared.table, rows)[0] - y
                 refits[chosen] = np.mean(errors**2, axis=1)
         squared = np.stack([refits[tuple(row)] for row in norms > 0])  # (L, S)

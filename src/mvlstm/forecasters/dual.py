@@ -14,7 +14,7 @@ from mvlstm.forecasters.link import LINKS, LinkName
 from mvlstm.forecasters.networks import check_training
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
-from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
+from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels, short_batch
 from mvlstm.nn.dual import DUALNetwork
 
 FloatArray = NDArray[np.float64]
@@ -42,7 +42,8 @@ class DUAL(AbstractForecaster):
         Share of the last state and context dropped in training (paper: 0.5); coefficient of the
         squared weights beside the mean loss; Adam's step size.
     batch_size, max_epochs, patience : int
-        Windows a step (paper: 64); most epochs; epochs without progress before a member stops.
+        Most windows a step (paper: 64), fewer on a short table; most epochs; epochs without
+        progress before a member stops.
     members : int
         Networks trained side by side, from different seeds.
     seed : int
@@ -122,7 +123,10 @@ class DUAL(AbstractForecaster):
             )
         labels = Labels.learn(self.link, problem)
         network = self._network(len(problem.groups))
-        self.trained_, self.history_ = TrainedNetwork.fit(network, problem, labels, self)
+        batch = short_batch(self.batch_size, problem)
+        self.trained_, self.history_ = TrainedNetwork.fit(
+            network, problem, labels, self, batch_size=batch
+        )
         self.device_ = self.trained_.device
         weights = self._series_attention(problem.prepared, problem.origins["train"])
         self.importance_ = weights.mean(axis=(0, 1))[:-1]  # (N - 1,)

@@ -17,7 +17,7 @@ from mvlstm.forecasters.link import LINKS, LinkName
 from mvlstm.forecasters.networks import check_training
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
-from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
+from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels, short_batch
 from mvlstm.nn.parameters import Parameters
 from mvlstm.nn.retain import RETAINNetwork
 
@@ -48,7 +48,8 @@ class RETAIN(AbstractForecaster):
         Share of the embedding and of the context dropped in training (paper: 0.5); coefficient of
         the squared weights beside the mean loss; Adam's step size.
     batch_size, max_epochs, patience : int
-        Windows a step (paper: 64); most epochs; epochs without progress before a member stops.
+        Most windows a step (paper: 64), fewer on a short table; most epochs; epochs without
+        progress before a member stops.
     members : int
         Networks trained side by side, from different seeds.
     seed : int
@@ -124,7 +125,10 @@ class RETAIN(AbstractForecaster):
     def _learn(self, problem: Problem) -> None:
         labels = Labels.learn(self.link, problem)
         network = self._network(len(problem.groups))
-        self.trained_, self.history_ = TrainedNetwork.fit(network, problem, labels, self)
+        batch = short_batch(self.batch_size, problem)
+        self.trained_, self.history_ = TrainedNetwork.fit(
+            network, problem, labels, self, batch_size=batch
+        )
         self.device_ = self.trained_.device
         self.importance_ = self._importance(problem)
 

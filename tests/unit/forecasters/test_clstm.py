@@ -15,7 +15,7 @@ from mvlstm.nn.lstm import LSTMNetwork
 from mvlstm.train.sparse import Groups, SparseConfig, sparse_path
 
 SMALL = {"window": 3, "hidden_size": 6, "members": 2, "max_epochs": 3, "verbose": 0}
-TRAINED = {"max_epochs": 12, "batch_size": 64, "learning_rate": 1e-2}
+TRAINED = {"max_epochs": 25, "batch_size": 64, "learning_rate": 1e-2}
 
 
 @pytest.fixture(scope="module")
