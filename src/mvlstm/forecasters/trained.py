@@ -124,9 +124,11 @@ class TrainedNetwork(Generic[NetworkT]):
         settings: Settings,
         *,
         l2: float | None = None,
+        batch_size: int | None = None,
     ) -> tuple[TrainedNetwork[NetworkT], History]:
-        """Train members with a forecaster's settings; ``l2`` takes the place of its own."""
+        """Train members with a forecaster's settings; ``l2`` and ``batch_size`` may be replaced."""
         decay = settings.l2 if l2 is None else l2
+        batch = settings.batch_size if batch_size is None else batch_size
         flat, history, device = train_network(
             network,
             problem,
@@ -134,7 +136,7 @@ class TrainedNetwork(Generic[NetworkT]):
             member_list(
                 settings.members, settings.seed, settings.learning_rate, decay, settings.dropout
             ),
-            TrainConfig(settings.batch_size, settings.max_epochs, settings.patience),
+            TrainConfig(batch, settings.max_epochs, settings.patience),
             device=settings.device,
             unit=labels.scale,
             title=type(settings).__name__,
@@ -221,6 +223,11 @@ class TrainedNetwork(Generic[NetworkT]):
         flat = take_array(arrays, "weights", (members, count(network.shapes)), np.float32)
         device = "cuda" if extra.get("device") == "cuda" else "cpu"
         return cls(network, flat, labels, device)
+
+
+def short_batch(batch_size: int, problem: Problem) -> int:
+    """Return the batch for a table: smaller than asked where an epoch would be too few steps."""
+    return min(batch_size, max(32, len(problem.origins["train"]) // 16))
 
 
 def restore_labels(
