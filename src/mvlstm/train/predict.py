@@ -15,7 +15,7 @@ from mvlstm.train.protocol import Network
 from mvlstm.train.workers import run_all
 
 CHUNK = 512
-CHUNK_ON_GPU = 16384  # divided among the members
+CHUNK_ON_GPU = 500_000  # time steps of all windows and members
 TASK = 128  # windows of one member that a CPU core takes at once
 
 
@@ -31,7 +31,7 @@ def predict_rows(
     """Yield predictions for windows ending at ``origins`` (S,), piece by piece."""
     members = len(next(iter(p.values())))
     every = [slice(k, k + 1) for k in range(members)]
-    size = max(CHUNK // 2, CHUNK_ON_GPU // members) if table.is_cuda else CHUNK
+    size = max(CHUNK // 2, CHUNK_ON_GPU // (members * window)) if table.is_cuda else CHUNK
     for piece in chunks(len(origins), size):
         rows = origins[piece]
         if table.is_cuda:
