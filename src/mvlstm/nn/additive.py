@@ -62,6 +62,6 @@ class AdditiveScores(torch.autograd.Function):
         K, B, items, a = r.shape
         flat = gradient.reshape(K, 1, B * items)
         grad_v = torch.bmm(flat, r.view(K, B * items, a)).squeeze(1).mul_(-2.0)
-        outer = gradient.unsqueeze(3) * (4.0 * v)[:, None, None, :]
-        grad_keys = torch.addcmul(r, r, r, value=-1.0).mul_(outer)
+        slope = torch.addcmul(r, r, r, value=-1.0)  # r (1 - r)
+        grad_keys = slope.mul_(gradient.unsqueeze(3)).mul_((4.0 * v)[:, None, None, :])
         return grad_keys, None, grad_keys.sum(dim=2), grad_v

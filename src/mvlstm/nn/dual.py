@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -108,13 +109,13 @@ class DUALNetwork:
         state = x.new_zeros(K, B, 2 * m)  # [h; s]
         states, alphas = [], []
         for t in range(T):
-            both = torch.bmm(state, weights)  # query (T), then the gates' share of h (4 m)
-            alpha = torch.softmax(scores(keys, grown, both[..., :T], p["ve"]), dim=-1)
-            gates = torch.baddbmm(both[..., T:] + bias, alpha * x[:, t], p["enc_x"])
-            state = _lstm_step(gates, state[..., m:])
-            states.append(state[..., :m])
+            query, from_h = torch.split(torch.bmm(state, weights), [T, 4 * m], dim=-1)
+            alpha = torch.softmax(scores(keys, grown, query, p["ve"]), dim=-1)
+            gates = torch.baddbmm(from_h + bias, alpha * x[:, t], p["enc_x"])
+            state = lstm_step(gates, state)
+            states.append(state)
             alphas.append(alpha)
-        return torch.stack(states, dim=2), alphas
+        return torch.stack(states, dim=2)[..., :m], alphas
 
     def _decode(self, p: Parameters, h: Tensor, y: Tensor) -> Tensor:
         r"""Return [d_T; c_T] (K, B, 2 m) for the encoder's states and the target y (K, T, B).
@@ -131,11 +132,11 @@ class DUALNetwork:
         weights, bias = _joined(p["Wd"], p["dec_h"]), _lstm_bias(p["dec_b"])
         state, beta = h.new_zeros(K, B, 2 * m), heights
         for t in range(T):
-            both = torch.bmm(state, weights)
-            beta = torch.softmax(scores(keys, grown, both[..., :m], p["vd"]), dim=-1)  # (K, B, T)
+            query, from_h = torch.split(torch.bmm(state, weights), [m, 4 * m], dim=-1)
+            beta = torch.softmax(scores(keys, grown, query, p["vd"]), dim=-1)  # (K, B, T)
             mixed = (beta * heights).sum(dim=-1) + from_y[:, t]  # (K, B)
-            gates = torch.addcmul(both[..., m:] + bias, mixed.unsqueeze(2), p["dec_x"])
-            state = _lstm_step(gates, state[..., m:])
+            gates = torch.addcmul(from_h + bias, mixed.unsqueeze(2), p["dec_x"])
+            state = lstm_step(gates, state)
         context = torch.matmul(beta.unsqueeze(2), h).squeeze(2)
         return torch.cat([state[..., :m], context], dim=-1)
 
@@ -155,9 +156,36 @@ def _lstm_bias(b: Tensor) -> Tensor:
     return torch.cat([b[:, :m], b[:, m : 2 * m] + 1.0, b[:, 2 * m :]], dim=1).unsqueeze(1)
 
 
-def _lstm_step(gates: Tensor, s: Tensor) -> Tensor:
-    """Advance an LSTM by its gates i, f, o, g (K, B, 4 m) and memory s: [h; s] (K, B, 2 m)."""
-    m = s.shape[-1]
-    i, f, o = torch.sigmoid(gates[..., : 3 * m]).chunk(3, dim=-1)
-    s = f * s + i * torch.tanh(gates[..., 3 * m :])
-    return torch.cat([o * torch.tanh(s), s], dim=-1)
+def lstm_step(gates: Tensor, state: Tensor) -> Tensor:
+    """Advance an LSTM's state [h; s] (K, B, 2 m) by its gates i, f, o, g (K, B, 4 m)."""
+    result: Tensor = LSTMStep.apply(gates, state)  # type: ignore[no-untyped-call]
+    return result
+
+
+class LSTMStep(torch.autograd.Function):
+    """The element-wise part of an LSTM, with its backward pass written out: few operations."""
+
+    @staticmethod
+    def forward(ctx: Any, gates: Tensor, state: Tensor) -> Tensor:
+        """Return the new state [h; s]."""
+        m = state.shape[-1] // 2
+        ifo, g = torch.sigmoid(gates[..., : 3 * m]), torch.tanh(gates[..., 3 * m :])
+        i, f, o = ifo.chunk(3, dim=-1)
+        s = torch.mul(f, state[..., m:]).addcmul_(i, g)
+        t = torch.tanh(s)
+        ctx.save_for_backward(ifo, g, state, t)
+        return torch.cat([o * t, s], dim=-1)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the gradients of the gates and of the old state."""
+        ifo, g, state, t = ctx.saved_tensors
+        m = g.shape[-1]
+        i, f, o = ifo.chunk(3, dim=-1)
+        dh, ds = gradient[..., :m], gradient[..., m:]
+        ds = torch.addcmul(ds, dh * o, 1 - t * t)
+        slopes = ifo.mul(1 - ifo)
+        inner = torch.cat([ds * g, ds * state[..., m:], dh * t], dim=-1).mul_(slopes)
+        grad_gates = torch.cat([inner, ds * i * (1 - g * g)], dim=-1)
+        return grad_gates, torch.cat([torch.zeros_like(dh), ds * f], dim=-1)
