@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import torch
@@ -87,7 +87,7 @@ class LSTMNetwork:
 
     def states(self, p: Parameters, x: Tensor, dropout: Dropout | None = None) -> Tensor:
         """Return the top layer's states (K, T, B, hidden_size) for windows x (K, T, B, C)."""
-        h = x if self.columns is None else x[..., list(self.columns)]
+        h = x if self.columns is None else x.index_select(3, _index(self.columns, x.device))
         for level, layer in enumerate(self.stack):
             if level and dropout is not None:
                 h = dropout(h, level, 2)
@@ -108,3 +108,9 @@ class LSTMNetwork:
         if self.loss_name == "nll":
             return gaussian_nll(prediction, y).mean(dim=(1, 2))
         return (y - prediction.mean).square().mean(dim=(1, 2))
+
+
+@lru_cache(maxsize=64)
+def _index(columns: tuple[int, ...], device: torch.device) -> Tensor:
+    """Return columns as an index on a device, made once: a recorded step may not copy it there."""
+    return torch.tensor(columns, device=device)
