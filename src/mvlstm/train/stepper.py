@@ -22,14 +22,15 @@ from mvlstm.train.workers import run_all
 PIECE_WINDOWS = 32  # fewest windows worth a piece of their own
 PIECE_WORK = 1.5e8  # least multiplications and additions worth one
 MOST_PIECES = 8
+Outcome = tuple[Tensor, Tensor]  # losses (k,) and gradients (k, P)
 
 
 class Stepper:
     """The members still running, as compact tensors, and the step that moves them.
 
     Members do not see one another, so a step may be taken in any order. On the CPU the cores work
-    through the members, or through pieces of the members' batches where there are too few members
-    to go round; a sum over pieces differs from the whole by rounding alone. On a GPU all members
+    through the members; the batches of the last few, for which there are more cores than members,
+    are cut into pieces, whose sum differs from the whole by rounding alone. On a GPU all members
     move at once; the step reads its batch through counters that live on the device and never
     looks at a value on the host, so that it can be replayed as one recorded graph.
     """
@@ -68,9 +69,10 @@ class Stepper:
         )
         self.cursor = state.batch.to(device, copy=True).reshape(1)
         self.loss_sum = state.loss_sum[self.rows].clone()
-        self.pieces = [slice(0, self.batch)]
-        if not shared_evenly(len(chosen), torch.get_num_threads()):
-            self.pieces = cut_batch(self.batch, count(network.shapes), data.window)
+        self.pieces = cut_batch(self.batch, count(network.shapes), data.window)
+        self.n_whole = len(chosen)  # members whose batch is not cut
+        if len(self.pieces) > 1:
+            self.n_whole -= len(chosen) % torch.get_num_threads()
 
     def run_epoch(self, epoch: int, stops: Callable[[], bool] = bool) -> Tensor | None:
         """Take the steps that are left of an epoch; return each running member's mean loss (k,).
@@ -122,24 +124,25 @@ class Stepper:
             )
 
     def _step_on_cores(self) -> None:
-        members = [slice(k, k + 1) for k in range(len(self.rows))]
-        leaves = [self.flat.detach()[k].requires_grad_(True) for k in members]
-        outcomes = run_all(
-            [
-                partial(self._gradient, leaf, k, piece)
-                for leaf, k in zip(leaves, members, strict=True)
-                for piece in self.pieces
-            ]
-        )
+        whole = [slice(k, k + 1) for k in range(self.n_whole)]
+        cut = [slice(k, k + 1) for k in range(self.n_whole, len(self.rows))]
+        tasks: list[Callable[[], Outcome]] = [partial(self._move_whole, k) for k in whole]
+        for k in cut:
+            leaf = self.flat.detach()[k].requires_grad_(True)
+            tasks += [partial(self._gradient, leaf, k, piece) for piece in self.pieces]
+        parts = run_all(tasks)[len(whole) :]
+        n = len(self.pieces)
+        run_all([partial(self._move, k, parts[n * i : n * (i + 1)]) for i, k in enumerate(cut)])
         self.step_count += 1
         self.cursor += 1
-        n = len(self.pieces)
-        updates: list[Callable[[], None]] = [
-            partial(self._move, k, outcomes[n * k.start : n * k.stop]) for k in members
-        ]
-        run_all(updates)
 
-    def _gradient(self, flat: Tensor, members: slice, piece: slice) -> tuple[Tensor, Tensor]:
+    def _move_whole(self, member: slice) -> Outcome:
+        leaf = self.flat.detach()[member].requires_grad_(True)
+        outcome = self._gradient(leaf, member, slice(0, self.batch))
+        self._move(member, [outcome])
+        return outcome
+
+    def _gradient(self, flat: Tensor, members: slice, piece: slice) -> Outcome:
         """Return some members' loss on some windows of the batch, and its gradient.
 
         Both are counted by the piece's share of the batch, so that pieces add up.
@@ -155,7 +158,7 @@ class Stepper:
         return loss.detach(), gradient
 
     @torch.no_grad()
-    def _move(self, member: slice, outcomes: list[tuple[Tensor, Tensor]]) -> None:
+    def _move(self, member: slice, outcomes: list[Outcome]) -> None:
         """Add up a member's pieces and take its step."""
         loss, gradient = outcomes[0]
         for more_loss, more in outcomes[1:]:
@@ -170,7 +173,7 @@ class Stepper:
             self.first[member],
             self.second[member],
             rate=float(self.learning_rate[member]),
-            count=self.step_count.to(torch.float32),
+            count=(self.step_count + 1).to(torch.float32),
         )
 
     def write_back(self, state: TrainState) -> None:
@@ -181,12 +184,6 @@ class Stepper:
         state.step = self.step_count.to("cpu", torch.int64)
         state.batch = self.cursor.to("cpu", copy=True).reshape(())
         state.loss_sum[self.rows] = self.loss_sum
-
-
-def shared_evenly(members: int, threads: int) -> bool:
-    """Say whether whole members keep the threads busy at least ten elevenths of the time."""
-    rounds = -(-members // threads)
-    return rounds * threads <= 1.1 * members
 
 
 def cut_batch(batch: int, n_parameters: int, window: int) -> list[slice]:

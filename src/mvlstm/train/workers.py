@@ -26,7 +26,7 @@ def run_all(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
     not depend on what runs beside it.
     """
     threads = torch.get_num_threads()
-    if threads == 1:
+    if threads == 1 or not tasks:
         return [task() for task in tasks]
     workers = min(threads, max(2, len(tasks)))
     pool = _pool(os.getpid(), workers, threads // workers)

@@ -17,7 +17,7 @@ from mvlstm.train.data import WindowData
 from mvlstm.train.loop import train
 from mvlstm.train.predict import predict_rows
 from mvlstm.train.state import TrainState
-from mvlstm.train.stepper import Stepper, cut_batch, shared_evenly
+from mvlstm.train.stepper import Stepper, cut_batch
 from mvlstm.train.streams import KeyedDropout, random_bits
 from mvlstm.train.workers import run_all
 
@@ -67,13 +67,14 @@ def weights_after(stepper: Stepper, step, n: int = 5) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("n_pieces", [1, 2, 3])
-def test_pieces_on_cores_move_members_as_one_batched_step_does(layers, n_pieces) -> None:
+@pytest.mark.parametrize(("n_pieces", "n_whole"), [(1, 3), (2, 0), (3, 1)])
+def test_pieces_on_cores_move_members_as_one_batched_step_does(layers, n_pieces, n_whole) -> None:
     network, data = make_network(layers=layers), make_data(torch.float64)
     together = make_stepper(network, data)
     in_pieces = make_stepper(network, data)
     edges = [64 * i // n_pieces for i in range(n_pieces + 1)]
     in_pieces.pieces = [slice(a, b) for a, b in pairwise(edges)]
+    in_pieces.n_whole = n_whole
     expected = weights_after(together, together.step_at_once)
     found = weights_after(in_pieces, in_pieces.step)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
@@ -125,8 +126,13 @@ def test_a_batch_is_cut_only_when_it_is_worth_it() -> None:
     assert (pieces[0].start, pieces[-1].stop) == (0, 333)
 
 
-def test_members_are_cut_only_when_cores_would_idle() -> None:
-    assert [shared_evenly(k, 2) for k in (1, 2, 3, 10)] == [False, True, False, True]
+@pytest.mark.parametrize(("members", "n_whole"), [(1, 0), (2, 2), (3, 2), (10, 10)])
+def test_only_members_that_would_leave_cores_idle_are_cut(members, n_whole, monkeypatch) -> None:
+    monkeypatch.setattr(stepper_module, "PIECE_WORK", 1.0)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    chosen = [Member(seed) for seed in range(members)]
+    stepper = make_stepper(make_network(), make_data(torch.float64), chosen)
+    assert (stepper.n_whole, len(stepper.pieces)) == (n_whole, 2)
 
 
 def test_tasks_run_on_one_thread_each_and_leave_the_callers_setting_alone() -> None:
