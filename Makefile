@@ -46,6 +46,9 @@ test-browser: $(STAMP)  ## the report in a headless Chromium, Debian's where the
 test-wheel: $(STAMP)  ## build the wheel and run the demo from it in an empty environment
 	$(PYTEST) tests/packaging
 
+fuzz: $(STAMP)  ## 50,000 mutated model files and tables, at most 15 minutes each
+	$(BIN)/python tests/reliability/fuzz.py 50000 900
+
 lint: $(STAMP)  ## ruff: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

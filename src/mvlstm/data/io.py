@@ -10,6 +10,7 @@ import io
 import os
 import secrets
 import warnings
+import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Any, NoReturn
@@ -125,7 +126,7 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
         ) from error
     except UnicodeError as error:
         raise DataError(f"'{file}' is not UTF-8 text ({error}). Save it as UTF-8.") from error
-    except (ValueError, OverflowError, EOFError) as error:
+    except (ValueError, OverflowError, EOFError, zlib.error) as error:
         raise DataError(
             f"'{file}' cannot be read as a table: {_first_line(error)}. Name the separator with "
             "sep=... (--sep) if it is not a comma."
@@ -141,7 +142,7 @@ def _read_head(file: Path) -> tuple[str, str]:
     try:
         with opener(file, "rb") as stream:
             raw: bytes = stream.read(_HEAD)
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"'{file}' is not a complete gzip file: {error}.") from error
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16", raw.decode("utf-16", errors="ignore")

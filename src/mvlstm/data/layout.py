@@ -85,7 +85,7 @@ class Layout:
                 raise ValueError(f"unknown fields {unknown}")
             fields = dict(values)
             for name in ("time", "variables", "exclude"):
-                if fields.get(name) is not None:
+                if name in fields and (fields[name] is not None or name != "variables"):
                     fields[name] = tuple(fields[name])
                     if not all(isinstance(entry, str) for entry in fields[name]):
                         raise ValueError(f"{name} must hold names")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm.data.layout import Layout
 from mvlstm.data.splits import Parts
 from mvlstm.errors import ModelFileError
 
@@ -53,6 +54,16 @@ class Borders:
         if isinstance(self.start, pd.Timestamp) and self.start.tz is not None:
             flat = pd.DatetimeIndex(pd.to_datetime(flat, utc=True)).tz_convert(self.start.tz)
         return flat
+
+    def check(self, layout: Layout) -> None:
+        """Raise `ModelFileError` unless the times are of the layout's kind and in order."""
+        times = [self.start, self.train, self.stop, self.calibration]
+        dates = [isinstance(time, pd.Timestamp) for time in times]
+        right = all(dates) if layout.time_kind == "datetime" else not any(dates)
+        if right and layout.time_kind == "datetime":
+            right = all((time.tz is None) == (layout.time_zone is None) for time in times)
+        if not right or times != sorted(times):
+            raise ModelFileError("The file's times of its parts do not fit its columns.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values: ISO text for timestamps."""

@@ -102,7 +102,8 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
     if len(model.preparation_.orders) != len(model.layout_.columns):
         raise ModelFileError("its scaling does not fit its columns.")
     model.borders_ = Borders.from_dict(header["borders"])
-    model.history_ = History.from_dict(header["history"])
+    model.borders_.check(model.layout_)
+    model.history_ = _history(header["history"])
     model.notes_ = tuple(str(note) for note in header["notes"])
     model.fit_seconds_ = finite_number(header, "fit_seconds")
     for key, array in arrays.items():
@@ -111,7 +112,7 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
     common = {k.removeprefix("common."): v for k, v in arrays.items() if k.startswith("common.")}
     own = {k.removeprefix("model."): v for k, v in arrays.items() if k.startswith("model.")}
     H = model.horizon
-    model.spread_ = take_array(common, "spread", (None, H), np.float64)
+    model.spread_ = take_array(common, "spread", (_members(model), H), np.float64)
     model.calibration_ = take_array(common, "calibration", (H,), np.float64)
     model.persistence_ = take_array(common, "persistence", (H,), np.float64)
     shape = (None, model.window, len(model.layout_.columns))
@@ -124,6 +125,22 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
     if unknown or len(arrays) != sum(k.startswith(("common.", "model.")) for k in arrays):
         raise ModelFileError(f"it holds arrays this model does not have: {sorted(arrays)}.")
     return model
+
+
+def _members(model: AbstractForecaster) -> int:
+    return int(getattr(model, "members", 1)) if model.ensemble else 1
+
+
+def _history(values: dict[str, Any]) -> History:
+    """Build the history of training, if its parts agree."""
+    try:
+        history = History.from_dict(values)
+    except AssertionError as error:
+        raise ModelFileError(f"its history is damaged: {error}.") from error
+    epochs = history.train_loss.shape[1]
+    if ((history.best_epoch < 0) | (history.best_epoch > epochs)).any():
+        raise ModelFileError(f"its history names best epochs beyond the {epochs} trained.")
+    return history
 
 
 def _check_sizes(model: AbstractForecaster, arrays: dict[str, NDArray[Any]]) -> None:

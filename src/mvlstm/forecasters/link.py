@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mvlstm.data.windows import iterate_windows
 from mvlstm.errors import ModelFileError
 from mvlstm.forecasters.base import Problem
+from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.preparation import Preparation
 from mvlstm.forecasters.ridge import Ridge, fit_ridge
 
@@ -89,6 +90,7 @@ class Link:
         cls,
         name: LinkName,
         horizon: int,
+        window: int,
         preparation: Preparation,
         arrays: dict[str, NDArray[Any]],
     ) -> Link:
@@ -96,15 +98,11 @@ class Link:
         scaler = preparation.scaler
         link = cls(name, horizon, scaler.target_center, scaler.target_scale)
         if name == "linear":
-            names = ("link.weights", "link.intercept", "link.penalty")
-            if any(key not in arrays for key in names):
-                raise ModelFileError("The model file lacks the weights of its linear link.")
-            ridge = Ridge(*(arrays.pop(key).astype(np.float64) for key in names))
-            shape = ridge.weights.shape
-            fits = len(shape) == 3 and shape[1:] == (len(scaler.center), horizon)
-            if not fits or ridge.intercept.shape != (horizon,):
-                raise ModelFileError(
-                    f"The linear link's weights have shape {shape}, which does not fit the model."
-                )
-            link.ridge = ridge
+            columns = len(scaler.center)
+            weights = take_array(arrays, "link.weights", (None, columns, horizon), np.float64)
+            if not 1 <= len(weights) <= window:
+                raise ModelFileError(f"its linear link has {len(weights)} lags, window={window}.")
+            intercept = take_array(arrays, "link.intercept", (horizon,), np.float64)
+            penalty = take_array(arrays, "link.penalty", (horizon,), np.float64)
+            link.ridge = Ridge(weights, intercept, penalty)
         return link

@@ -239,7 +239,7 @@ def restore_labels(
     extra: dict[str, Any],
 ) -> Labels:
     """Rebuild `Labels` from what `TrainedNetwork.arrays` and `TrainedNetwork.extra` returned."""
-    restored = Link.restore(link, horizon, preparation, arrays)
+    restored = Link.restore(link, horizon, window, preparation, arrays)
     scale = finite_number(extra, "label_scale")
     if scale <= 0:
         raise ModelFileError(f"its 'label_scale' is {scale!r}, not a positive number.")
