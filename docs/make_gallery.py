@@ -107,8 +107,8 @@ def _save_page(browser: Any, data: ReportData) -> None:
         path = Path(folder) / "report.html"
         write_atomic(path, render_report(data))
         screens: dict[str, dict[str, Any]] = {
-            "report": {"color_scheme": "light", "viewport": {"width": 1280, "height": 1180}},
-            "report-dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 1180}},
+            "report": {"color_scheme": "light", "viewport": {"width": 1180, "height": 900}},
+            "report-dark": {"color_scheme": "dark", "viewport": {"width": 1180, "height": 620}},
             "report-narrow": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
         }
         for name, options in screens.items():

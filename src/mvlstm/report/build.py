@@ -81,13 +81,15 @@ def _environment() -> Any:
             "Reports need Jinja2, which is not installed. Install it with "
             "pip install 'mvlstm[report]'."
         ) from error
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["tie"] = lambda text: str(text).replace(" %", "\u00a0%")
+    return environment
 
 
 def _library() -> str:

@@ -155,7 +155,7 @@ class TestOtherPages:
             }
         )
         page = comparison_page(rows)
-        assert "MVLSTM has the least RMSE, 1.000, 50.0 % less than persistence." in page
+        assert "MVLSTM has the least RMSE, 1.000, 50.0\u00a0% less than persistence." in page
         assert HOSTILE not in without_scripts(page)
         tables = page_data(page)["tables"]
         assert tables["methods"]["data"] == [["MVLSTM", "Persistence"], [1, 2], [0.5, 0]]
