@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -305,7 +306,11 @@ def fit(
             "stopped": model.stopped_,
         }
         output.notes([*model.notes_, *history.notes])
-        output.show(repr(history), f"wrote {out}", f"next: mvlstm evaluate {out} {data}")
+        output.show(
+            repr(history),
+            f"wrote {out}",
+            f"next: {shlex.join(['mvlstm', 'evaluate', str(out), str(data)])}",
+        )
         if model.stopped_ is not None:
             output.show(f"to go on training: the same command with --resume (state in {folder})")
         if model.stopped_ == "interrupt":

@@ -114,10 +114,11 @@ def table(frame: pd.DataFrame, *, title: str | None = None, digits: int = 4) -> 
     from pandas import isna
     from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
     from rich import box
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    drawn = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     cells: list[list[str]] = []
     for name, column in frame.items():
         right = is_numeric_dtype(column) and not is_bool_dtype(column)
@@ -132,7 +133,7 @@ def table(frame: pd.DataFrame, *, title: str | None = None, digits: int = 4) -> 
         cells.append(texts)
     for row in zip(*cells, strict=True):
         drawn.add_row(*(Text(cell) for cell in row))
-    return drawn
+    return Group(Text(title, style="bold"), drawn) if title else drawn
 
 
 def _numbers(values: list[float], digits: int) -> list[str]:
