@@ -20,6 +20,7 @@ from mvlstm.nn.cell import Layer
 from mvlstm.nn.parameters import Parameters
 
 STORAGE = torch.float16
+LARGEST = 6e4  # that STORAGE holds; gates are saturated long before
 TOP = 64.0
 BLOCK = 1024
 
@@ -63,7 +64,7 @@ class Recurrence(torch.autograd.Function):
         U, D, gru = packed.units, layer.size, layer.cell == "gru"
         w = gather(flat, packed.places, _ones(K, x.device), STORAGE)
         z = x.new_zeros((K, T, B, packed.columns), dtype=STORAGE)
-        z[..., U : U + C] = x
+        z[..., U : U + C] = x.clamp(-LARGEST, LARGEST)
         z[..., U + C] = 1.0
         h = x.new_empty(K, T, B, D)
         gates = x.new_empty((K, T, B, 4, U) if needed else (1,), dtype=STORAGE)
