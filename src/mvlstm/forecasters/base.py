@@ -40,6 +40,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Difference = Literal["none", "auto"]
 LEVEL = 0.9  # the interval that is calibrated
+LARGEST = 1e140  # size of a target that can be squared and added up
 BACKGROUND = 8  # training windows that contributions are measured against
 
 
@@ -414,6 +415,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             split_windows(frame, window=self.window, horizon=self.horizon, test=test, valid=valid)
         orders, notes = self._difference_orders(frame, parts.a)
         self.preparation_ = Preparation.learn(frame.values[: parts.a], orders)
+        _check_magnitude(frame)
         self.borders_ = Borders.from_rows(frame.times, parts)
         prepared = self._prepare(frame)
         origins = prepared.origins(self.window, self.horizon)
@@ -562,6 +564,18 @@ def _warned(forecast: Forecast) -> Forecast:
     for message in forecast.warnings:
         warnings.warn(message, MVLSTMWarning, stacklevel=3)
     return forecast
+
+
+def _check_magnitude(frame: SeriesFrame) -> None:
+    """Refuse a target whose squares would not fit into 64 bits."""
+    low, high = float(frame.target_values.min()), float(frame.target_values.max())
+    size, width = max(abs(low), abs(high)), high / 2 - low / 2
+    if size > LARGEST or width < 1 / LARGEST:
+        raise DataError(
+            f"Target '{frame.target}' ranges from {low:g} to {high:g}, too "
+            f"{'large' if size > 1 else 'small'} to compute squared errors. Express it in another "
+            "unit."
+        )
 
 
 def _seconds(limit: float | None) -> float | None:

@@ -15,6 +15,7 @@ from torch import Tensor
 from mvlstm.errors import MVLSTMWarning, ParameterError
 from mvlstm.forecasters.base import AbstractForecaster, Problem, Run
 from mvlstm.forecasters.checkpoint import Checkpoint, Identity, seconds_between
+from mvlstm.forecasters.memory import check_memory
 from mvlstm.nn.parameters import Parameters, Shapes, unflatten
 from mvlstm.results import History
 from mvlstm.train.config import Member, TrainConfig
@@ -88,6 +89,8 @@ def train_network(
     device : str
     """
     where = resolve_device(device)
+    batch = min(config.batch_size, len(problem.origins["train"]))
+    check_memory(network, members=len(members), batch=batch, window=problem.window, device=where)
     data = WindowData(
         table=torch.as_tensor(problem.prepared.table, dtype=torch.float32, device=where),
         labels=torch.as_tensor(labels, dtype=torch.float32, device=where),

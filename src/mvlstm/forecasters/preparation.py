@@ -50,7 +50,8 @@ class Preparation:
 
     def apply(self, frame: SeriesFrame, dtype: DTypeLike = np.float64) -> Prepared:
         """Prepare a table; networks take it in float32."""
-        table = self.scaler.transform(differenced(frame.values, self.orders), dtype=dtype)
+        with np.errstate(over="ignore"):  # a forecast from such a value is refused later
+            table = self.scaler.transform(differenced(frame.values, self.orders), dtype=dtype)
         return Prepared(frame, table, self)
 
     def to_dict(self) -> dict[str, Any]:
