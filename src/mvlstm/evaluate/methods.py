@@ -67,7 +67,7 @@ METHODS: dict[str, Method] = {
     "clstm": Method(
         "CLSTM",
         "CLSTM",
-        quick={"penalties": (0.37, 0.14, 0.052, 0.019, 0.0072)},
+        quick={"penalties": (1.0, 0.37, 0.14, 0.052, 0.019)},
         tuning={
             "quick": "5 penalties, early stopping, at most {epochs} epochs",
             "full": "8 penalties, early stopping, at most {epochs} epochs",
