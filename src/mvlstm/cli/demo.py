@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mvlstm.cli.explain import CAVEAT, importance_table
+from mvlstm.cli.explain import importance_table
 from mvlstm.cli.options import AsJson, Debug, Quiet
 from mvlstm.cli.session import session, table
 
@@ -36,7 +36,9 @@ def demo(
             importance_table(importance, title="Importance; * marks the true drivers"),
             f"True drivers: {', '.join(result.drivers)}. Called important: "
             f"{', '.join(result.called_important) or 'none'}.",
-            CAVEAT,
+        )
+        output.notes(result.explanation.notes)
+        output.show(
             *(f"wrote {path}" for path in result.files),
             f"took {result.seconds:.0f} s",
         )

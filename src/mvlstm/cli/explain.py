@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: mvlstm explain model.safetensors air.csv --out importance.csv"
 SHOWN = ("variable", "importance", "low", "high", "error_increase", "posterior", "verdict")
-CAVEAT = "This importance is predictive, not causal: it says what the forecasts rest on."
 
 
 def explain(
@@ -48,15 +47,10 @@ def explain(
         if out is not None:
             write_table(out, result.to_frame())
 
-        output.data = {
-            **result.to_dict(),
-            "caveat": CAVEAT,
-            "out": None if out is None else str(out),
-        }
+        output.data = {**result.to_dict(), "out": None if out is None else str(out)}
         title = f"Importance for {result.target}, {result.n_windows} {result.part} windows"
         output.show(importance_table(result.to_frame(), title=title))
         output.notes(result.notes)
-        output.show(CAVEAT)
         if out is not None:
             output.show(f"wrote {out}")
 

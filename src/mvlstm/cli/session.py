@@ -69,10 +69,11 @@ class Output:
             return
         from rich.console import Console
 
-        width = None if stream.isatty() else PLAIN_WIDTH
+        terminal = stream.isatty()
+        width = None if terminal else PLAIN_WIDTH
         console = Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
         for item in self._shown:
-            console.print(item, soft_wrap=isinstance(item, str))
+            console.print(item, soft_wrap=isinstance(item, str) and not terminal)
 
 
 @contextmanager
