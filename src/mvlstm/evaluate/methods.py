@@ -14,8 +14,8 @@ from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
 
 Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = ("quick", "full")
-QUICK_WINDOWS = 80_000  # windows each network sees in a quick comparison, repeats counted
-QUICK_EPOCHS = (3, 25)  # fewest and most epochs that may come to
+QUICK_WINDOWS = 60_000  # windows each network sees in a quick comparison, repeats counted
+QUICK_EPOCHS = (3, 20)  # fewest and most epochs that may come to
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def quick_epochs(n_train: int) -> int:
     Examples
     --------
     >>> quick_epochs(29_000), quick_epochs(2_900)
-    (3, 25)
+    (3, 20)
     """
     least, most = QUICK_EPOCHS
     return min(max(least, round(QUICK_WINDOWS / max(n_train, 1))), most)
