@@ -122,3 +122,15 @@ def test_fit_options_mirror_the_constructor() -> None:
     assert options - columns - command_only == constructor - {"verbose"}
     assert columns <= set(inspect.signature(mvlstm.MVLSTM.fit).parameters)
     assert all(callable(getattr(mvlstm.MVLSTM, preset)) for preset in PRESETS[1:])
+
+
+@pytest.mark.parametrize("name", ["members", "link", "loss", "attention", "dropout"])
+def test_readme_tells_the_defaults(name: str) -> None:
+    lines = (PROJECT / "README.md").read_text(encoding="utf-8").splitlines()
+    (row,) = [line for line in lines if line.startswith(f"| `{name}` |")]
+    paper, ours = row.split("|")[2:4]
+    default = inspect.signature(mvlstm.MVLSTM).parameters[name].default
+    assert (f'"{default}"' if isinstance(default, str) else str(default)) in ours
+    if name != "members":
+        value = mvlstm.MVLSTM.paper().get_params()[name]
+        assert (f'"{value}"' if isinstance(value, str) else str(value)) in paper
