@@ -167,6 +167,9 @@ def _asked(test: float, valid: float) -> list[PartName]:
     return names
 
 
+MOST_ROWS = 10**15  # beyond this the search for enough rows ends
+
+
 def _least_rows(window: int, horizon: int, test: float, valid: float, *, above: int) -> int:
     """Find a small number of rows, more than ``above``, that gives every part a window.
 
@@ -187,6 +190,11 @@ def _least_rows(window: int, horizon: int, test: float, valid: float, *, above: 
             return n_rows
     while not enough(high):
         low, high = high, 2 * high
+        if high > MOST_ROWS:
+            raise ParameterError(
+                f"test={test:g} and valid={valid:g} leave a part with too few rows for "
+                f"horizon={horizon}, however long the table is. Raise them (--test, --valid)."
+            )
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle + 1, high)

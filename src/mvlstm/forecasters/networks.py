@@ -41,6 +41,11 @@ def check_training(model: Any) -> None:
         value = getattr(model, name, 1)
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise ParameterError(f"{name}={value!r} must be a whole number, at least 1.")
+    for name in ("dropout", "learning_rate", "l2"):
+        value = getattr(model, name)
+        number = isinstance(value, int | float | np.floating | np.integer)
+        if isinstance(value, bool) or not number or not np.isfinite(value):
+            raise ParameterError(f"{name}={value!r} must be a number.")
     if not 0 <= model.dropout < 1:
         raise ParameterError(f"dropout={model.dropout!r} must be at least 0 and below 1.")
     if not model.learning_rate > 0:
