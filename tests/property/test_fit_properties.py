@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import tempfile
 import warnings
 from pathlib import Path
@@ -76,7 +77,12 @@ def forecasters(draw: Any) -> Any:
     return kind(verbose=0, **chosen)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=int(os.environ.get("MVLSTM_EXAMPLES", "60")),
+    derandomize="MVLSTM_EXAMPLES" not in os.environ,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 @given(tables(), forecasters(), st.sampled_from([0.0, 0.2, 0.5, 1.0, -1, 3]))
 def test_a_result_or_an_error_of_ours(table: pd.DataFrame, model: Any, test: Any) -> None:
     before = table.copy(deep=True)
