@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import mvlstm as mv
+from mvlstm.forecasters.container import pack, unpack
 
 FOLDERS = sorted(path for path in Path(__file__).parent.glob("schema*") if path.is_dir())
 FILES = [path for folder in FOLDERS for path in sorted(folder.glob("*.safetensors"))]
@@ -26,6 +27,17 @@ def test_old_files_stay_loadable(path: Path) -> None:
     rows = model.forecast(read_table(path.parent)).to_frame()
     expected = json.loads((path.parent / "forecasts.json").read_text())[path.stem]
     np.testing.assert_allclose(rows[["mean", "q05", "q95"]], expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_a_model_runs_wherever_it_was_trained(tmp_path: Path, device: str) -> None:
+    source = FOLDERS[-1] / "mvlstm.safetensors"
+    header, arrays = unpack(source, "mvlstm", "model")
+    header["extra"]["device"] = header["parameters"]["device"] = device
+    (tmp_path / "m.safetensors").write_bytes(pack("mvlstm", header, arrays))
+    table = read_table(FOLDERS[-1])
+    here, there = (mv.load(path).predict(table) for path in (source, tmp_path / "m.safetensors"))
+    np.testing.assert_allclose(here.mean, there.mean, rtol=1e-4, atol=1e-4)
 
 
 def test_there_are_files_of_every_schema() -> None:

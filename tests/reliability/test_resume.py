@@ -266,3 +266,13 @@ def test_ctrl_c_at_the_terminal(data: Path, tmp_path: Path) -> None:
     assert "stopped by Ctrl-C" in stderr
     assert "--resume" in stdout
     mv.load(out)
+
+
+def test_a_comparison_is_not_made_with_half_trained_models(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mvlstm.evaluate.backtest import run_fold
+
+    press_ctrl_c(monkeypatch, 3)
+    with pytest.raises(KeyboardInterrupt), pytest.warns(MVLSTMWarning):
+        run_fold(mv.MVLSTM(**SETTINGS), table, "y", 50, 0.1)

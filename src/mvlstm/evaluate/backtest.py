@@ -192,6 +192,8 @@ def run_fold(
     """Fit on all but the last ``test`` rows, then forecast the validation and test rows."""
     started = clock.monotonic()
     model.fit(table, target, test=test, valid=valid)
+    if model.stopped_ == "interrupt":  # a half-trained rival must not be compared
+        raise KeyboardInterrupt
     fitted = clock.monotonic()
     recent = table
     if model.local:
