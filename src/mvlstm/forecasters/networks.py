@@ -179,7 +179,9 @@ def network_details(
             mu.append(q.mu.cpu().numpy().astype(np.float64))
         temporal = temporal + q.temporal.sum(dim=1).cpu().numpy().astype(np.float64)
     joined = np.concatenate(mu, axis=1) if mu else np.empty(0)
-    return joined, np.concatenate(log_pi, axis=1), temporal / len(origins)
+    log_prior = np.concatenate(log_pi, axis=1)
+    log_prior -= np.logaddexp.reduce(log_prior, axis=-1, keepdims=True)  # float32's rounding
+    return joined, log_prior, temporal / len(origins)
 
 
 @torch.no_grad()
