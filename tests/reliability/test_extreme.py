@@ -182,7 +182,8 @@ def test_hardly_any_rows_to_predict_from() -> None:
 
 @pytest.mark.parametrize("window", [2, 500])
 def test_short_and_long_windows(window: int) -> None:
-    check(make_table(760 if window == 500 else 200), window=window, members=1, max_epochs=1)
+    one = {"window": window, "members": 1, "max_epochs": 1, "link": "last"}
+    check(make_table(760 if window == 500 else 200), **one)
 
 
 def test_500_variables_do_not_end_in_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -464,8 +464,9 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _forecast_rows(self, prepared: Prepared, origins: IntArray) -> Forecast:
         frame, H = prepared.frame, self.horizon
-        predictive = self._predict_rows(prepared, origins)
-        predictive = predictive.shifted(prepared.baseline(origins, H))
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at next
+            predictive = self._predict_rows(prepared, origins)
+            predictive = predictive.shifted(prepared.baseline(origins, H))
         bad = not_finite(predictive.members)
         if len(bad):
             raise DataError(
