@@ -25,7 +25,7 @@ Forecast = Callable[[FloatArray], FloatArray]
 """Windows (m, T, C) to the forecast's mean (m, H)."""
 
 NODES = 6  # points of the quadrature at first
-MOST_NODES = 24  # steep networks never converge; what is left is small and spread
+MOST_NODES = 12  # steep networks never converge; what is left is small and spread
 
 
 def integrated_gradients(
