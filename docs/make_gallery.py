@@ -107,7 +107,7 @@ def _save_page(browser: Any, data: ReportData) -> None:
         path = Path(folder) / "report.html"
         write_atomic(path, render_report(data))
         screens: dict[str, dict[str, Any]] = {
-            "report": {"color_scheme": "light", "viewport": {"width": 1180, "height": 840}},
+            "report": {"color_scheme": "light", "viewport": {"width": 1180, "height": 780}},
             "report-dark": {"color_scheme": "dark", "viewport": {"width": 1180, "height": 620}},
             "report-narrow": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
         }
