@@ -1,4 +1,4 @@
-"""The paper's equations once more, in plain numpy loops: an oracle written apart from the package."""
+"""The paper's equations once more, in plain numpy loops: an oracle apart from the package."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def spread_columns(layer: Layer, weights: Tensor) -> Tensor:
 
 
 def assemble(layer: Layer, p: Parameters) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the weights of the standard cell that this layer is (SPEC 1.7).
+    """Return the weights of the standard cell that this layer is.
 
     Row blocks follow PyTorch: i, f, g, o for the LSTM; r, z, n for the GRU.
 
@@ -197,13 +197,7 @@ def assemble(layer: Layer, p: Parameters) -> tuple[Tensor, Tensor, Tensor, Tenso
     weight_ih (K, R D, C), weight_hh (K, R D, D), bias_ih (K, R D), bias_hh (K, R D)
         with R = 4 (LSTM) or 3 (GRU); ``bias_hh`` is zero but for the GRU's ``bh``.
     """
-    C, N, d, G, D = (
-        layer.n_columns,
-        layer.n_variables,
-        layer.hidden_size,
-        layer.n_gates,
-        layer.size,
-    )
+    C, G, D = layer.n_columns, layer.n_gates, layer.size
     K = p["b"].shape[0]
     candidate = (spread_columns(layer, p["Wx"]), block_diagonal(p["Wh"]))
     if layer.gates == "full":

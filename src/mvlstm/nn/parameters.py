@@ -22,7 +22,7 @@ def count(shapes: Shapes) -> int:
 
 
 def unflatten(flat: Tensor, shapes: Shapes) -> Parameters:
-    """Return named views of ``flat`` (K, P), each of shape (K, \\*shape).
+    """Return named views of ``flat`` (K, P), each with the members axis before its own shape.
 
     Made with one `torch.split`, whose backward pass joins all gradients in one copy.
     """
