@@ -1,4 +1,4 @@
-"""Made-up series whose true drivers are known: the ARMA mixture of SPEC 4.4 and Lorenz-96."""
+"""Made-up series whose true drivers are known: a coupled ARMA mixture and Lorenz-96."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The recurrence on the CPU, member by member.
 
-With full gates the layer is a standard cell with block-structured weights (SPEC 1.7); with
+With full gates the layer is a standard cell with block-structured weights; with
 per-variable gates it is N small cells side by side, with N times fewer multiplications. The cells
 are PyTorch's own, called once a member or once a variable, but for small GRUs: `mvlstm.nn._gru`.
 """

@@ -28,7 +28,7 @@ class Prediction(NamedTuple):
 
 
 def log_prior(scores: Tensor, *, bounded: bool) -> Tensor:
-    r"""Return :math:`\log \pi_n = s_n - \operatorname{logsumexp}_k s_k`, s through tanh if bounded."""
+    r"""Return :math:`\log \pi_n = s_n - \log \sum_k e^{s_k}`, s through tanh if bounded."""
     return torch.log_softmax(torch.tanh(scores) if bounded else scores, dim=-1)
 
 
