@@ -64,6 +64,8 @@ def explain_forecaster(
         importance = importance.assign(own=importance["variable"].map(place))
     times = frame.times[origins]
     names = pd.Index(frame.variables, name="variable")
+    count = APART[effort] if contributions is None else contributions
+    apart = take_apart(model, prepared, unseen, count)
     return Explanation(
         target=frame.target,
         importance=importance,
@@ -81,10 +83,8 @@ def explain_forecaster(
         part=part,
         n_windows=measured.n_windows,
         effort=effort,
-        notes=(*part_notes, *measured.notes, *_attention_notes(arrays)),
-        **take_apart(
-            model, prepared, unseen, APART[effort] if contributions is None else contributions
-        ),
+        notes=(*part_notes, *measured.notes, *_attention_notes(arrays), *apart.pop("notes", ())),
+        **apart,
     )
 
 
@@ -113,7 +113,9 @@ def take_apart(
         return slope
 
     tolerance = 5e-4 * float(model.preparation_.scaler.target_scale)
-    parts = integrated_gradients(gradient, forecast, windows, background, tolerance=tolerance)
+    parts, missed = integrated_gradients(
+        gradient, forecast, windows, background, tolerance=tolerance
+    )
     start = model.background_baseline_.mean(axis=0)  # (H,)
     parts[:, :, -1, -1] += prepared.baseline(rows, H) - start  # a differenced target's last level
     owner = np.asarray(frame.groups)
@@ -136,6 +138,7 @@ def take_apart(
         "contribution": table,
         "response": _by_origin(response[None], times, names),
         "expert": None if experts is None else _by_origin(experts[None], times, names),
+        "notes": _integral_notes(missed, tolerance, model.preparation_.scaler.target_scale),
         "background": tuple(float(v) for v in forecast(background).mean(axis=0) + start),
     }
 
@@ -151,6 +154,18 @@ def _chosen(origins: IntArray, last: IntArray, count: int) -> IntArray:
     older = every[: len(every) - recent]
     spread = np.linspace(0, len(older) - 1, count - recent).astype(np.int64)
     return np.concatenate([older[spread], every[-recent:]])
+
+
+def _integral_notes(missed: FloatArray, tolerance: float, scale: float) -> tuple[str, ...]:
+    """Say how far the integrals behind the contributions were from their totals."""
+    rough = int((missed > tolerance).sum())
+    if not rough:
+        return ()
+    return (
+        f"The integral behind the contributions missed its total in {rough} of {len(missed)} "
+        f"forecasts, by up to {missed.max() / scale:.2g} standard deviations of the target; the "
+        "rest was spread in proportion, so they add up, but single contributions are that rough.",
+    )
 
 
 def _natural_cycles(step: object) -> tuple[int, ...]:

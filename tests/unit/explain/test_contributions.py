@@ -20,7 +20,7 @@ def test_a_linear_forecast_is_taken_apart_exactly() -> None:
     def gradient(x):
         return np.broadcast_to(weights, (len(x), *weights.shape))
 
-    parts = integrated_gradients(gradient, forecast, WINDOWS, BACKGROUND, tolerance=1e-9)
+    parts, _ = integrated_gradients(gradient, forecast, WINDOWS, BACKGROUND, tolerance=1e-9)
     want = weights * (WINDOWS - BACKGROUND.mean(axis=0))[:, None]
     np.testing.assert_allclose(parts, want, atol=1e-12)
 
@@ -40,7 +40,8 @@ def test_a_curved_forecast_adds_up_within_the_tolerance(steepness: float) -> Non
         slope = steepness / np.cosh(inner(x)) ** 2
         return (slope[:, None, None] * weights)[:, None]
 
-    parts = integrated_gradients(gradient, forecast, WINDOWS, BACKGROUND, tolerance=1e-3)
+    parts, missed = integrated_gradients(gradient, forecast, WINDOWS, BACKGROUND, tolerance=1e-3)
+    assert (missed.max() <= 1e-3) == (steepness == 1.0)  # the steep one is told to be rough
     total = forecast(WINDOWS) - forecast(BACKGROUND).mean(axis=0)
     np.testing.assert_allclose(parts.sum(axis=(2, 3)), total, atol=1e-3)
 
@@ -54,6 +55,6 @@ def test_a_variable_without_effect_contributes_nothing() -> None:
         slope[:, 0, -1, 0] = 2 * x[:, -1, 0]
         return slope
 
-    parts = integrated_gradients(gradient, forecast, WINDOWS, BACKGROUND, tolerance=1e-9)
+    parts, _ = integrated_gradients(gradient, forecast, WINDOWS, BACKGROUND, tolerance=1e-9)
     assert (parts[..., 1:] == 0).all()
     assert (parts[:, :, :-1] == 0).all()
