@@ -306,7 +306,9 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         If the table has no such rows, the rows the intervals were calibrated on are used and the
         result says so.
         """
-        return self._evaluate(self.predict(table), table)
+        prepared = self._prepare(self._read(table, "evaluate"))
+        origins, _, _ = self._unseen_origins(prepared, "evaluate")
+        return self._evaluate(_warned(self._forecast_rows(prepared, origins)), table)
 
     def _evaluate(self, forecast: Forecast, table: pd.DataFrame) -> Evaluation:
         """Score the unseen rows of ``forecast``, made from ``table``."""
@@ -529,13 +531,13 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         return rows, "calibration", (note,)
 
     def _unseen_origins(
-        self, prepared: Prepared
+        self, prepared: Prepared, caller: str
     ) -> tuple[IntArray, Literal["new", "calibration"], tuple[str, ...]]:
         """Return the origins whose steps ahead are known and unseen, and what they are."""
         origins = prepared.origins(self.window, self.horizon)
         if not len(origins):
             needed = self.window + self.preparation_.lead + self.horizon
-            self._too_short(prepared.frame, needed, "explain")
+            self._too_short(prepared.frame, needed, caller)
         rows, part, notes = self._unseen(prepared.frame.future_times(origins, self.horizon))
         return origins[rows], part, notes
 

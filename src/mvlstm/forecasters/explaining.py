@@ -36,7 +36,7 @@ def explain_forecaster(
     level = get_effort(effort)
     frame = model._read(table, "explain")
     prepared = model._prepare(frame)
-    unseen, part, part_notes = model._unseen_origins(prepared)
+    unseen, part, part_notes = model._unseen_origins(prepared, "explain")
     period = find_period(frame.target_values, natural=_natural_cycles(frame.step))
     origins = choose_windows(unseen, window=model.window, limit=level.windows, period=period)
     arrays = model._attention(prepared, origins)
