@@ -26,7 +26,8 @@ from mvlstm.evaluate.backtest import (
     run_fold,
 )
 from mvlstm.evaluate.methods import BUDGETS, METHODS, Budget, build, choose_methods
-from mvlstm.forecasters.base import LEVEL, AbstractForecaster
+from mvlstm.forecasters.base import AbstractForecaster
+from mvlstm.forecasters.calibration import LEVEL
 from mvlstm.forecasters.steps import show_steps
 from mvlstm.results import Comparison, Forecast
 from mvlstm.results.comparison import COLUMNS

@@ -6,7 +6,7 @@ import time as clock
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -15,10 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from mvlstm import metrics
 from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import Layout, SeriesFrame, build_frame, rebuild_frame
-from mvlstm.data.splits import PartName, chronological, origins_by_part, split_windows
+from mvlstm.data.splits import chronological, origins_by_part, split_windows
 from mvlstm.data.windows import check_window, gather_labels, gather_windows
 from mvlstm.errors import (
     DataError,
@@ -28,8 +27,11 @@ from mvlstm.errors import (
     check_option,
 )
 from mvlstm.forecasters.borders import Borders
+from mvlstm.forecasters.calibration import calibrate
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Preparation, Prepared
+from mvlstm.forecasters.problem import AttentionArrays, Problem, Run
+from mvlstm.forecasters.scoring import score_unseen, unseen_origins
 from mvlstm.forecasters.serving import age_warnings, not_finite, range_warnings
 from mvlstm.results import Evaluation, Explanation, Forecast, History
 
@@ -39,81 +41,8 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Difference = Literal["none", "auto"]
-LEVEL = 0.9  # the interval that is calibrated
 LARGEST = 1e140  # size of a target that can be squared and added up
 BACKGROUND = 8  # training windows that contributions are measured against
-
-
-@dataclass(frozen=True)
-class Run:
-    """How long training may take, and where its state is kept meanwhile.
-
-    Parameters
-    ----------
-    checkpoint : Path, optional
-        Folder for the state.
-    time_limit : float, optional
-        Seconds.
-    """
-
-    checkpoint: Path | None = None
-    time_limit: float | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """What a model learns from: a prepared table and the origins of each part.
-
-    Parameters
-    ----------
-    prepared : Prepared
-    origins : dict
-        Rows of the windows' ends for "train", "stop", "calibration" and "new".
-    window, horizon : int
-    run : Run
-        How training may be interrupted.
-    """
-
-    prepared: Prepared
-    origins: dict[PartName, IntArray]
-    window: int
-    horizon: int
-    run: Run = field(default_factory=Run)
-
-    @property
-    def n_variables(self) -> int:
-        """N, target included."""
-        return self.prepared.frame.n_variables
-
-    @property
-    def groups(self) -> tuple[int, ...]:
-        """Variable of each column."""
-        return self.prepared.frame.groups
-
-    def labels(self, part: PartName) -> FloatArray:
-        """Labels (M, H) of a part's windows, in units of the target."""
-        return self.prepared.labels(self.origins[part], self.horizon)
-
-    def windows(self, part: PartName) -> FloatArray:
-        """Scaled windows (M, T, C) of a part: a copy, for models that need them all at once."""
-        return gather_windows(self.prepared.table, self.origins[part], self.window)
-
-
-@dataclass(frozen=True, eq=False)
-class AttentionArrays:
-    """Attention of K members over N variables for M windows and H steps.
-
-    Shapes
-    ------
-    prior, posterior : (K, M, H, N); posterior None for a head without components
-    temporal : (K, N, T - 1), mean over the windows, oldest step first; or None
-    leakage : (N, N) or None
-    """
-
-    prior: FloatArray
-    posterior: FloatArray | None
-    temporal: FloatArray | None
-    leakage: FloatArray | None
 
 
 class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
@@ -271,7 +200,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             run = replace(run, time_limit=run.time_limit - (clock.monotonic() - started))
         problem = replace(problem, run=run)
         self._learn(problem)
-        self._calibrate(problem)
+        calibrate(self, problem)
         self._keep_background(problem)
         self.fit_seconds_ = clock.monotonic() - started
         return self
@@ -307,37 +236,8 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         result says so.
         """
         prepared = self._prepare(self._read(table, "evaluate"))
-        origins, _, _ = self._unseen_origins(prepared, "evaluate")
-        return self._evaluate(_warned(self._forecast_rows(prepared, origins)), table)
-
-    def _evaluate(self, forecast: Forecast, table: pd.DataFrame) -> Evaluation:
-        """Score the unseen rows of ``forecast``, made from ``table``."""
-        rows, part, notes = self._unseen(forecast.time)
-        chosen = forecast.take(rows)
-        persistence = self._persistence_forecast(chosen, table)
-        scores = {
-            type(self).__name__: chosen.score(part="all"),
-            "persistence": persistence.score(part="all"),
-        }
-        reference = scores["persistence"]["rmse"]
-        frame = pd.DataFrame(
-            {
-                name: {
-                    **{key: score[key] for key in ("rmse", "mae", "crps", "coverage")},
-                    "skill": metrics.skill(score["rmse"], reference),
-                    "n": score["n"],
-                }
-                for name, score in scores.items()
-            }
-        ).T
-        period = (chosen.origin[0], pd.Index(chosen.time[:, -1])[-1])
-        return Evaluation(
-            target=self.layout_.target,
-            scores=frame.astype({"n": int}),
-            part=part,
-            period=period,
-            notes=(*forecast.notes, *notes),
-        )
+        origins, _, _ = unseen_origins(self, prepared, "evaluate")
+        return score_unseen(self, _warned(self._forecast_rows(prepared, origins)), table)
 
     def explain(
         self,
@@ -437,32 +337,12 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         choice = choose_differencing(frame.values[:n_train], frame.columns)
         return np.array(choice.orders, dtype=np.int64), choice.notes
 
-    def _calibrate(self, problem: Problem) -> None:
-        """Find each member's spread, and the factor that makes the intervals cover."""
-        prepared, H = problem.prepared, self.horizon
-        stop, rows = problem.origins["stop"], problem.origins["calibration"]
-        errors = self._predict_rows(prepared, stop).members - problem.labels("stop")
-        self.spread_ = np.maximum(np.mean(errors**2, axis=1), _tiny(problem))  # (K, H)
-        labels = problem.labels("calibration")
-        mixture = self._predict_rows(prepared, rows).mixture(self.spread_)
-        self.calibration_ = _factors(mixture, labels)
-        moved = self._moves(prepared.frame, np.concatenate([stop, rows]))
-        spread = np.maximum(np.mean(moved[: len(stop)] ** 2, axis=0), _tiny(problem))
-        one = np.ones((len(rows), H, 1))
-        own = (one, 0 * one, np.broadcast_to(spread[:, None], one.shape))
-        self.persistence_ = spread * _factors(own, moved[len(stop) :])
-
     def _keep_background(self, problem: Problem) -> None:
         """Keep a few training windows, spread evenly, as the background of contributions."""
         train = problem.origins["train"]
         few = train[np.unique(np.linspace(0, len(train) - 1, BACKGROUND).astype(np.int64))]
         self.background_ = gather_windows(problem.prepared.table, few, self.window)
         self.background_baseline_ = problem.prepared.baseline(few, self.horizon)
-
-    def _moves(self, frame: SeriesFrame, origins: IntArray) -> FloatArray:
-        """Return how far the target goes from each origin, (M, H): persistence's errors."""
-        y = frame.target_values[origins][:, None]
-        return gather_labels(frame, origins, self.horizon) - y
 
     def _forecast_rows(self, prepared: Prepared, origins: IntArray) -> Forecast:
         frame, H = prepared.frame, self.horizon
@@ -492,54 +372,6 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             notes=frame.notes,
             warnings=range_warnings(prepared, seen),
         )
-
-    def _persistence_forecast(self, like: Forecast, table: pd.DataFrame) -> Forecast:
-        """Forecast the rows of ``like`` by the last value known."""
-        frame = self._read(table, "evaluate")
-        rows = frame.times.get_indexer(like.origin)
-        M, H = like.time.shape
-        means = np.broadcast_to(frame.target_values[rows][:, None, None], (M, H, 1))
-        return Forecast(
-            origin=like.origin,
-            time=like.time,
-            target=like.target,
-            weights=np.ones((M, H, 1)),
-            means=means,
-            variances=np.broadcast_to(self.persistence_[:, None], (M, H, 1)),
-            members=np.moveaxis(means, -1, 0),
-            part=like.part,
-            actual=like.actual,
-        )
-
-    def _unseen(
-        self, times: NDArray[Any]
-    ) -> tuple[NDArray[np.bool_], Literal["new", "calibration"], tuple[str, ...]]:
-        """Choose the rows of ``times`` (M, H) that are all new, or else those of calibration."""
-        new = (self.borders_.parts(times) == "new").all(axis=1)
-        if new.any():
-            return new, "new", ()
-        rows = np.asarray(self.borders_.calibration_rows(times).all(axis=1))
-        if not rows.any():
-            raise DataError(
-                "The table has no rows the model has not trained on. Supply newer rows, or fit "
-                "with test=0.2 (--test 0.2) to leave some unseen."
-            )
-        note = (
-            "There are no new rows; the rows the intervals were calibrated on are used, which "
-            "flatters the coverage."
-        )
-        return rows, "calibration", (note,)
-
-    def _unseen_origins(
-        self, prepared: Prepared, caller: str
-    ) -> tuple[IntArray, Literal["new", "calibration"], tuple[str, ...]]:
-        """Return the origins whose steps ahead are known and unseen, and what they are."""
-        origins = prepared.origins(self.window, self.horizon)
-        if not len(origins):
-            needed = self.window + self.preparation_.lead + self.horizon
-            self._too_short(prepared.frame, needed, caller)
-        rows, part, notes = self._unseen(prepared.frame.future_times(origins, self.horizon))
-        return origins[rows], part, notes
 
     def _prepare(self, frame: SeriesFrame) -> Prepared:
         return self.preparation_.apply(frame, self.table_dtype)
@@ -587,26 +419,3 @@ def _seconds(limit: float | None) -> float | None:
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0:
         raise ParameterError(f"time_limit={limit!r} must be a positive number of seconds.")
     return float(limit)
-
-
-def _tiny(problem: Problem) -> float:
-    """Return the smallest variance worth the name, so that a perfect fit keeps an interval."""
-    scale = problem.prepared.frame.target_values.std()
-    return float(max((1e-9 * scale) ** 2, np.finfo(np.float64).tiny))
-
-
-def _factors(mixture: tuple[FloatArray, FloatArray, FloatArray], y: FloatArray) -> FloatArray:
-    """Return for each step the factor on the variances that makes the 90 % interval cover."""
-    weights, means, variances = mixture
-    return np.array(
-        [
-            metrics.calibrate_variance(
-                weights[:, h : h + 1],
-                means[:, h : h + 1],
-                variances[:, h : h + 1],
-                y[:, h : h + 1],
-                level=LEVEL,
-            )
-            for h in range(y.shape[1])
-        ]
-    )

@@ -24,7 +24,8 @@ from mvlstm.forecasters.container import array_bytes, pack, unpack
 if TYPE_CHECKING:
     import torch
 
-    from mvlstm.forecasters.base import AbstractForecaster, Problem
+    from mvlstm.forecasters.base import AbstractForecaster
+    from mvlstm.forecasters.problem import Problem
     from mvlstm.train.state import TrainState
 
 NAME = "fit.checkpoint.safetensors"

@@ -14,12 +14,13 @@ from sklearn.base import clone
 from torch import Tensor
 
 from mvlstm.errors import ModelFileError, ParameterError, check_option
-from mvlstm.forecasters.base import AbstractForecaster, Difference, Problem
+from mvlstm.forecasters.base import AbstractForecaster, Difference
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.link import LINKS, LinkName
 from mvlstm.forecasters.networks import SEEDS_APART, check_training
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels, short_batch
 from mvlstm.nn.clstm import every_step_loss, input_membership
 from mvlstm.nn.lstm import LSTMNetwork

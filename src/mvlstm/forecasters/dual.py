@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm.errors import DataError, check_option
-from mvlstm.forecasters.base import AbstractForecaster, AttentionArrays, Difference, Problem
+from mvlstm.forecasters.base import AbstractForecaster, Difference
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.link import LINKS, LinkName
 from mvlstm.forecasters.networks import check_training
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.problem import AttentionArrays, Problem
 from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels, short_batch
 from mvlstm.nn.dual import DUALNetwork
 

@@ -14,10 +14,12 @@ from mvlstm.data.windows import gather_labels, gather_windows
 from mvlstm.explain import Attention, choose_windows, find_period, get_effort, measure
 from mvlstm.explain.contributions import integrated_gradients
 from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.scoring import unseen_origins
 from mvlstm.results import Explanation
 
 if TYPE_CHECKING:
-    from mvlstm.forecasters.base import AbstractForecaster, AttentionArrays
+    from mvlstm.forecasters.base import AbstractForecaster
+    from mvlstm.forecasters.problem import AttentionArrays
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -36,7 +38,7 @@ def explain_forecaster(
     level = get_effort(effort)
     frame = model._read(table, "explain")
     prepared = model._prepare(frame)
-    unseen, part, part_notes = model._unseen_origins(prepared, "explain")
+    unseen, part, part_notes = unseen_origins(model, prepared, "explain")
     period = find_period(frame.target_values, natural=_natural_cycles(frame.step))
     origins = choose_windows(unseen, window=model.window, limit=level.windows, period=period)
     arrays = model._attention(prepared, origins)

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm.errors import check_option
-from mvlstm.forecasters.base import AbstractForecaster, Problem
+from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.ridge import Ridge, fit_ridge
 from mvlstm.forecasters.steps import show_steps
 

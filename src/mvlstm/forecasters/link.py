@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from mvlstm.data.windows import iterate_windows
 from mvlstm.errors import ModelFileError
-from mvlstm.forecasters.base import Problem
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.preparation import Preparation
+from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.ridge import Ridge, fit_ridge
 
 FloatArray = NDArray[np.float64]

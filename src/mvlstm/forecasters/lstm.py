@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm.errors import check_option
-from mvlstm.forecasters.base import AbstractForecaster, Difference, Problem
+from mvlstm.forecasters.base import AbstractForecaster, Difference
 from mvlstm.forecasters.link import LINKS, LinkName
 from mvlstm.forecasters.networks import check_training
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
 from mvlstm.nn.lstm import Loss, LSTMNetwork
 

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from mvlstm.errors import check_option
 from mvlstm.explain.attention import calibrated_sigma2, posterior
-from mvlstm.forecasters.base import AbstractForecaster, AttentionArrays, Difference, Problem
+from mvlstm.forecasters.base import AbstractForecaster, Difference
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.link import LINKS, LinkName
 from mvlstm.forecasters.networks import check_training, network_details
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.problem import AttentionArrays, Problem
 from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
 from mvlstm.nn.cell import Cell, Gates
 from mvlstm.nn.leakage import leakage

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from mvlstm.errors import ModelFileError, ParameterError
 from mvlstm.explain import find_period
-from mvlstm.forecasters.base import AbstractForecaster, Problem
+from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.problem import Problem
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

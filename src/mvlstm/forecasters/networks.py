@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mvlstm.errors import MVLSTMWarning, ParameterError
-from mvlstm.forecasters.base import AbstractForecaster, Problem, Run
+from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.checkpoint import Checkpoint, Identity, seconds_between
 from mvlstm.forecasters.memory import check_memory
+from mvlstm.forecasters.problem import Problem, Run
 from mvlstm.nn.parameters import Parameters, Shapes, unflatten
 from mvlstm.results import History
 from mvlstm.train.config import Member, TrainConfig

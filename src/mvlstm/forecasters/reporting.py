@@ -14,6 +14,7 @@ from mvlstm._version import __version__
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.errors import MVLSTMError
 from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
+from mvlstm.forecasters.scoring import score_unseen
 from mvlstm.results import Evaluation
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def gather_report(
 
     frame = model._read(table, "report")
     forecast = model.predict(table)
-    evaluation, notes = _with_rival(model, model._evaluate(forecast, table), table)
+    evaluation, notes = _with_rival(model, score_unseen(model, forecast, table), table)
     return ReportData(
         model=type(model).__name__,
         forecast=forecast,

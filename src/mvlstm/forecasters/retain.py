@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mvlstm.errors import DataError, check_option
-from mvlstm.forecasters.base import AbstractForecaster, Difference, Problem
+from mvlstm.forecasters.base import AbstractForecaster, Difference
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.link import LINKS, LinkName
 from mvlstm.forecasters.networks import check_training
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels, short_batch
 from mvlstm.nn.parameters import Parameters
 from mvlstm.nn.retain import RETAINNetwork

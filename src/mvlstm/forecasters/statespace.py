@@ -18,10 +18,11 @@ from mvlstm.errors import (
     check_option,
 )
 from mvlstm.forecasters._kalman import Filter, contributions, window_forecasts
-from mvlstm.forecasters.base import AbstractForecaster, Problem
+from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.steps import show_steps
 
 FloatArray = NDArray[np.float64]

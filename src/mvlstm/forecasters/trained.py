@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mvlstm.errors import ModelFileError
-from mvlstm.forecasters.base import AbstractForecaster, Problem
+from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import finite_number, take_array
 from mvlstm.forecasters.link import Link, LinkName
 from mvlstm.forecasters.networks import (
@@ -22,6 +22,7 @@ from mvlstm.forecasters.networks import (
     usable_device,
 )
 from mvlstm.forecasters.preparation import Preparation, Prepared
+from mvlstm.forecasters.problem import Problem
 from mvlstm.nn.parameters import Parameters, count, unflatten
 from mvlstm.results import History
 from mvlstm.train.config import TrainConfig

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from mvlstm.data.windows import iterate_windows
 from mvlstm.errors import MissingExtraError, ParameterError, check_option
 from mvlstm.forecasters._trees import Trees, from_forest, from_histogram, from_xgboost
-from mvlstm.forecasters.base import AbstractForecaster, Problem
+from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import finite_number, take_array
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.steps import show_steps
 
 FloatArray = NDArray[np.float64]

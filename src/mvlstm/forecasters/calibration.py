@@ -1,0 +1,65 @@
+"""How wide intervals must be, from members' errors and coverage on held-out rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvlstm import metrics
+from mvlstm.data.frame import SeriesFrame
+from mvlstm.data.windows import gather_labels
+from mvlstm.forecasters.problem import Problem
+
+if TYPE_CHECKING:
+    from mvlstm.forecasters.base import AbstractForecaster
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+LEVEL = 0.9  # the interval that is calibrated
+
+
+def calibrate(model: AbstractForecaster, problem: Problem) -> None:
+    """Find each member's spread, and the factor that makes the intervals cover."""
+    prepared, H = problem.prepared, model.horizon
+    stop, rows = problem.origins["stop"], problem.origins["calibration"]
+    errors = model._predict_rows(prepared, stop).members - problem.labels("stop")
+    model.spread_ = np.maximum(np.mean(errors**2, axis=1), _tiny(problem))  # (K, H)
+    labels = problem.labels("calibration")
+    mixture = model._predict_rows(prepared, rows).mixture(model.spread_)
+    model.calibration_ = _factors(mixture, labels)
+    moved = _moves(prepared.frame, np.concatenate([stop, rows]), H)
+    spread = np.maximum(np.mean(moved[: len(stop)] ** 2, axis=0), _tiny(problem))
+    one = np.ones((len(rows), H, 1))
+    own = (one, 0 * one, np.broadcast_to(spread[:, None], one.shape))
+    model.persistence_ = spread * _factors(own, moved[len(stop) :])
+
+
+def _moves(frame: SeriesFrame, origins: IntArray, horizon: int) -> FloatArray:
+    """Return how far the target goes from each origin, (M, H): persistence's errors."""
+    y = frame.target_values[origins][:, None]
+    return gather_labels(frame, origins, horizon) - y
+
+
+def _tiny(problem: Problem) -> float:
+    """Return the smallest variance worth the name, so that a perfect fit keeps an interval."""
+    scale = problem.prepared.frame.target_values.std()
+    return float(max((1e-9 * scale) ** 2, np.finfo(np.float64).tiny))
+
+
+def _factors(mixture: tuple[FloatArray, FloatArray, FloatArray], y: FloatArray) -> FloatArray:
+    """Return for each step the factor on the variances that makes the 90 % interval cover."""
+    weights, means, variances = mixture
+    return np.array(
+        [
+            metrics.calibrate_variance(
+                weights[:, h : h + 1],
+                means[:, h : h + 1],
+                variances[:, h : h + 1],
+                y[:, h : h + 1],
+                level=LEVEL,
+            )
+            for h in range(y.shape[1])
+        ]
+    )

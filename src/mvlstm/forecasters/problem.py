@@ -1,0 +1,88 @@
+"""What a model learns from, and what it answers with beside its forecasts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvlstm.data.splits import PartName
+from mvlstm.data.windows import gather_windows
+from mvlstm.forecasters.preparation import Prepared
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Run:
+    """How long training may take, and where its state is kept meanwhile.
+
+    Parameters
+    ----------
+    checkpoint : Path, optional
+        Folder for the state.
+    time_limit : float, optional
+        Seconds.
+    """
+
+    checkpoint: Path | None = None
+    time_limit: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What a model learns from: a prepared table and the origins of each part.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    origins : dict
+        Rows of the windows' ends for "train", "stop", "calibration" and "new".
+    window, horizon : int
+    run : Run
+        How training may be interrupted.
+    """
+
+    prepared: Prepared
+    origins: dict[PartName, IntArray]
+    window: int
+    horizon: int
+    run: Run = field(default_factory=Run)
+
+    @property
+    def n_variables(self) -> int:
+        """N, target included."""
+        return self.prepared.frame.n_variables
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """Variable of each column."""
+        return self.prepared.frame.groups
+
+    def labels(self, part: PartName) -> FloatArray:
+        """Labels (M, H) of a part's windows, in units of the target."""
+        return self.prepared.labels(self.origins[part], self.horizon)
+
+    def windows(self, part: PartName) -> FloatArray:
+        """Scaled windows (M, T, C) of a part: a copy, for models that need them all at once."""
+        return gather_windows(self.prepared.table, self.origins[part], self.window)
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionArrays:
+    """Attention of K members over N variables for M windows and H steps.
+
+    Shapes
+    ------
+    prior, posterior : (K, M, H, N); posterior None for a head without components
+    temporal : (K, N, T - 1), mean over the windows, oldest step first; or None
+    leakage : (N, N) or None
+    """
+
+    prior: FloatArray
+    posterior: FloatArray | None
+    temporal: FloatArray | None
+    leakage: FloatArray | None

@@ -1,0 +1,105 @@
+"""Scores on rows a model has not seen, persistence beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm import metrics
+from mvlstm.errors import DataError
+from mvlstm.forecasters.borders import Borders
+from mvlstm.forecasters.preparation import Prepared
+from mvlstm.results import Evaluation, Forecast
+
+if TYPE_CHECKING:
+    from mvlstm.forecasters.base import AbstractForecaster
+
+IntArray = NDArray[np.int64]
+Scored = Literal["new", "calibration"]
+
+
+def score_unseen(model: AbstractForecaster, forecast: Forecast, table: pd.DataFrame) -> Evaluation:
+    """Score the unseen rows of ``forecast``, which ``model`` made from ``table``."""
+    rows, part, notes = unseen_rows(model.borders_, forecast.time)
+    chosen = forecast.take(rows)
+    persistence = persistence_forecast(model, chosen, table)
+    scores = {
+        type(model).__name__: chosen.score(part="all"),
+        "persistence": persistence.score(part="all"),
+    }
+    reference = scores["persistence"]["rmse"]
+    frame = pd.DataFrame(
+        {
+            name: {
+                **{key: score[key] for key in ("rmse", "mae", "crps", "coverage")},
+                "skill": metrics.skill(score["rmse"], reference),
+                "n": score["n"],
+            }
+            for name, score in scores.items()
+        }
+    ).T
+    period = (chosen.origin[0], pd.Index(chosen.time[:, -1])[-1])
+    return Evaluation(
+        target=model.layout_.target,
+        scores=frame.astype({"n": int}),
+        part=part,
+        period=period,
+        notes=(*forecast.notes, *notes),
+    )
+
+
+def persistence_forecast(
+    model: AbstractForecaster, like: Forecast, table: pd.DataFrame
+) -> Forecast:
+    """Forecast the rows of ``like`` by the last value known."""
+    frame = model._read(table, "evaluate")
+    rows = frame.times.get_indexer(like.origin)
+    M, H = like.time.shape
+    means = np.broadcast_to(frame.target_values[rows][:, None, None], (M, H, 1))
+    return Forecast(
+        origin=like.origin,
+        time=like.time,
+        target=like.target,
+        weights=np.ones((M, H, 1)),
+        means=means,
+        variances=np.broadcast_to(model.persistence_[:, None], (M, H, 1)),
+        members=np.moveaxis(means, -1, 0),
+        part=like.part,
+        actual=like.actual,
+    )
+
+
+def unseen_rows(
+    borders: Borders, times: NDArray[Any]
+) -> tuple[NDArray[np.bool_], Scored, tuple[str, ...]]:
+    """Choose the rows of ``times`` (M, H) that are all new, or else those of calibration."""
+    new = (borders.parts(times) == "new").all(axis=1)
+    if new.any():
+        return new, "new", ()
+    rows = np.asarray(borders.calibration_rows(times).all(axis=1))
+    if not rows.any():
+        raise DataError(
+            "The table has no rows the model has not trained on. Supply newer rows, or fit "
+            "with test=0.2 (--test 0.2) to leave some unseen."
+        )
+    note = (
+        "There are no new rows; the rows the intervals were calibrated on are used, which "
+        "flatters the coverage."
+    )
+    return rows, "calibration", (note,)
+
+
+def unseen_origins(
+    model: AbstractForecaster, prepared: Prepared, caller: str
+) -> tuple[IntArray, Scored, tuple[str, ...]]:
+    """Return the origins whose steps ahead are known and unseen, and what they are."""
+    origins = prepared.origins(model.window, model.horizon)
+    if not len(origins):
+        needed = model.window + model.preparation_.lead + model.horizon
+        model._too_short(prepared.frame, needed, caller)
+    times = prepared.frame.future_times(origins, model.horizon)
+    rows, part, notes = unseen_rows(model.borders_, times)
+    return origins[rows], part, notes
