@@ -191,15 +191,10 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             missing=self.missing,
             gaps=self.gaps,
         )
-        problem, notes = self._problem(frame, test=test, valid=valid)
-        self.layout_ = frame.layout
-        self.notes_ = (*frame.notes, *notes)
-        self.history_ = History(np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.int64))
-        self.stopped_ = None
         if run.time_limit is not None:  # reading the table counts too
             run = replace(run, time_limit=run.time_limit - (clock.monotonic() - started))
-        problem = replace(problem, run=run)
-        self._learn(problem)
+        problem = self._start(frame, test=test, valid=valid)
+        self._learn(replace(problem, run=run))
         calibrate(self, problem)
         self._keep_background(problem)
         self.fit_seconds_ = clock.monotonic() - started
@@ -309,14 +304,39 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
 
     # ---------------------------------------------------------------------------------- inner work
 
+    def _start(
+        self,
+        frame: SeriesFrame,
+        *,
+        test: float,
+        valid: float,
+        preparation: Preparation | None = None,
+    ) -> Problem:
+        """Take in a validated table and return what `_learn` learns from.
+
+        ``preparation`` replaces the scaling that is learned from the training rows.
+        """
+        problem, notes = self._problem(frame, test=test, valid=valid, preparation=preparation)
+        self.layout_ = frame.layout
+        self.notes_ = (*frame.notes, *notes)
+        self.history_ = History(np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.int64))
+        self.stopped_ = None
+        return problem
+
     def _problem(
-        self, frame: SeriesFrame, *, test: float, valid: float
+        self,
+        frame: SeriesFrame,
+        *,
+        test: float,
+        valid: float,
+        preparation: Preparation | None = None,
     ) -> tuple[Problem, tuple[str, ...]]:
         parts = chronological(frame.n_rows, test=test, valid=valid)
         if parts.a < 2:
             split_windows(frame, window=self.window, horizon=self.horizon, test=test, valid=valid)
         orders, notes = self._difference_orders(frame, parts.a)
-        self.preparation_ = Preparation.learn(frame.values[: parts.a], orders)
+        learned = preparation or Preparation.learn(frame.values[: parts.a], orders)
+        self.preparation_ = learned
         _check_magnitude(frame)
         self.borders_ = Borders.from_rows(frame.times, parts)
         prepared = self._prepare(frame)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -94,6 +95,11 @@ def train_network(
     history : History
     device : str
     """
+    if problem.members:
+        own = model.get_params()["l2"]
+        unit_l2 = members[0].l2 / own  # what the forecaster makes of an l2 of one
+        members = [replace(given, l2=given.l2 * unit_l2) for given in problem.members]
+        config = replace(config, drop_failed=True)
     where = resolve_device(device)
     batch = min(config.batch_size, len(problem.origins["train"]))
     check_memory(network, members=len(members), batch=batch, window=problem.window, device=where)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mvlstm.data.splits import PartName
 from mvlstm.data.windows import gather_windows
 from mvlstm.forecasters.preparation import Prepared
+from mvlstm.train.config import Member
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -44,6 +45,8 @@ class Problem:
     window, horizon : int
     run : Run
         How training may be interrupted.
+    members : tuple of Member
+        Settings of a network's members, one by one, in place of the forecaster's own: a search.
     """
 
     prepared: Prepared
@@ -51,6 +54,7 @@ class Problem:
     window: int
     horizon: int
     run: Run = field(default_factory=Run)
+    members: tuple[Member, ...] = ()
 
     @property
     def n_variables(self) -> int:
