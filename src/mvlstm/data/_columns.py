@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,6 +96,7 @@ def choose_variables(
     time: Sequence[str],
     variables: Sequence[str] | None,
     exclude: Sequence[str],
+    series: str | None = None,
 ) -> tuple[str, ...]:
     """Return the names of the exogenous columns, in order: those asked for, or all that are left.
 
@@ -115,12 +116,15 @@ def choose_variables(
         raise DataError(f"'{target}' is both target and time; the target must be another column.")
     if target in exclude:
         raise DataError(f"'{target}' is both target and excluded; take it out of exclude.")
+    for role, others in (("target", (target,)), ("time", time), ("excluded", exclude)):
+        if series in others:
+            raise DataError(f"'{series}' is both series and {role}; decide for one.")
     if variables is None:
-        taken = {target, *time, *exclude}
+        taken = {target, *time, *exclude, series}
         return tuple(name for name in names if name not in taken)
-    both = [name for name in variables if name in exclude or name in time]
+    both = [name for name in variables if name in exclude or name in time or name == series]
     if both:
-        role = "time" if both[0] in time else "excluded"
+        role = "time" if both[0] in time else "excluded" if both[0] in exclude else "series"
         raise DataError(f"'{both[0]}' is both a variable and {role}; decide for one.")
     return tuple(name for name in variables if name != target)
 
@@ -131,6 +135,7 @@ def numeric_columns(
     wanted: Sequence[str],
     where: Callable[[int], str],
     *,
+    skip: Container[str] = (),
     fitting: bool,
 ) -> NDArray[np.float64]:
     """Copy the wanted columns, in order, into one float array of shape (rows, columns).
@@ -142,6 +147,8 @@ def numeric_columns(
     ----------
     where : callable
         Describes a row in words, for messages.
+    skip : container of str
+        Columns that are no numbers, to be left NaN.
     fitting : bool
         Whether columns can still be chosen, for messages.
     """
@@ -149,6 +156,9 @@ def numeric_columns(
     values = np.empty((len(table), len(wanted)), dtype=np.float64)
     bad: list[tuple[str, int, Any]] = []
     for j, name in enumerate(wanted):
+        if name in skip:
+            values[:, j] = np.nan
+            continue
         column = table.iloc[:, place[name]]
         numbers, row = _as_floats(column)
         if numbers is None:
@@ -200,7 +210,7 @@ def _not_numeric_message(
     if not fitting:
         return f"{message} The model was fitted on numbers there: turn it into numbers first."
     advice = f"Leave out what is no number with {exclude_hint(names)}, or make it numbers first."
-    times = [entry[0] for entry in bad if _looks_like_time(entry[2])]
+    times = [entry[0] for entry in bad if reads_as_time(entry[2])]
     if times:
         rest = [other for other in names if other != times[0]]
         others = f" and {exclude_hint(rest)}" if rest else ""
@@ -209,7 +219,8 @@ def _not_numeric_message(
     return f"{message} {advice}"
 
 
-def _looks_like_time(value: Any) -> bool:
+def reads_as_time(value: Any) -> bool:
+    """Whether a value looks like a date or a time of day."""
     if isinstance(value, str):
         return re.search(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}:\d{2}", value) is not None
     return isinstance(value, pd.Timestamp | np.datetime64) or hasattr(value, "isoformat")

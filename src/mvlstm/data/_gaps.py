@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm.data._panel import Panel
 from mvlstm.data._steps import (
     Step,
     counted,
@@ -18,11 +19,15 @@ from mvlstm.data._steps import (
 from mvlstm.errors import DataError
 
 
-def check_spacing(times: pd.Index, step: Step, gaps: str, caller: str) -> None:
+def check_spacing(
+    times: pd.Index, step: Step, gaps: str, caller: str, panel: Panel | None = None
+) -> None:
     """Refuse a table sampled at another rate than the one the model was fitted on."""
-    if len(times) < 3:
-        return
     distances, unit = spacing(times, step)
+    if panel is not None:
+        distances = distances[~panel.borders]
+    if len(distances) < 2:
+        return
     middle = lower_median(distances)
     if gaps == "close":
         other = middle * 2 <= unit or middle >= unit * 2
@@ -37,7 +42,13 @@ def check_spacing(times: pd.Index, step: Step, gaps: str, caller: str) -> None:
 
 
 def find_segments(
-    times: pd.Index, step: Step | None, gaps: str, *, dropped: bool, fitting: bool
+    times: pd.Index,
+    step: Step | None,
+    gaps: str,
+    *,
+    dropped: bool,
+    fitting: bool,
+    panel: Panel | None = None,
 ) -> tuple[NDArray[np.int64], list[str]]:
     """Give every stretch without a gap a number, or refuse gaps.
 
@@ -49,22 +60,30 @@ def find_segments(
     gaps : {"error", "close", "respect"}
     dropped, fitting : bool
         Whether rows have been dropped, and whether options can still be chosen, for messages.
+    panel : Panel, optional
+        The series of the rows; each begins a segment of its own.
     """
     segments = np.zeros(len(times), dtype=np.int64)
+    if panel is not None:
+        segments[:] = panel.codes
     if step is None or len(times) < 2:
         return segments, []
     distances, unit = spacing(times, step)
     uneven = distances != unit
+    if panel is not None:
+        uneven &= ~panel.borders
     count = int(uneven.sum())
     if not count:
         return segments, []
     if gaps == "error":
-        where = _where_uneven(times, step, distances, uneven, dropped=dropped)
+        where = _where_uneven(times, step, distances, uneven, panel, dropped=dropped)
         raise DataError(f"{where} {_advice(step, fitting=fitting)}")
     if gaps == "close":
         note = f"Closed {counted(count, 'gap')}: rows on both sides count as consecutive."
         return segments, [note]
-    np.cumsum(uneven, out=segments[1:])
+    new = uneven if panel is None else uneven | panel.borders
+    segments[0] = 0
+    np.cumsum(new, out=segments[1:])
     return segments, [f"No window crosses the {counted(count, 'gap')} between the rows."]
 
 
@@ -73,17 +92,19 @@ def _where_uneven(
     step: Step,
     distances: NDArray[np.int64],
     uneven: NDArray[np.bool_],
+    panel: Panel | None,
     *,
     dropped: bool,
 ) -> str:
     row = int(uneven.argmax())
     count = int(uneven.sum())
+    place = f"row {row}" if panel is None else f"series '{panel.name(row)}'"
     cause = " (dropping rows with missing values opens gaps)" if dropped else ""
     return (
         f"The rows are not evenly spaced{cause}: the step is {describe_step(step)}, but "
         f"{count:,} of {len(distances):,} {'differs' if count == 1 else 'differ'}, first between "
         f"{describe_time(times[row])} and {describe_time(times[row + 1])} "
-        f"({describe_distance(int(distances[row]), step)}, row {row})."
+        f"({describe_distance(int(distances[row]), step)}, {place})."
     )
 
 

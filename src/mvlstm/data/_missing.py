@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm.data._columns import exclude_hint
+from mvlstm.data._panel import Panel
 from mvlstm.data._steps import position
 from mvlstm.errors import DataError
 
@@ -25,16 +26,17 @@ def handle_missing(
     missing: str,
     fill_limit: int,
     fitting: bool,
-) -> tuple[NDArray[np.float64], pd.Index, list[str]]:
-    """Return values and times without missing entries, and notes on what was done.
+    panel: Panel | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None, list[str]]:
+    """Return values without missing entries, the rows kept (None: all) and notes on what was done.
 
     ``values`` may be changed in place. Infinite entries count as missing. Filling repeats the
-    last known value of the same column, at most ``fill_limit`` rows long, and never looks ahead;
-    rows before a column's first value cannot be filled and are dropped.
+    last known value of the same column and series, at most ``fill_limit`` rows long, and never
+    looks ahead; rows before a column's first value cannot be filled and are dropped.
     """
     absent = ~np.isfinite(values)
     if not absent.any():
-        return values, times, []
+        return values, None, []
     if missing == "error":
         advice = (
             f"Use {DROP_OPTION} to leave these rows out, {FILL_OPTION} to repeat the last known "
@@ -43,10 +45,14 @@ def handle_missing(
             else "The model was fitted with missing='error': mend the table, or fit again with "
             f"{DROP_OPTION} or {FILL_OPTION}."
         )
-        raise DataError(f"{_what_is_missing(values, absent, times, columns)} {advice}")
-    if missing == "fill":
-        return _fill_forward(values, absent, times, columns, limit=fill_limit, fitting=fitting)
-    return _drop(values, absent, times, columns, fitting=fitting)
+        raise DataError(f"{_what_is_missing(values, absent, times, columns, panel)} {advice}")
+    if missing == "drop":
+        keep = np.logical_not(absent.any(axis=1))
+        if not keep.any():
+            raise DataError(_no_row_message(absent, columns, fitting=fitting))
+        note = f"Dropped {len(keep) - keep.sum():,} of {len(keep):,} rows with missing values."
+        return _compress(values, keep), keep, [note]
+    return _fill_forward(values, absent, times, columns, panel, limit=fill_limit, fitting=fitting)
 
 
 def _what_is_missing(
@@ -54,6 +60,7 @@ def _what_is_missing(
     absent: NDArray[np.bool_],
     times: pd.Index,
     columns: Sequence[str],
+    panel: Panel | None,
 ) -> str:
     """Name the incomplete columns, the target first, with counts and the first position."""
     counts = absent.sum(axis=0)
@@ -73,34 +80,27 @@ def _what_is_missing(
         shown = ", ".join(f"'{columns[j]}' ({int(counts[j]):,})" for j in others[:5])
         more = f" and {len(others) - 5} more columns" if len(others) > 5 else ""
         also = f" Also in {shown}{more}."
-    return f"{name} has {count:,} {kind} {value}{some} at {position(times, row)}.{also}"
+    return f"{name} has {count:,} {kind} {value}{some} at {position(times, row, panel)}.{also}"
 
 
-def _drop(
-    values: NDArray[np.float64],
-    absent: NDArray[np.bool_],
-    times: pd.Index,
-    columns: Sequence[str],
-    *,
-    fitting: bool,
-) -> tuple[NDArray[np.float64], pd.Index, list[str]]:
-    """Keep the complete rows, moved to the front in place so that no second table is needed."""
-    keep: NDArray[np.bool_] = np.logical_not(absent.any(axis=1))
-    if not keep.any():
-        counts = absent.sum(axis=0)
-        worst = int(counts.argmax())
-        raise DataError(
-            f"No row is complete: dropping rows with missing values leaves none of "
-            f"{len(values):,}. Column '{columns[worst]}' lacks the most ({int(counts[worst]):,}). "
-            f"{_remedy(columns, worst, fitting=fitting)}"
-        )
+def _compress(values: NDArray[np.float64], keep: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Move the rows kept to the front, in place, so that no second table is needed."""
     end = 0
     for start in range(0, len(values), _CHUNK):
         rows = values[start : start + _CHUNK][keep[start : start + _CHUNK]]
         values[end : end + len(rows)] = rows
         end += len(rows)
-    note = f"Dropped {len(values) - end:,} of {len(values):,} rows with missing values."
-    return values[:end], times[keep], [note]
+    return values[:end]
+
+
+def _no_row_message(absent: NDArray[np.bool_], columns: Sequence[str], *, fitting: bool) -> str:
+    counts = absent.sum(axis=0)
+    worst = int(counts.argmax())
+    return (
+        f"No row is complete: dropping rows with missing values leaves none of "
+        f"{len(absent):,}. Column '{columns[worst]}' lacks the most ({int(counts[worst]):,}). "
+        f"{_remedy(columns, worst, fitting=fitting)}"
+    )
 
 
 def _remedy(columns: Sequence[str], j: int, *, fitting: bool) -> str:
@@ -117,20 +117,23 @@ def _fill_forward(
     absent: NDArray[np.bool_],
     times: pd.Index,
     columns: Sequence[str],
+    panel: Panel | None,
     *,
     limit: int,
     fitting: bool,
-) -> tuple[NDArray[np.float64], pd.Index, list[str]]:
+) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None, list[str]]:
     """Repeat the last known value, column by column; drop the rows before the first ones."""
-    start = 0
     filled = 0
     rows = np.arange(len(values))
+    starts = 0 if panel is None else panel.starts
+    keep = np.ones(len(values), dtype=bool)
     for j in np.flatnonzero(absent.any(axis=0)).tolist():
         gone = absent[:, j]
         if gone.all():
             remedy = _remedy(columns, j, fitting=fitting)
             raise DataError(f"Column '{columns[j]}' has no value at all. {remedy}")
         source = np.maximum.accumulate(np.where(gone, -1, rows))  # the last row with a value
+        source[source < starts] = -1  # of another series
         age = np.where(source < 0, 0, rows - source)
         longest = int(age.max())
         if longest > limit:
@@ -138,14 +141,19 @@ def _fill_forward(
             again = "use" if fitting else "fit again with"
             raise DataError(
                 f"Column '{columns[j]}' lacks {longest:,} values in a row from "
-                f"{position(times, begin)}, more than the {limit} that are filled (fill_limit). "
-                f"Fill this stretch before, or {again} {DROP_OPTION}."
+                f"{position(times, begin, panel)}, more than the {limit} that are filled "
+                f"(fill_limit). Fill this stretch before, or {again} {DROP_OPTION}."
             )
         take = np.flatnonzero(gone & (source >= 0))
         values[take, j] = values[source[take], j]
         filled += len(take)
-        start = max(start, int(np.argmin(gone)))
+        keep[source < 0] = False
     notes = [f"Filled {filled:,} missing values with the last known one."] if filled else []
-    if start:
-        notes.append(f"Dropped the first {start:,} rows, before every column had a value.")
-    return values[start:], times[start:], notes
+    dropped = int(len(keep) - keep.sum())
+    if not dropped:
+        return values, None, notes
+    which = f"the first {dropped:,} rows," if panel is None else f"{dropped:,} rows of series"
+    notes.append(f"Dropped {which} before every column had a value.")
+    if not keep.any():
+        raise DataError(_no_row_message(absent, columns, fitting=fitting))
+    return _compress(values, keep), keep, notes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -10,8 +10,14 @@ from numpy.typing import NDArray
 
 from mvlstm.errors import DataError
 
+if TYPE_CHECKING:
+    from mvlstm.data._panel import Panel
+
 Step: TypeAlias = "pd.Timedelta | pd.DateOffset | pd.offsets.MonthEnd | int"
 """The distance between two rows: a duration, a calendar offset (months, local days) or a count."""
+
+
+SEVERAL = "If the table holds several series, name their column with series=... (--series COLUMN)."
 
 
 def describe_time(time: Any) -> str:
@@ -24,8 +30,10 @@ def describe_time(time: Any) -> str:
     return time.strftime("%Y-%m-%d %H:%M") + (f" {zone}" if zone else "")
 
 
-def position(times: pd.Index, row: int) -> str:
-    """Say where a row is: its time and its number (from 0), or the number alone."""
+def position(times: pd.Index, row: int, panel: Panel | None = None) -> str:
+    """Say where a row is: its time and its number (from 0), or its time and series."""
+    if panel is not None:
+        return f"{describe_time(times[row])} in series '{panel.name(row)}'"
     if isinstance(times, pd.DatetimeIndex):
         return f"{describe_time(times[row])} (row {row})"
     if times[row] == row:
@@ -40,9 +48,11 @@ def ticks(times: pd.Index) -> NDArray[np.int64]:
     return np.asarray(times, dtype=np.int64)
 
 
-def check_order(times: pd.Index) -> None:
-    """Raise `DataError` unless times rise strictly."""
+def check_order(times: pd.Index, panel: Panel | None = None) -> None:
+    """Raise `DataError` unless times rise strictly, within each series where there are several."""
     difference = np.diff(ticks(times))
+    if panel is not None:
+        difference[panel.borders] = 1
     wrong = np.flatnonzero(difference <= 0)
     if not len(wrong):
         return
@@ -51,19 +61,27 @@ def check_order(times: pd.Index) -> None:
     if len(backward):
         at = int(backward[0])
         raise DataError(
-            f"The times are not in order: {position(times, at + 1)} comes after "
-            f"{position(times, at)}, and so in {counted(len(backward), 'place')}. Sort the table "
-            "by time first (in pandas: table.sort_values(COLUMN) or table.sort_index()); rows of "
-            "several series must be split into one table each."
+            f"The times are not in order: {position(times, at + 1, panel)} comes after "
+            f"{position(times, at, panel)}, and so in {counted(len(backward), 'place')}. Sort the "
+            "table by time first (in pandas: table.sort_values(COLUMN) or table.sort_index())."
+            + ("" if panel else f" {SEVERAL}")
         )
     hint = ""
     if isinstance(times, pd.DatetimeIndex) and times.tz is None and times[row].hour < 4:
         hint = " If it is the hour repeated when clocks go back, give the times in UTC."
     raise DataError(
-        f"The times are not unique: {describe_time(times[row])} stands in rows {row} and "
-        f"{row + 1} ({counted(len(wrong), 'repeat')} in all). Keep one row for each time "
-        "(in pandas: table.drop_duplicates(COLUMN), or a mean by groupby(COLUMN))." + hint
+        f"The times are not unique: {_twice(times, row, panel)} "
+        f"({counted(len(wrong), 'repeat')} in all). Keep one row for each time "
+        "(in pandas: table.drop_duplicates(COLUMN), or a mean by groupby(COLUMN))."
+        + hint
+        + ("" if panel else f" {SEVERAL}")
     )
+
+
+def _twice(times: pd.Index, row: int, panel: Panel | None) -> str:
+    if panel is not None:
+        return f"{position(times, row, panel)} stands twice"
+    return f"{describe_time(times[row])} stands in rows {row} and {row + 1}"
 
 
 def lower_median(numbers: NDArray[np.int64]) -> int:

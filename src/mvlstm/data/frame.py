@@ -1,35 +1,39 @@
-"""`SeriesFrame`: the one validated table, and every check that makes it."""
+"""From a table to a `SeriesFrame`: every check is made here, once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm.data._calendar import calendar_columns, check_calendar, choose_parts
+from mvlstm.data._categories import (
+    category_codes,
+    check_levels,
+    encode,
+    is_category,
+    unseen_note,
+)
 from mvlstm.data._columns import (
     as_names,
     choose_variables,
     column_names,
     exclude_hint,
+    missing_column_message,
     name_list,
     numeric_columns,
     option_list,
 )
+from mvlstm.data._future import future_rows, usable_rows
 from mvlstm.data._gaps import check_spacing, find_segments
 from mvlstm.data._missing import handle_missing
-from mvlstm.data._steps import (
-    Step,
-    add_steps,
-    check_order,
-    describe_step,
-    describe_time,
-    find_step,
-    position,
-)
+from mvlstm.data._panel import Panel, read_panel
+from mvlstm.data._series import Future, SeriesFrame
+from mvlstm.data._steps import check_order, find_step, position, ticks
 from mvlstm.data._times import CLOCK_PARTS, read_times
 from mvlstm.data.layout import Gaps, Layout, Missing
 from mvlstm.errors import DataError
@@ -37,161 +41,56 @@ from mvlstm.errors import DataError
 __all__ = ["Layout", "SeriesFrame", "build_frame", "rebuild_frame"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SeriesFrame:
-    """A validated table of time series: numbers only, ordered in time, target last.
-
-    Code that receives one trusts it. Build it with `build_frame` or `rebuild_frame`.
-
-    Attributes
-    ----------
-    values : float64 array, (rows, columns)
-        C-contiguous and finite; the target is the last column.
-    columns : tuple of str
-        One name a column of ``values``.
-    variables : tuple of str
-        One name a variable, target last. A variable may own several columns.
-    groups : tuple of int
-        For each column, the index of its variable.
-    times : Index
-        The strictly increasing time of each row: a DatetimeIndex or integers.
-    segments : int64 array, (rows,)
-        Rows of one segment follow one another; no window crosses from one to the next.
-    step : Timedelta, DateOffset, int or None
-        The regular (median) spacing of the rows; None if there is one row and nothing to go by.
-    layout : Layout
-    notes : tuple of str
-        Plain sentences on what was done to the table.
-    """
-
-    values: NDArray[np.float64]
-    columns: tuple[str, ...]
-    variables: tuple[str, ...]
-    groups: tuple[int, ...]
-    times: pd.Index
-    segments: NDArray[np.int64]
-    step: Step | None
-    layout: Layout
-    notes: tuple[str, ...] = ()
-
-    @property
-    def target(self) -> str:
-        """Name of the target."""
-        return self.layout.target
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.values)
-
-    @property
-    def n_variables(self) -> int:
-        """Number of variables, target included."""
-        return len(self.variables)
-
-    @property
-    def target_values(self) -> NDArray[np.float64]:
-        """The target's value in each row (a view)."""
-        return self.values[:, -1]
-
-    def future_times(self, origins: NDArray[np.int64], horizon: int) -> NDArray[Any]:
-        """Return the times of the steps ahead of given rows.
-
-        Where the row ahead exists (in the same segment) it is that row's time; beyond, the last
-        time known plus so many steps.
-
-        Parameters
-        ----------
-        origins : int array, (M,)
-            Row numbers of the last values known.
-        horizon : int
-
-        Returns
-        -------
-        array, (M, horizon)
-            ``datetime64`` for dates, ``int64`` for integers, Timestamps for dates with a zone.
-        """
-        origins = np.asarray(origins, dtype=np.int64)
-        last = _segment_ends(self.segments)[origins]
-        columns = []
-        for ahead in range(1, horizon + 1):
-            row = np.minimum(origins + ahead, last)
-            times = self.times[row]
-            columns.append(self._beyond(times, origins + ahead - row))
-        return np.stack([_plain_times(times) for times in columns], axis=1)
-
-    def _beyond(self, times: pd.Index, excess: NDArray[np.int64]) -> pd.Index:
-        """Move each time by its number of steps."""
-        if not excess.any():
-            return times
-        if self.step is None:
-            raise DataError(
-                "One row alone does not tell how far apart rows are, so the next times are "
-                "unknown. Supply at least two rows."
-            )
-        moved = [add_steps(times[excess == k], self.step, int(k)) for k in np.unique(excess)]
-        order = np.argsort(np.argsort(excess, kind="stable"), kind="stable")
-        joined = moved[0].append(moved[1:]) if len(moved) > 1 else moved[0]
-        return joined[order]
-
-    def __repr__(self) -> str:
-        """Describe the frame in one line."""
-        span = (
-            f", {describe_time(self.times[0])} to {describe_time(self.times[-1])}"
-            if self.n_rows
-            else ""
-        )
-        return (
-            f"SeriesFrame({self.n_rows:,} rows, {self.n_variables} variables, "
-            f"target '{self.target}'{span}, step {describe_step(self.step)})"
-        )
-
-
-def _segment_ends(segments: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each row, the last row of its segment."""
-    borders = np.flatnonzero(np.diff(segments))
-    ends = np.append(borders, len(segments) - 1)
-    return np.repeat(ends, np.diff(np.concatenate([[-1], ends])))
-
-
-def _plain_times(times: pd.Index) -> NDArray[Any]:
-    if isinstance(times, pd.DatetimeIndex):
-        return times.to_numpy() if times.tz is None else np.asarray(times.astype(object))
-    return times.to_numpy(dtype=np.int64)
-
-
 def build_frame(
     table: pd.DataFrame,
     *,
     target: str,
     time: str | Sequence[str] | None = None,
+    series: str | None = None,
     variables: Sequence[str] | None = None,
     exclude: str | Sequence[str] | None = (),
+    known: str | Sequence[str] | None = None,
+    categorical: str | Sequence[str] | None = None,
+    calendar: str | Sequence[str] = "none",
     missing: Missing = "error",
     fill_limit: int = 24,
     gaps: Gaps = "error",
+    test: float = 0.0,
+    valid: float = 0.0,
 ) -> SeriesFrame:
     """Check a table to fit a model on and turn it into a `SeriesFrame`.
 
     Parameters
     ----------
     table : DataFrame
-        One row a time. Integer and boolean columns become floats.
+        One row a time. Integer and boolean columns become floats, text one column a level.
     target : str
         Column to forecast.
     time : str or sequence of str, optional
         Time column, or several that make up the time (``["year", "month", "day", "hour"]``).
         Without it the index is the time: dates or integers.
+    series : str, optional
+        Column that says which of several series a row belongs to.
     variables : sequence of str, optional
         The exogenous columns, in order; by default all that are left.
     exclude : str or sequence of str
         Columns to leave out.
+    known : str or sequence of str, optional
+        Variables whose values are known up to the time forecast. Rows at the end of a series
+        without a target are then the future, not missing.
+    categorical : str or sequence of str, optional
+        Columns to take as categorical though they hold numbers.
+    calendar : "none", "auto" or sequence of str
+        Cycles of the clock to add as one variable: "hour", "weekday", "yearday", or those that
+        the times span at least twice.
     missing : {"error", "drop", "fill"}
         Missing or infinite values: refuse them, drop their rows, or repeat the last known value.
     fill_limit : int
         Most rows in a row that ``"fill"`` bridges.
     gaps : {"error", "close", "respect"}
         Uneven spacing: refuse it, take the rows as consecutive, or let no window cross a gap.
+    test, valid : float
+        Shares of the rows (or numbers of them) at the end from which no levels are learned.
 
     Returns
     -------
@@ -209,6 +108,7 @@ def build_frame(
     ('rain', 'level')
     """
     names = column_names(table)
+    check_calendar(calendar)
     layout = Layout(
         target=str(target),
         time=as_names("time", time),
@@ -216,27 +116,30 @@ def build_frame(
         missing=missing,
         fill_limit=fill_limit,
         gaps=gaps,
+        known=as_names("known", known),
+        series=None if series is None else str(series),
     )
     layout.check()
-    chosen = None if variables is None else as_names("variables", variables)
-    exogenous = choose_variables(
-        names, target=layout.target, time=layout.time, variables=chosen, exclude=layout.exclude
-    )
-    layout = replace(layout, variables=exogenous)
+    layout, categories = _choose(table, names, layout, variables, categorical)
     if len(table) < 2:
         rows = "is empty" if len(table) == 0 else "has one row"
         raise DataError(f"The table {rows}; a model needs a history of many rows to learn from.")
     times, read_notes, day_first = read_times(table, names, layout.time)
     layout = replace(layout, day_first=day_first, **_time_facts(times))
-    values, times, cleaned = _clean(table, names, times, layout, fitting=True)
-    _check_constant(values, layout.columns)
-    step = find_step(times)
-    layout = replace(layout, step=step)
-    segments, gap_notes = find_segments(
-        times, step, layout.gaps, dropped=bool(cleaned), fitting=True
+    raw = _clean(table, names, times, layout, categories, fitting=True)
+    _check_constant(raw.values, layout.columns, raw.levels)
+    step = find_step(raw.times if raw.panel is None else raw.times[raw.panel.longest()])
+    layout = replace(
+        layout,
+        step=step,
+        levels=_training_levels(raw, layout, test, valid),
+        calendar=choose_parts(calendar, raw.times, step, layout.columns),
     )
-    notes = [*read_notes, *cleaned, *gap_notes, *_suspicions(values, layout, names, times)]
-    return _assemble(values, times, segments, layout, notes)
+    segments, gap_notes = find_segments(
+        raw.times, step, layout.gaps, dropped=bool(raw.notes), fitting=True, panel=raw.panel
+    )
+    notes = [*read_notes, *raw.notes, *gap_notes, *_suspicions(raw, layout, names)]
+    return _assemble(raw, segments, layout, notes)
 
 
 def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict") -> SeriesFrame:
@@ -264,41 +167,73 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
         raise DataError(f"{caller}() received an empty table; supply the most recent rows.")
     times, read_notes, _ = read_times(table, names, layout.time, day_first=layout.day_first)
     _check_time_facts(times, layout, caller)
-    values, times, cleaned = _clean(table, names, times, layout, fitting=False)
-    step = layout.step if layout.step is not None else find_step(times)
+    raw = _clean(table, names, times, layout, layout.categories, fitting=False)
+    step = layout.step if layout.step is not None else find_step(raw.times)
     if step is not None:
-        check_spacing(times, step, layout.gaps, caller)
+        check_spacing(raw.times, step, layout.gaps, caller, raw.panel)
     segments, gap_notes = find_segments(
-        times, step, layout.gaps, dropped=bool(cleaned), fitting=False
+        raw.times, step, layout.gaps, dropped=bool(raw.notes), fitting=False, panel=raw.panel
     )
-    known = {*layout.columns, *layout.time, *layout.exclude}
-    extra = [name for name in names if name not in known]
-    notes = [*read_notes, *cleaned, *gap_notes]
+    used = {*layout.columns, *layout.time, *layout.exclude, layout.series}
+    extra = [name for name in names if name not in used]
+    notes = [*read_notes, *raw.notes, *gap_notes]
     if extra:
         notes.append(f"Ignored columns that fit() did not see: {name_list(extra)}.")
-    return _assemble(values, times, segments, layout, notes)
+    return _assemble(raw, segments, layout, notes)
 
 
-def _assemble(
-    values: NDArray[np.float64],
-    times: pd.Index,
-    segments: NDArray[np.int64],
+class _Raw(NamedTuple):
+    """A table's columns as numbers, without missing ones; categories as codes."""
+
+    values: NDArray[np.float64]
+    times: pd.Index
+    levels: dict[str, tuple[str, ...]]  # what the codes stand for
+    notes: list[str]
+    panel: Panel | None
+    after: NDArray[np.float64]  # rows without a target at the end
+    after_times: pd.Index
+    after_panel: Panel | None
+
+
+def _choose(
+    table: pd.DataFrame,
+    names: Sequence[str],
     layout: Layout,
-    notes: Sequence[str],
-) -> SeriesFrame:
-    columns = layout.columns
-    step = layout.step if layout.step is not None else find_step(times)
-    return SeriesFrame(
-        values=values,
-        columns=columns,
-        variables=columns,
-        groups=tuple(range(len(columns))),
-        times=times,
-        segments=segments,
-        step=step,
-        layout=layout,
-        notes=tuple(notes),
+    variables: Sequence[str] | None,
+    categorical: str | Sequence[str] | None,
+) -> tuple[Layout, tuple[str, ...]]:
+    """Decide what each column is: return the layout with its variables, and the categories."""
+    forced = as_names("categorical", categorical)
+    for what, option, wanted in (
+        ("Known variable", "--known", layout.known),
+        ("Categorical column", "--categorical", forced),
+    ):
+        for name in wanted:
+            if name not in names:
+                raise DataError(missing_column_message(what, name, names, option))
+    chosen = None if variables is None else as_names("variables", variables)
+    if chosen is not None:
+        chosen = (*chosen, *(name for name in layout.known if name not in chosen))
+    exogenous = choose_variables(
+        names,
+        target=layout.target,
+        time=layout.time,
+        series=layout.series,
+        variables=chosen,
+        exclude=layout.exclude,
     )
+    for what, wanted in (("known", layout.known), ("categorical", forced)):
+        for name in wanted:
+            if name not in exogenous:
+                raise DataError(
+                    f"'{name}' is named in {what}, but it is not one of the variables "
+                    f"{name_list(exogenous)}. Take it out of {what}, or make it a variable."
+                )
+    columns = {name: table.iloc[:, list(names).index(name)] for name in exogenous}
+    categories = tuple(
+        name for name, column in columns.items() if name in forced or is_category(column)
+    )
+    return replace(layout, variables=exogenous), categories
 
 
 def _clean(
@@ -306,22 +241,141 @@ def _clean(
     names: Sequence[str],
     times: pd.Index,
     layout: Layout,
+    categories: Sequence[str],
     *,
     fitting: bool,
-) -> tuple[NDArray[np.float64], pd.Index, list[str]]:
-    """Check the order of the times, read the numbers, and deal with missing ones."""
-    check_order(times)
+) -> _Raw:
+    """Put series together, check the order of times, read numbers, deal with missing ones."""
+    panel = None
+    if layout.series is not None:
+        panel, order = read_panel(table, names, layout.series)
+        table, times = table.iloc[order], times[order]
+    check_order(times, panel)
     values = numeric_columns(
-        table, names, layout.columns, lambda row: position(times, row), fitting=fitting
+        table,
+        names,
+        layout.columns,
+        lambda row: position(times, row, panel),
+        skip=categories,
+        fitting=fitting,
     )
-    return handle_missing(
+    levels: dict[str, tuple[str, ...]] = {}
+    for name in categories:
+        column = table.iloc[:, list(names).index(name)]
+        values[:, layout.columns.index(name)], levels[name] = category_codes(column)
+    later = future_rows(values, panel) if layout.known else np.zeros(len(values), dtype=bool)
+    after, after_times = values[later], times[later]
+    after_panel = None if panel is None else panel.take(later)
+    if len(after):
+        if later.all():
+            raise DataError(f"Target '{layout.target}' has no value at all. Mend the table.")
+        values, times = values[~later], times[~later]
+        panel = None if panel is None else panel.take(~later)
+    values, keep, notes = handle_missing(
         values,
         times,
         layout.columns,
         missing=layout.missing,
         fill_limit=layout.fill_limit,
         fitting=fitting,
+        panel=panel,
     )
+    if keep is not None:
+        times = times[keep]
+        panel = None if panel is None else panel.take(keep)
+    return _Raw(values, times, levels, notes, panel, after, after_times, after_panel)
+
+
+def _training_levels(
+    raw: _Raw, layout: Layout, test: float, valid: float
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the levels of each category that occur in the training rows."""
+    from mvlstm.data.splits import chronological
+
+    if not raw.levels:
+        return ()
+    order = np.unique(ticks(raw.times), return_inverse=True)[1]
+    end = chronological(int(order.max()) + 1, test=test, valid=valid).a
+    found = []
+    for name, levels in raw.levels.items():
+        codes = raw.values[order < end, layout.columns.index(name)].astype(np.int64)
+        seen = tuple(levels[code] for code in np.unique(codes))
+        check_levels(name, seen)
+        found.append((name, seen))
+    return tuple(found)
+
+
+def _assemble(
+    raw: _Raw, segments: NDArray[np.int64], layout: Layout, notes: Sequence[str]
+) -> SeriesFrame:
+    step = layout.step if layout.step is not None else find_step(raw.times)
+    values, unseen = _encode(raw.values, raw.times, raw.levels, layout)
+    return SeriesFrame(
+        values=values,
+        columns=layout.inputs,
+        variables=layout.names,
+        groups=layout.groups,
+        times=raw.times,
+        segments=segments,
+        step=step,
+        layout=layout,
+        notes=(*notes, *unseen),
+        panel=raw.panel,
+        future=_future(raw, segments, layout),
+    )
+
+
+def _future(raw: _Raw, segments: NDArray[np.int64], layout: Layout) -> Future | None:
+    """Keep the rows after the last target, as far as what is known ahead is given."""
+    if not len(raw.after):
+        return None
+    wanted = [layout.columns.index(name) for name in layout.known]
+    complete = np.asarray(np.isfinite(raw.after[:, wanted]).all(axis=1))
+    panels = None
+    if raw.panel is not None and raw.after_panel is not None:
+        panels = (raw.panel, raw.after_panel)
+    usable = usable_rows(
+        raw.times, raw.after_times, complete, layout.step, layout.gaps, panels=panels
+    )
+    if not usable.any():
+        return None
+    known = raw.after[usable]
+    known[:, [c for c in range(known.shape[1]) if c not in wanted]] = 0.0
+    values, _ = _encode(known, raw.after_times[usable], raw.levels, layout)
+    values[:, ~np.array(layout.ahead)] = np.nan
+    if raw.panel is None or raw.after_panel is None:
+        continued = np.full(len(values), segments[-1])
+    else:
+        ends = np.searchsorted(raw.panel.codes, raw.after_panel.codes[usable], side="right") - 1
+        continued = segments[ends]
+    return Future(values, raw.after_times[usable], continued)
+
+
+def _encode(
+    values: NDArray[np.float64],
+    times: pd.Index,
+    found: dict[str, tuple[str, ...]],
+    layout: Layout,
+) -> tuple[NDArray[np.float64], list[str]]:
+    """Replace codes by a column a level and add the calendar; note levels never seen."""
+    if not layout.levels and not layout.calendar:
+        return values, []
+    levels = dict(layout.levels)
+    result = np.empty((len(values), len(layout.inputs)))
+    notes, place = [], 0
+    for j, name in enumerate(layout.columns):
+        column = values[:, j : j + 1]
+        if name == layout.target and layout.calendar:
+            width = 2 * len(layout.calendar)
+            result[:, place : place + width] = calendar_columns(times, layout.calendar)
+            place += width
+        if name in levels:
+            column, unseen = encode(values[:, j], found[name], levels[name])
+            if unseen.any():
+                notes.append(unseen_note(name, unseen, values[:, j], found[name]))
+        result[:, place : place + column.shape[1]] = column
+        place += column.shape[1]
+    return result, notes
 
 
 def _time_facts(times: pd.Index) -> dict[str, Any]:
@@ -350,6 +404,8 @@ def _check_time_facts(times: pd.Index, layout: Layout, caller: str) -> None:
 def _check_present(table: pd.DataFrame, names: Sequence[str], layout: Layout, caller: str) -> None:
     from_index = len(layout.time) == 1 and layout.time[0] == table.index.name
     needed = [*layout.columns, *(() if from_index else layout.time)]
+    if layout.series is not None:
+        needed.append(layout.series)
     absent = [name for name in needed if name not in names]
     if absent:
         raise DataError(
@@ -358,7 +414,9 @@ def _check_present(table: pd.DataFrame, names: Sequence[str], layout: Layout, ca
         )
 
 
-def _check_constant(values: NDArray[np.float64], columns: Sequence[str]) -> None:
+def _check_constant(
+    values: NDArray[np.float64], columns: Sequence[str], levels: dict[str, tuple[str, ...]]
+) -> None:
     constant = np.flatnonzero(values.min(axis=0) == values.max(axis=0))
     if not len(constant):
         return
@@ -368,23 +426,24 @@ def _check_constant(values: NDArray[np.float64], columns: Sequence[str]) -> None
             f"Target '{names[-1]}' is constant (always {values[0, -1]:g}); there is nothing to "
             "forecast. Choose another target (--target) or supply rows in which it changes."
         )
+    value = f"{values[0, constant[0]]:g}"
+    if names[0] in levels:
+        value = repr(levels[names[0]][int(values[0, constant[0]])])
     what = f"Column '{names[0]}' is" if len(names) == 1 else f"Columns {name_list(names)} are"
     raise DataError(
-        f"{what} constant (always {values[0, constant[0]]:g}"
+        f"{what} constant (always {value}"
         f"{', ...' if len(names) > 1 else ''}) and can tell nothing about the target. "
         f"Use {exclude_hint(names)}."
     )
 
 
-def _suspicions(
-    values: NDArray[np.float64], layout: Layout, names: Sequence[str], times: pd.Index
-) -> list[str]:
+def _suspicions(raw: _Raw, layout: Layout, names: Sequence[str]) -> list[str]:
     """Note columns that were probably meant to be something else."""
     notes = []
     parts = [name for name in names if name.lower() in CLOCK_PARTS and name in layout.columns]
     if (
         not layout.time
-        and isinstance(times, pd.RangeIndex)
+        and isinstance(raw.times, pd.RangeIndex)
         and {"year", "month"} <= {part.lower() for part in parts}
     ):
         notes.append(
@@ -392,8 +451,10 @@ def _suspicions(
             f"time={parts!r} (--time {option_list(parts)})."
         )
     for j, name in enumerate(layout.columns[:-1]):
-        start = values[:64, j]
-        if (np.diff(start) == 1).all() and (np.diff(values[:, j]) > 0).all():
+        column = raw.values[:, j]
+        if name in raw.levels or raw.panel is not None:
+            continue
+        if (np.diff(column[:64]) == 1).all() and (np.diff(column) > 0).all():
             notes.append(
                 f"Column '{name}' looks like a row number; use {exclude_hint([name])} if so."
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from mvlstm.data._steps import Step, step_from_json, step_to_json
@@ -12,6 +13,8 @@ Missing = Literal["error", "drop", "fill"]
 Gaps = Literal["error", "close", "respect"]
 MISSING: tuple[str, ...] = get_args(Missing)
 GAPS: tuple[str, ...] = get_args(Gaps)
+CALENDAR = "calendar"  # the variable that owns the calendar's columns
+CALENDAR_PARTS = ("hour", "weekday", "yearday")
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,14 @@ class Layout:
         Their time zone, if they had one.
     day_first : bool or None
         Whether text like 05/01/2013 was read with the day first; None where there was no doubt.
+    levels : tuple of (str, tuple of str)
+        The categorical variables and the levels each had in the training rows.
+    known : tuple of str
+        Variables whose values are known ahead, up to the time forecast.
+    calendar : tuple of str
+        Cycles of the clock that are inputs: some of "hour", "weekday" and "yearday".
+    series : str or None
+        Column that says which series a row belongs to, in a table of several.
     """
 
     target: str
@@ -58,6 +69,10 @@ class Layout:
     time_kind: Literal["datetime", "integer"] = "integer"
     time_zone: str | None = None
     day_first: bool | None = None
+    levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    known: tuple[str, ...] = ()
+    calendar: tuple[str, ...] = ()
+    series: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -73,6 +88,10 @@ class Layout:
             "time_kind": self.time_kind,
             "time_zone": self.time_zone,
             "day_first": self.day_first,
+            "levels": {name: list(levels) for name, levels in self.levels},
+            "known": list(self.known),
+            "calendar": list(self.calendar),
+            "series": self.series,
         }
 
     @classmethod
@@ -84,11 +103,12 @@ class Layout:
             if unknown:
                 raise ValueError(f"unknown fields {unknown}")
             fields = dict(values)
-            for name in ("time", "variables", "exclude"):
+            for name in ("time", "variables", "exclude", "known", "calendar"):
                 if name in fields and (fields[name] is not None or name != "variables"):
                     fields[name] = tuple(fields[name])
                     if not all(isinstance(entry, str) for entry in fields[name]):
                         raise ValueError(f"{name} must hold names")
+            fields["levels"] = _read_levels(fields.get("levels", {}))
             fields["step"] = step_from_json(fields.get("step"))
             layout = cls(**fields)
             if not isinstance(layout.target, str):
@@ -99,6 +119,14 @@ class Layout:
                 raise ValueError(f"time_zone={layout.time_zone!r}")
             if not isinstance(layout.day_first, bool | None):
                 raise ValueError(f"day_first={layout.day_first!r}")
+            if not isinstance(layout.series, str | None):
+                raise ValueError(f"series={layout.series!r}")
+            own = layout.variables or ()
+            for kind, names in (("levels", layout.categories), ("known", layout.known)):
+                if not set(names) <= set(own):
+                    raise ValueError(f"{kind} must belong to variables")
+            if not set(layout.calendar) <= set(CALENDAR_PARTS):
+                raise ValueError(f"calendar={layout.calendar!r}")
             layout.check()
         except (TypeError, ValueError, KeyError) as error:
             raise ModelFileError(
@@ -116,5 +144,59 @@ class Layout:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Every column a table needs besides its time: the exogenous ones, then the target."""
+        """Every column a table needs besides time and series: the variables, then the target."""
         return (*(self.variables or ()), self.target)
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """Names of the categorical variables."""
+        return tuple(name for name, _ in self.levels)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name a variable as a model sees them, the calendar among them, target last."""
+        calendar = (CALENDAR,) if self.calendar else ()
+        return (*(self.variables or ()), *calendar, self.target)
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """One name a column of numbers: a level of a category has one, and a cycle has two."""
+        levels = dict(self.levels)
+        inputs: list[str] = []
+        for name in self.names:
+            if name == CALENDAR and self.calendar:
+                inputs += [f"{part} {wave}" for part in self.calendar for wave in ("sin", "cos")]
+            elif name in levels:
+                inputs += [f"{name}={level}" for level in levels[name]]
+            else:
+                inputs.append(name)
+        return tuple(inputs)
+
+    @cached_property
+    def groups(self) -> tuple[int, ...]:
+        """For each input, the index of its variable in `names`."""
+        levels = {name: len(entries) for name, entries in self.levels}
+        widths = [levels.get(name, 1) for name in self.names]
+        if self.calendar:
+            widths[-2] = 2 * len(self.calendar)
+        return tuple(n for n, width in enumerate(widths) for _ in range(width))
+
+    @cached_property
+    def ahead(self) -> tuple[bool, ...]:
+        """For each input, whether it is known up to the time forecast."""
+        known = {*self.known, *((CALENDAR,) if self.calendar else ())}
+        return tuple(self.names[n] in known for n in self.groups)
+
+    @cached_property
+    def measured(self) -> tuple[bool, ...]:
+        """For each input, whether it is a number measured, not a level or a cycle."""
+        made = {*self.categories, *((CALENDAR,) if self.calendar else ())}
+        return tuple(self.names[n] not in made for n in self.groups)
+
+
+def _read_levels(values: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    levels = tuple((name, tuple(entries)) for name, entries in dict(values).items())
+    texts = [text for name, entries in levels for text in (name, *entries)]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("levels must be text")
+    return levels
