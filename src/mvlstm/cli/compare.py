@@ -112,6 +112,14 @@ def compare(
             rich_help_panel=COLUMNS,
         ),
     ] = "error",
+    transform: Annotated[
+        str,
+        typer.Option(
+            metavar="none|log1p|auto",
+            help="log1p for a target that cannot be negative; auto: where it helps.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = "none",
     test: Annotated[
         str,
         typer.Option(
@@ -157,6 +165,7 @@ def compare(
             "valid": fraction_or_count("--valid", valid),
             "missing": missing,
             "gaps": gaps,
+            "transform": transform,
             "budget": budget,
         }
 

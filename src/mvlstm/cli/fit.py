@@ -95,6 +95,14 @@ def fit(
             rich_help_panel=COLUMNS,
         ),
     ] = None,
+    transform: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|log1p|auto",
+            help="log1p for a target that cannot be negative; auto: where it helps.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None,
     preset: Annotated[
         str,
         typer.Option(
@@ -259,6 +267,7 @@ def fit(
         "missing": missing,
         "gaps": gaps,
         "difference": difference,
+        "transform": transform,
         "verbose": 0 if quiet else 1,
     }
     with session(as_json=as_json, debug=debug) as output:

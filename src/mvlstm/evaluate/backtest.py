@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +19,7 @@ from mvlstm.data.splits import chronological
 from mvlstm.errors import ParameterError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.steps import show_steps
+from mvlstm.forecasters.transforming import choose_transform
 from mvlstm.results import Forecast
 
 FloatArray = NDArray[np.float64]
@@ -140,9 +141,12 @@ def backtest(
     rows = clean_table(frame)
     runs = []
     cuts = fold_rows(frame.n_rows, folds=folds, test=test, valid=valid)
+    settings: dict[str, Any] = {"verbose": 0}
+    if model.transform == "auto":  # one choice for all folds, made before the first
+        settings["transform"] = choose_transform("auto", frame, cuts[0][0])[0].name
     with show_steps(model.verbose, "backtest", len(cuts), every=0.0) as advance:
         for start, end in cuts:
-            one = clone(model).set_params(verbose=0)
+            one = clone(model).set_params(**settings)
             runs.append(run_fold(one, rows.iloc[:end], frame.target, end - start, valid))
             advance("folds fitted")
     scored = [run.recent.take(run.new) for run in runs]
@@ -217,7 +221,7 @@ def join(forecasts: Sequence[Forecast]) -> Forecast:
     }
     origin = first.origin.append([one.origin for one in forecasts[1:]])
     members = np.concatenate([one.members for one in forecasts], axis=1)
-    return Forecast(origin=origin, target=first.target, members=members, **parts)
+    return replace(first, origin=origin, members=members, **parts)
 
 
 def persistence_rmse(forecast: Forecast, frame: SeriesFrame) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +29,7 @@ from mvlstm.evaluate.methods import BUDGETS, METHODS, Budget, build, choose_meth
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.calibration import LEVEL
 from mvlstm.forecasters.steps import show_steps
+from mvlstm.forecasters.transforming import TRANSFORM_CHOICES, TransformChoice, choose_transform
 from mvlstm.results import Comparison, Forecast
 from mvlstm.results.comparison import COLUMNS
 
@@ -57,6 +58,7 @@ def compare(
     exclude: str | Sequence[str] | None = None,
     missing: Literal["error", "drop", "fill"] = "error",
     gaps: Literal["error", "close", "respect"] = "error",
+    transform: TransformChoice = "none",
     window: int = 30,
     horizon: int = 1,
     members: int = 3,
@@ -81,8 +83,8 @@ def compare(
     methods : str or sequence of str
         "all", or some of mvlstm, paper, indep, fusion, lstm, dual, retain, clstm, strx, arimax,
         rf, xgt, enet, ar, gbt, seasonal. Persistence is always there.
-    missing, gaps : str
-        As in `mvlstm.MVLSTM`.
+    missing, gaps, transform : str
+        As in `mvlstm.MVLSTM`; persistence and its seasonal kind stay on the target's own scale.
     window, horizon : int
         Rows looked back on, steps ahead.
     members : int
@@ -126,7 +128,9 @@ def compare(
     cuts = fold_rows(frame.n_rows, folds=folds, test=test, valid=valid)
     inner = 0 if sys.stderr.isatty() else max(0, verbose - 1)
     shared = {**layout, "window": window, "horizon": horizon, "members": members, "seed": seed}
-    shared |= {"device": device, "verbose": inner}
+    check_option("transform", transform, TRANSFORM_CHOICES)
+    chosen, chosen_notes = choose_transform(transform, frame, cuts[0][0])
+    shared |= {"device": device, "verbose": inner, "transform": chosen.name}
     rows = clean_table(frame)
     entries: list[Entry] = []
     if own is not None:
@@ -144,7 +148,8 @@ def compare(
                 found = [_failure(METHODS[key].label, error, words)]
             entries += found
             advance(_progress(found[-1].row))
-    return _comparison(entries, frame, window, horizon, cuts)
+    found_notes = replace(frame, notes=(*frame.notes, *chosen_notes))
+    return _comparison(entries, found_notes, window, horizon, cuts)
 
 
 # -------------------------------------------------------------------------------- one method's rows
@@ -191,9 +196,15 @@ def first_member(run: FoldRun) -> Forecast:
     It is one normal whose variance is the member's squared error on the stopping rows, times the
     factor that makes the 90 % interval cover on the calibration rows.
     """
-    recent = run.recent
-    means = recent.members[0][..., None]  # (M, H, 1)
-    errors = recent.members[0] - recent.actual
+    recent, transform = run.recent, run.recent.transform
+    own = recent.means.shape[-1] // len(recent.members)  # components of a member
+    share = recent.weights[..., :own]
+    location = np.sum(share * recent.means[..., :own], axis=-1) / share.sum(axis=-1)
+    if not transform:
+        location = recent.members[0]
+    actual = transform.forward(recent.actual)
+    means = location[..., None]  # (M, H, 1)
+    errors = location - actual
     spread = np.maximum(np.mean(errors[run.stop] ** 2, axis=0), np.finfo(float).tiny)
     one = np.ones((int(run.calibration.sum()), 1, 1))
     factors = [
@@ -201,22 +212,18 @@ def first_member(run: FoldRun) -> Forecast:
             one,
             means[run.calibration, h : h + 1],
             spread[h] * one,
-            recent.actual[run.calibration, h : h + 1],
+            actual[run.calibration, h : h + 1],
             level=LEVEL,
         )
         for h in range(recent.horizon)
     ]
     variances = np.broadcast_to((spread * factors)[:, None], means.shape)
-    return Forecast(
-        origin=recent.origin,
-        time=recent.time,
-        target=recent.target,
+    return replace(
+        recent,
         weights=np.ones_like(means),
         means=means,
         variances=variances,
-        members=recent.members[:1],
-        part=recent.part,
-        actual=recent.actual,
+        members=np.moveaxis(transform.mean(means, variances), -1, 0),
     )
 
 

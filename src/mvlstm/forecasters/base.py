@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from mvlstm.data._calendar import Calendar, check_calendar
 from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import Layout, SeriesFrame, build_frame, rebuild_frame
 from mvlstm.data.splits import chronological, origins_by_part, split_windows
@@ -28,11 +29,17 @@ from mvlstm.errors import (
 )
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.calibration import calibrate
-from mvlstm.forecasters.predictive import Predictive
-from mvlstm.forecasters.preparation import Preparation, Prepared
+from mvlstm.forecasters.predictive import Predictive, member_means
+from mvlstm.forecasters.preparation import Preparation, Prepared, transformed
 from mvlstm.forecasters.problem import AttentionArrays, Problem, Run
 from mvlstm.forecasters.scoring import score_unseen, unseen_origins
 from mvlstm.forecasters.serving import age_warnings, not_finite, range_warnings
+from mvlstm.forecasters.transforming import (
+    TRANSFORM_CHOICES,
+    TransformChoice,
+    check_target,
+    choose_transform,
+)
 from mvlstm.results import Evaluation, Explanation, Forecast, History
 
 if TYPE_CHECKING:
@@ -59,6 +66,8 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     missing: Literal["error", "drop", "fill"]
     gaps: Literal["error", "close", "respect"]
     difference: Difference = "none"
+    calendar: Calendar = "none"
+    transform: TransformChoice = "none"
     verbose: int
     ensemble: ClassVar[bool] = False  # whether there are members with seeds of their own
     local: ClassVar[bool] = True  # whether a forecast depends on its window alone
@@ -123,10 +132,16 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         """Return the method's own variable importance (N,), for models that define one."""
         return None
 
+    def _by_variable(self, values: FloatArray) -> FloatArray:
+        """Add up values (C,) of a variable's columns, giving (N,)."""
+        return np.bincount(self.layout_.groups, values, minlength=len(self.layout_.names))
+
     def _check_parameters(self) -> None:
         """Raise `ParameterError` for a setting with a value it cannot have."""
         check_window(self.window, self.horizon)
         check_option("difference", self.difference, ("none", "auto"))
+        check_calendar(self.calendar)
+        check_option("transform", self.transform, TRANSFORM_CHOICES)
 
     # ------------------------------------------------------------------------------- the contract
 
@@ -136,8 +151,11 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         target: str,
         *,
         time: str | Sequence[str] | None = None,
+        series: str | None = None,
         variables: Sequence[str] | None = None,
         exclude: str | Sequence[str] | None = None,
+        known: str | Sequence[str] | None = None,
+        categorical: str | Sequence[str] | None = None,
         test: float = 0.0,
         valid: float = 0.1,
         checkpoint: str | Path | None = None,
@@ -157,8 +175,14 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         time : str or sequence of str, optional
             Column or columns (``["year", "month", "day", "hour"]``) that hold the time; by default
             the index.
+        series : str, optional
+            Column that says which series a row belongs to, in a table of several.
         variables, exclude : sequence of str, optional
             Columns to use beside the target (default: all), and columns to leave out.
+        known : str or sequence of str, optional
+            Variables whose values are known up to the time forecast, such as holidays.
+        categorical : str or sequence of str, optional
+            Columns that are categorical though they hold numbers; those of text are anyway.
         test : float
             Fraction of the rows, at the end, to leave unseen.
         valid : float
@@ -186,10 +210,16 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             table,
             target=target,
             time=time,
+            series=series,
             variables=variables,
             exclude=exclude,
+            known=known,
+            categorical=categorical,
+            calendar=self.calendar,
             missing=self.missing,
             gaps=self.gaps,
+            test=test,
+            valid=valid,
         )
         if run.time_limit is not None:  # reading the table counts too
             run = replace(run, time_limit=run.time_limit - (clock.monotonic() - started))
@@ -334,9 +364,10 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         parts = chronological(frame.n_rows, test=test, valid=valid)
         if parts.a < 2:
             split_windows(frame, window=self.window, horizon=self.horizon, test=test, valid=valid)
-        orders, notes = self._difference_orders(frame, parts.a)
-        learned = preparation or Preparation.learn(frame.values[: parts.a], orders)
-        self.preparation_ = learned
+        notes: tuple[str, ...] = ()
+        if preparation is None:
+            preparation, notes = self._learn_preparation(frame, parts.a)
+        self.preparation_ = preparation
         _check_magnitude(frame)
         self.borders_ = Borders.from_rows(frame.times, parts)
         prepared = self._prepare(frame)
@@ -347,15 +378,19 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             self._too_short(frame, self.window + self.preparation_.lead + self.horizon, "fit")
         return Problem(prepared, divided, self.window, self.horizon), notes
 
-    def _difference_orders(
+    def _learn_preparation(
         self, frame: SeriesFrame, n_train: int
-    ) -> tuple[IntArray, tuple[str, ...]]:
-        if self.difference == "none":
-            return np.zeros(len(frame.columns), dtype=np.int64), ()
-        from mvlstm.data.stationarity import choose_differencing
+    ) -> tuple[Preparation, tuple[str, ...]]:
+        """Choose transform and differencing, and learn the scaling, on the training rows."""
+        transform, notes = choose_transform(self.transform, frame, n_train)
+        train = frame.values[:n_train]
+        orders = np.zeros(len(frame.columns), dtype=np.int64)
+        if self.difference != "none":
+            from mvlstm.data.stationarity import choose_differencing
 
-        choice = choose_differencing(frame.values[:n_train], frame.columns)
-        return np.array(choice.orders, dtype=np.int64), choice.notes
+            choice = choose_differencing(transformed(train, transform), frame.columns)
+            orders, notes = np.array(choice.orders, dtype=np.int64), (*notes, *choice.notes)
+        return Preparation.learn(train, orders, transform), notes
 
     def _keep_background(self, problem: Problem) -> None:
         """Keep a few training windows, spread evenly, as the background of contributions."""
@@ -369,15 +404,15 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at next
             predictive = self._predict_rows(prepared, origins)
             predictive = predictive.shifted(prepared.baseline(origins, H))
-        bad = not_finite(predictive.members)
-        if len(bad):
-            raise DataError(
-                f"{len(bad):,} forecasts are not finite, the first from "
-                f"{describe_time(frame.times[origins[bad[0]]])}: values of the table are too far "
-                "from those of the training rows. Correct them, or leave these rows out."
-            )
+        self._require_finite(predictive.members, frame, origins)
         seen = slice(int(origins[0]) - self.window + 1, int(origins[-1]) + 1)
         weights, means, variances = predictive.mixture(self.spread_)
+        variances = variances * self.calibration_[:, None]
+        transform = self.preparation_.transform
+        members = predictive.members
+        if transform:
+            members = member_means(transform, weights, means, variances, len(members))
+            self._require_finite(members, frame, origins)
         times = frame.future_times(origins, H)
         return Forecast(
             origin=frame.times[origins],
@@ -385,15 +420,26 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             target=frame.target,
             weights=weights,
             means=means,
-            variances=variances * self.calibration_[:, None],
-            members=predictive.members,
+            variances=variances,
+            members=members,
             part=self.borders_.parts(times),
             actual=gather_labels(frame, origins, H),
             notes=frame.notes,
             warnings=range_warnings(prepared, seen),
+            transform=transform,
         )
 
+    def _require_finite(self, members: FloatArray, frame: SeriesFrame, origins: IntArray) -> None:
+        bad = not_finite(members)
+        if len(bad):
+            raise DataError(
+                f"{len(bad):,} forecasts are not finite, the first from "
+                f"{describe_time(frame.times[origins[bad[0]]])}: values of the table are too far "
+                "from those of the training rows. Correct them, or leave these rows out."
+            )
+
     def _prepare(self, frame: SeriesFrame) -> Prepared:
+        check_target(self.preparation_.transform, frame)
         return self.preparation_.apply(frame, self.table_dtype)
 
     def _read(self, table: pd.DataFrame, caller: str) -> SeriesFrame:

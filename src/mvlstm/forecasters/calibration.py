@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm import metrics
-from mvlstm.data.frame import SeriesFrame
-from mvlstm.data.windows import gather_labels
+from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import Problem
 
 if TYPE_CHECKING:
@@ -29,22 +28,21 @@ def calibrate(model: AbstractForecaster, problem: Problem) -> None:
     labels = problem.labels("calibration")
     mixture = model._predict_rows(prepared, rows).mixture(model.spread_)
     model.calibration_ = _factors(mixture, labels)
-    moved = _moves(prepared.frame, np.concatenate([stop, rows]), H)
+    moved = _moves(prepared, np.concatenate([stop, rows]), H)
     spread = np.maximum(np.mean(moved[: len(stop)] ** 2, axis=0), _tiny(problem))
     one = np.ones((len(rows), H, 1))
     own = (one, 0 * one, np.broadcast_to(spread[:, None], one.shape))
     model.persistence_ = spread * _factors(own, moved[len(stop) :])
 
 
-def _moves(frame: SeriesFrame, origins: IntArray, horizon: int) -> FloatArray:
+def _moves(prepared: Prepared, origins: IntArray, horizon: int) -> FloatArray:
     """Return how far the target goes from each origin, (M, H): persistence's errors."""
-    y = frame.target_values[origins][:, None]
-    return gather_labels(frame, origins, horizon) - y
+    return prepared.target_steps(origins, horizon) - prepared.target[origins][:, None]
 
 
 def _tiny(problem: Problem) -> float:
     """Return the smallest variance worth the name, so that a perfect fit keeps an interval."""
-    scale = problem.prepared.frame.target_values.std()
+    scale = problem.prepared.target.std()
     return float(max((1e-9 * scale) ** 2, np.finfo(np.float64).tiny))
 
 

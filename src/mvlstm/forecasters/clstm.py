@@ -22,6 +22,7 @@ from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels, short_batch
+from mvlstm.forecasters.transforming import TransformChoice
 from mvlstm.nn.clstm import every_step_loss, input_membership
 from mvlstm.nn.lstm import LSTMNetwork
 from mvlstm.nn.parameters import flatten, unflatten
@@ -70,7 +71,7 @@ class CLSTM(AbstractForecaster):
         Networks trained on the chosen variables, from different seeds.
     seed : int
         Fixes everything random.
-    missing, gaps, difference : str
+    missing, gaps, difference, transform : str
         As in `MVLSTM`.
     device : str
         "auto", "cpu" or "cuda".
@@ -118,6 +119,7 @@ class CLSTM(AbstractForecaster):
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
         difference: Difference = "none",
+        transform: TransformChoice = "none",
         device: str = "auto",
         verbose: int = 1,
     ) -> None:
@@ -137,6 +139,7 @@ class CLSTM(AbstractForecaster):
         self.missing = missing
         self.gaps = gaps
         self.difference = difference
+        self.transform = transform
         self.device = device
         self.verbose = verbose
 
@@ -260,7 +263,7 @@ class CLSTM(AbstractForecaster):
         """The variables whose weights are not zero, the heaviest first."""
         self._require_fitted("selected_")
         norms = self.norms_[self.place_]
-        names = self.layout_.columns
+        names = self.layout_.names
         return tuple(names[n] for n in np.argsort(-norms, kind="stable") if norms[n] > 0)
 
     @property
@@ -268,7 +271,7 @@ class CLSTM(AbstractForecaster):
         """A row a penalty: the weight of every variable, and the validation RMSE of the refit."""
         self._require_fitted("path_")
         index = pd.Index(self.penalties_, name="penalty")
-        frame = pd.DataFrame(self.norms_, index=index, columns=list(self.layout_.columns))
+        frame = pd.DataFrame(self.norms_, index=index, columns=list(self.layout_.names))
         return frame.assign(**{"refit RMSE": self.refit_rmse_})
 
     def _model_importance(self) -> FloatArray:
@@ -301,13 +304,14 @@ class CLSTM(AbstractForecaster):
         n_columns = len(self.preparation_.scaler.center)
         self.penalties_ = take_array(arrays, "penalties", (None,), np.float64)
         length = len(self.penalties_)
-        self.norms_ = take_array(arrays, "norms", (length, n_columns), np.float64)
+        n_variables = len(self.layout_.names)
+        self.norms_ = take_array(arrays, "norms", (length, n_variables), np.float64)
         self.refit_rmse_ = take_array(arrays, "refit_rmse", (length,), np.float64)
         place = extra["place"]
         if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < length:
             raise ModelFileError(f"its 'place' is {place!r}, not a row of its path.")
         self.place_ = place
-        network = self._network(n_columns, self._columns(tuple(range(n_columns))))
+        network = self._network(n_columns, self._columns(self.layout_.groups))
         self.trained_ = TrainedNetwork.restore(network, labels, self.members, arrays, extra)
         self.device_ = self.trained_.device
 

@@ -16,6 +16,7 @@ from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import AttentionArrays, Problem
 from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels, short_batch
+from mvlstm.forecasters.transforming import TransformChoice
 from mvlstm.nn.dual import DUALNetwork
 
 FloatArray = NDArray[np.float64]
@@ -49,7 +50,7 @@ class DUAL(AbstractForecaster):
         Networks trained side by side, from different seeds.
     seed : int
         Fixes everything random.
-    missing, gaps, difference : str
+    missing, gaps, difference, transform : str
         As in `MVLSTM`.
     device : str
         "auto", "cpu" or "cuda".
@@ -86,6 +87,7 @@ class DUAL(AbstractForecaster):
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
         difference: Difference = "none",
+        transform: TransformChoice = "none",
         device: str = "auto",
         verbose: int = 1,
     ) -> None:
@@ -104,6 +106,7 @@ class DUAL(AbstractForecaster):
         self.missing = missing
         self.gaps = gaps
         self.difference = difference
+        self.transform = transform
         self.device = device
         self.verbose = verbose
 
@@ -168,4 +171,5 @@ class DUAL(AbstractForecaster):
         network = self._network(n_columns)
         self.trained_ = TrainedNetwork.restore(network, labels, self.members, arrays, extra)
         self.device_ = self.trained_.device
-        self.importance_ = take_array(arrays, "importance", (n_columns - 1,), np.float64)
+        n_driving = len(self.layout_.names) - 1
+        self.importance_ = take_array(arrays, "importance", (n_driving,), np.float64)

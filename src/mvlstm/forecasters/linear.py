@@ -16,6 +16,7 @@ from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.ridge import Ridge, fit_ridge
 from mvlstm.forecasters.steps import show_steps
+from mvlstm.forecasters.transforming import TransformChoice
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -46,7 +47,7 @@ class AbstractLinear(AbstractForecaster):
 
     def _model_importance(self) -> FloatArray | None:
         """Sum the sizes of each variable's weights over lags and steps, as shares of one."""
-        sizes = np.abs(self.linear_.weights).sum(axis=(0, 2))
+        sizes = self._by_variable(np.abs(self.linear_.weights).sum(axis=(0, 2)))
         return np.asarray(sizes / sizes.sum()) if sizes.sum() > 0 else None
 
     def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -75,7 +76,7 @@ class AR(AbstractLinear):
         Lags of every variable.
     horizon : int
         Steps ahead.
-    missing, gaps : str
+    missing, gaps, transform : str
         As in `mvlstm.MVLSTM`.
     verbose : int
         Has no effect; there is nothing to wait for.
@@ -95,12 +96,14 @@ class AR(AbstractLinear):
         horizon: int = 1,
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
+        transform: TransformChoice = "none",
         verbose: int = 1,
     ) -> None:
         self.window = window
         self.horizon = horizon
         self.missing = missing
         self.gaps = gaps
+        self.transform = transform
         self.verbose = verbose
 
     def _learn(self, problem: Problem) -> None:
@@ -131,7 +134,7 @@ class ENET(AbstractLinear):
     grid : {"paper", "extended", "quick"}
         Pairs (a, b) tried: the paper's 81, which are all large on a standardised target; those
         and 1e-4 to 1e-2 as well (144); or 18 of the latter.
-    missing, gaps : str
+    missing, gaps, transform : str
         As in `mvlstm.MVLSTM`.
     verbose : int
         0 is silent.
@@ -145,6 +148,7 @@ class ENET(AbstractLinear):
         grid: GridName = "extended",
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
+        transform: TransformChoice = "none",
         verbose: int = 1,
     ) -> None:
         self.window = window
@@ -152,6 +156,7 @@ class ENET(AbstractLinear):
         self.grid = grid
         self.missing = missing
         self.gaps = gaps
+        self.transform = transform
         self.verbose = verbose
 
     def _check_parameters(self) -> None:

@@ -15,6 +15,7 @@ from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
+from mvlstm.forecasters.transforming import TransformChoice
 from mvlstm.nn.lstm import Loss, LSTMNetwork
 
 FloatArray = NDArray[np.float64]
@@ -51,7 +52,7 @@ class LSTM(AbstractForecaster):
         Networks trained side by side, from different seeds.
     seed : int
         Fixes everything random.
-    missing, gaps, difference : str
+    missing, gaps, difference, transform : str
         As in `MVLSTM`.
     device : str
         "auto", "cpu" or "cuda".
@@ -90,6 +91,7 @@ class LSTM(AbstractForecaster):
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
         difference: Difference = "none",
+        transform: TransformChoice = "none",
         device: str = "auto",
         verbose: int = 1,
     ) -> None:
@@ -110,6 +112,7 @@ class LSTM(AbstractForecaster):
         self.missing = missing
         self.gaps = gaps
         self.difference = difference
+        self.transform = transform
         self.device = device
         self.verbose = verbose
 

@@ -18,6 +18,7 @@ from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import AttentionArrays, Problem
 from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
+from mvlstm.forecasters.transforming import TransformChoice
 from mvlstm.nn.cell import Cell, Gates
 from mvlstm.nn.leakage import leakage
 from mvlstm.nn.mvlstm import Attention, Head, Loss, MVLSTMNetwork
@@ -74,6 +75,9 @@ class MVLSTM(AbstractForecaster):
     missing, gaps, difference : str
         Missing values "error", "drop", "fill"; uneven spacing "error", "close", "respect";
         differencing "none" or "auto" (by ADF and KPSS tests).
+    transform : {"none", "log1p", "auto"}
+        Model the target as it is (paper), or log(1 + y) of one that cannot be negative; "auto"
+        takes that if the training rows have no negative value and are clearly skewed or uneven.
     device : str
         "auto", "cpu" or "cuda".
     verbose : int
@@ -118,6 +122,7 @@ class MVLSTM(AbstractForecaster):
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
         difference: Difference = "none",
+        transform: TransformChoice = "none",
         device: str = "auto",
         verbose: int = 1,
     ) -> None:
@@ -145,6 +150,7 @@ class MVLSTM(AbstractForecaster):
         self.missing = missing
         self.gaps = gaps
         self.difference = difference
+        self.transform = transform
         self.device = device
         self.verbose = verbose
 
@@ -314,8 +320,8 @@ class MVLSTM(AbstractForecaster):
         labels = restore_labels(
             self.link, self.horizon, self.window, self.preparation_, arrays, extra
         )
-        n_columns = len(self.preparation_.scaler.center)
-        network = self._network(tuple(range(n_columns)), n_columns, labels.scale)
+        layout = self.layout_
+        network = self._network(layout.groups, len(layout.names), labels.scale)
         self.trained_ = TrainedNetwork.restore(network, labels, self.members, arrays, extra)
         self.device_ = self.trained_.device
         self.sigma2_ = take_array(arrays, "sigma2", (self.members, self.horizon), np.float64)

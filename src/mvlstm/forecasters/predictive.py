@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mvlstm.results.transform import Transform
+
 FloatArray = NDArray[np.float64]
 
 
@@ -44,3 +46,22 @@ class Predictive:
         means = np.moveaxis(self.members, 0, -1)  # (M, H, K)
         variances = np.broadcast_to(spread.T, means.shape)
         return np.full(means.shape, 1.0 / means.shape[-1]), means, variances
+
+
+def member_means(
+    transform: Transform,
+    weights: FloatArray,
+    means: FloatArray,
+    variances: FloatArray,
+    members: int,
+) -> FloatArray:
+    """Return each member's mean (K, M, H) in units of the target.
+
+    The J components of a mixture (M, H, J) are the members' own, one member's after another's,
+    and each member has the same share of the weight.
+    """
+    M, H, J = means.shape
+    own = (M, H, members, J // members)
+    each = weights.reshape(own) * transform.mean(means, variances).reshape(own)
+    share = weights.reshape(own).sum(axis=-1)
+    return np.moveaxis(each.sum(axis=-1) / share, -1, 0)

@@ -12,6 +12,7 @@ from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.scaling import Scaler
 from mvlstm.data.windows import gather_labels, origins_in
 from mvlstm.errors import ModelFileError
+from mvlstm.results.transform import IDENTITY, Transform
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -28,20 +29,25 @@ class Preparation:
     scaler : Scaler
         Of the differenced columns.
     low, high : float array, (columns,)
-        Range of the training rows, before differencing.
+        Range of the training rows, before transform and differencing.
+    transform : Transform
+        Of the target, before all else; labels are on its scale too.
     """
 
     orders: IntArray
     scaler: Scaler
     low: FloatArray
     high: FloatArray
+    transform: Transform = IDENTITY
 
     @classmethod
-    def learn(cls, values: FloatArray, orders: IntArray) -> Preparation:
+    def learn(
+        cls, values: FloatArray, orders: IntArray, transform: Transform = IDENTITY
+    ) -> Preparation:
         """Learn the scaling from the training rows' values."""
         lead = int(orders.max(initial=0))
-        scaler = Scaler.fit(differenced(values, orders)[lead:])
-        return cls(orders, scaler, values.min(axis=0), values.max(axis=0))
+        scaler = Scaler.fit(differenced(transformed(values, transform), orders)[lead:])
+        return cls(orders, scaler, values.min(axis=0), values.max(axis=0), transform)
 
     @property
     def lead(self) -> int:
@@ -51,8 +57,9 @@ class Preparation:
     def apply(self, frame: SeriesFrame, dtype: DTypeLike = np.float64) -> Prepared:
         """Prepare a table; networks take it in float32."""
         with np.errstate(over="ignore"):  # a forecast from such a value is refused later
-            table = self.scaler.transform(differenced(frame.values, self.orders), dtype=dtype)
-        return Prepared(frame, table, self)
+            values = transformed(frame.values, self.transform)
+            table = self.scaler.transform(differenced(values, self.orders), dtype=dtype)
+        return Prepared(frame, table, self, values[:, -1])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -61,6 +68,7 @@ class Preparation:
             "scaler": self.scaler.to_dict(),
             "low": self.low.tolist(),
             "high": self.high.tolist(),
+            "transform": self.transform.name,
         }
 
     @classmethod
@@ -74,7 +82,7 @@ class Preparation:
         fits = low.shape == high.shape == orders.shape
         if not fits or not np.isfinite([low, high]).all() or (low > high).any():
             raise ModelFileError("The file's ranges do not fit its columns.")
-        return cls(orders, scaler, low, high)
+        return cls(orders, scaler, low, high, Transform(values.get("transform", "none")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +91,13 @@ class Prepared:
 
     The label of step h at origin i is ``y[i + h] - baseline[i, h]``. The baseline is zero for a
     target that is not differenced, and what h equal steps on would give for one that is; adding
-    it back inverts the differencing exactly.
+    it back inverts the differencing exactly. Both are on the scale of the target's transform.
     """
 
     frame: SeriesFrame
     table: NDArray[Any]  # (rows, columns), float32 or float64
     preparation: Preparation
+    target: FloatArray  # (rows,), transformed
 
     def origins(self, window: int, horizon: int) -> IntArray:
         """Rows with a whole window up to them and ``horizon`` known rows after them."""
@@ -96,7 +105,7 @@ class Prepared:
 
     def baseline(self, origins: IntArray, horizon: int) -> FloatArray:
         """Return what differencing took away from the target's next steps, (M, H)."""
-        y, order = self.frame.target_values, int(self.preparation.orders[-1])
+        y, order = self.target, int(self.preparation.orders[-1])
         steps = np.arange(1, horizon + 1)
         level = y[origins][:, None] if order >= 1 else np.zeros((len(origins), 1))
         if order == 2:
@@ -105,7 +114,21 @@ class Prepared:
 
     def labels(self, origins: IntArray, horizon: int) -> FloatArray:
         """Return the labels (M, H) of given origins, NaN where unknown."""
-        return gather_labels(self.frame, origins, horizon) - self.baseline(origins, horizon)
+        return self.target_steps(origins, horizon) - self.baseline(origins, horizon)
+
+    def target_steps(self, origins: IntArray, horizon: int) -> FloatArray:
+        """Return the transformed target 1 .. horizon steps after each origin, (M, H)."""
+        labels = gather_labels(self.frame, origins, horizon)
+        return self.preparation.transform.forward(labels)
+
+
+def transformed(values: FloatArray, transform: Transform) -> FloatArray:
+    """Transform the target, the last column; the table itself if there is nothing to do."""
+    if not transform:
+        return values
+    result = values.copy()
+    result[:, -1] = transform.forward(values[:, -1])
+    return result
 
 
 def differenced(values: FloatArray, orders: IntArray) -> FloatArray:

@@ -19,6 +19,7 @@ from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels, short_batch
+from mvlstm.forecasters.transforming import TransformChoice
 from mvlstm.nn.parameters import Parameters
 from mvlstm.nn.retain import RETAINNetwork
 
@@ -55,7 +56,7 @@ class RETAIN(AbstractForecaster):
         Networks trained side by side, from different seeds.
     seed : int
         Fixes everything random.
-    missing, gaps, difference : str
+    missing, gaps, difference, transform : str
         As in `MVLSTM`.
     device : str
         "auto", "cpu" or "cuda".
@@ -94,6 +95,7 @@ class RETAIN(AbstractForecaster):
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
         difference: Difference = "none",
+        transform: TransformChoice = "none",
         device: str = "auto",
         verbose: int = 1,
     ) -> None:
@@ -112,6 +114,7 @@ class RETAIN(AbstractForecaster):
         self.missing = missing
         self.gaps = gaps
         self.difference = difference
+        self.transform = transform
         self.device = device
         self.verbose = verbose
 
@@ -148,7 +151,7 @@ class RETAIN(AbstractForecaster):
         self._require_fitted("variable_importance")
         check_option("kind", kind, ("abs", "signed"))
         row = self.importance_[0 if kind == "abs" else 1]
-        return pd.Series(row, index=list(self.layout_.columns), name=kind)
+        return pd.Series(row, index=list(self.layout_.names), name=kind)
 
     def _model_importance(self) -> FloatArray:
         return np.array(self.importance_[0])
@@ -253,7 +256,8 @@ class RETAIN(AbstractForecaster):
         network = self._network(n_columns)
         self.trained_ = TrainedNetwork.restore(network, labels, self.members, arrays, extra)
         self.device_ = self.trained_.device
-        self.importance_ = take_array(arrays, "importance", (2, n_columns), np.float64)
+        n_variables = len(self.layout_.names)
+        self.importance_ = take_array(arrays, "importance", (2, n_variables), np.float64)
 
 
 def _owner(prepared: Prepared) -> FloatArray:

@@ -58,17 +58,19 @@ def persistence_forecast(
     frame = model._read(table, "evaluate")
     rows = frame.times.get_indexer(like.origin)
     M, H = like.time.shape
-    means = np.broadcast_to(frame.target_values[rows][:, None, None], (M, H, 1))
+    last = np.broadcast_to(frame.target_values[rows][:, None, None], (M, H, 1))
+    transform = model.preparation_.transform
     return Forecast(
         origin=like.origin,
         time=like.time,
         target=like.target,
         weights=np.ones((M, H, 1)),
-        means=means,
+        means=transform.forward(last),
         variances=np.broadcast_to(model.persistence_[:, None], (M, H, 1)),
-        members=np.moveaxis(means, -1, 0),
+        members=np.moveaxis(last, -1, 0),
         part=like.part,
         actual=like.actual,
+        transform=transform,
     )
 
 

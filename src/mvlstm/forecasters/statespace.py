@@ -24,6 +24,7 @@ from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.steps import show_steps
+from mvlstm.forecasters.transforming import TransformChoice
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -202,7 +203,9 @@ class AbstractStateSpace(AbstractForecaster):
         The columns are scaled, so their deviation is one.
         """
         sizes = np.abs(self.coefficients_)
-        return np.append(sizes / sizes.sum(), 0.0) if sizes.sum() > 0 else None
+        if not sizes.sum() > 0:
+            return None
+        return self._by_variable(np.append(sizes / sizes.sum(), 0.0))
 
     # ------------------------------------------------------------------------------------- saving
 
@@ -248,7 +251,7 @@ class STRX(AbstractStateSpace):
         In window mode, windows at most on which the intervals are calibrated.
     seed : int
         Fixes the choice of these.
-    missing, gaps : str
+    missing, gaps, transform : str
         As in `mvlstm.MVLSTM`.
     verbose : int
         0 is silent.
@@ -266,6 +269,7 @@ class STRX(AbstractStateSpace):
         seed: int = 0,
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
+        transform: TransformChoice = "none",
         verbose: int = 1,
     ) -> None:
         self.window = window
@@ -277,6 +281,7 @@ class STRX(AbstractStateSpace):
         self.seed = seed
         self.missing = missing
         self.gaps = gaps
+        self.transform = transform
         self.verbose = verbose
 
     def _model(self, endog: FloatArray, exog: FloatArray | None, order: Order) -> Any:
@@ -315,7 +320,7 @@ class ARIMAX(AbstractStateSpace):
         In window mode, windows at most on which the intervals are calibrated.
     seed : int
         Fixes the choice of these.
-    missing, gaps : str
+    missing, gaps, transform : str
         As in `mvlstm.MVLSTM`.
     verbose : int
         0 is silent.
@@ -334,6 +339,7 @@ class ARIMAX(AbstractStateSpace):
         seed: int = 0,
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
+        transform: TransformChoice = "none",
         verbose: int = 1,
     ) -> None:
         self.window = window
@@ -346,6 +352,7 @@ class ARIMAX(AbstractStateSpace):
         self.seed = seed
         self.missing = missing
         self.gaps = gaps
+        self.transform = transform
         self.verbose = verbose
 
     def _check_parameters(self) -> None:

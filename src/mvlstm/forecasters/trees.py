@@ -18,6 +18,7 @@ from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.steps import show_steps
+from mvlstm.forecasters.transforming import TransformChoice
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -108,7 +109,7 @@ class AbstractTrees(AbstractForecaster):
         return total.astype(np.float64)
 
     def _model_importance(self) -> FloatArray | None:
-        return self.gain_ if self.gain_.sum() > 0 else None
+        return self._by_variable(self.gain_) if self.gain_.sum() > 0 else None
 
     def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         arrays: dict[str, NDArray[Any]] = {"gain": self.gain_}
@@ -147,7 +148,7 @@ class FlatData:
     @classmethod
     def of(cls, problem: Problem) -> FlatData:
         """Gather the windows of training and stopping rows."""
-        y = problem.prepared.frame.target_values
+        y = problem.prepared.target
         found = []
         for part in ("train", "stop"):
             windows = problem.windows(part)
@@ -176,7 +177,7 @@ class RF(AbstractTrees):
         Fixes everything random.
     n_jobs : int
         Trees grown at the same time; -1 uses every core. The forecasts do not depend on it.
-    missing, gaps : str
+    missing, gaps, transform : str
         As in `mvlstm.MVLSTM`.
     verbose : int
         0 is silent.
@@ -195,6 +196,7 @@ class RF(AbstractTrees):
         n_jobs: int = -1,
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
+        transform: TransformChoice = "none",
         verbose: int = 1,
     ) -> None:
         self.window = window
@@ -205,6 +207,7 @@ class RF(AbstractTrees):
         self.n_jobs = n_jobs
         self.missing = missing
         self.gaps = gaps
+        self.transform = transform
         self.verbose = verbose
 
     def _check_parameters(self) -> None:
@@ -265,7 +268,7 @@ class XGT(AbstractTrees):
         Fixes everything random.
     n_jobs : int
         Threads; -1 uses every core.
-    missing, gaps : str
+    missing, gaps, transform : str
         As in `mvlstm.MVLSTM`.
     verbose : int
         0 is silent.
@@ -286,6 +289,7 @@ class XGT(AbstractTrees):
         n_jobs: int = -1,
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
+        transform: TransformChoice = "none",
         verbose: int = 1,
     ) -> None:
         self.window = window
@@ -297,6 +301,7 @@ class XGT(AbstractTrees):
         self.n_jobs = n_jobs
         self.missing = missing
         self.gaps = gaps
+        self.transform = transform
         self.verbose = verbose
 
     def _check_parameters(self) -> None:
@@ -396,7 +401,7 @@ class GBT(AbstractTrees):
         Most trees.
     seed : int
         Fixes everything random.
-    missing, gaps : str
+    missing, gaps, transform : str
         As in `mvlstm.MVLSTM`.
     verbose : int
         0 is silent.
@@ -412,6 +417,7 @@ class GBT(AbstractTrees):
         seed: int = 0,
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
+        transform: TransformChoice = "none",
         verbose: int = 1,
     ) -> None:
         self.window = window
@@ -421,6 +427,7 @@ class GBT(AbstractTrees):
         self.seed = seed
         self.missing = missing
         self.gaps = gaps
+        self.transform = transform
         self.verbose = verbose
 
     def _check_parameters(self) -> None:

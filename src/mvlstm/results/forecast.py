@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mvlstm import metrics
 from mvlstm.errors import DataError, ParameterError, check_option
 from mvlstm.results._tables import escape, html, plain, records, time_index
+from mvlstm.results.transform import IDENTITY, Transform
 
 FloatArray = NDArray[np.float64]
 
@@ -31,9 +32,9 @@ class Forecast:
     target : str
         Name of what is forecast.
     weights, means, variances : array (M, H, J)
-        The calibrated predictive distribution, in units of the target.
+        The calibrated predictive distribution, on the scale of ``transform``.
     members : array (K, M, H)
-        Point forecast of every member; their mean is the forecast's mean.
+        Point forecast of every member, in units of the target; their mean is the forecast's mean.
     part : array of str (M, H)
         ``"train"``, ``"validation"`` or ``"new"``: whether the model had seen the value.
     actual : array (M, H)
@@ -43,6 +44,9 @@ class Forecast:
     warnings : tuple of str
         Plain sentences on what makes it doubtful: values far outside the training range, stale
         data.
+    transform : Transform
+        The scale on which the distribution is a mixture of normals; by default the target's own.
+        Everything this class returns is in units of the target.
     """
 
     origin: pd.Index[Any]
@@ -56,6 +60,7 @@ class Forecast:
     actual: FloatArray
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    transform: Transform = IDENTITY
     _quantiles: dict[float, FloatArray] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -111,12 +116,13 @@ class Forecast:
 
     def crps(self) -> pd.Series[float]:
         """Continuous ranked probability score of every row; NaN where ``actual`` is unknown."""
-        scores = metrics.crps_mixture(self.weights, self.means, self.variances, self.actual)
+        scores = self.transform.crps(self.weights, self.means, self.variances, self.actual)
         return self._series(scores, "crps")
 
     def pit(self) -> pd.Series[float]:
         """Probability the forecast gave to values up to the actual one; uniform if calibrated."""
-        values = metrics.pit(self.weights, self.means, self.variances, self.actual)
+        actual = self.transform.forward(self.actual)
+        values = metrics.pit(self.weights, self.means, self.variances, actual)
         return self._series(values, "pit")
 
     # ------------------------------------------------------------------------------ scores
@@ -154,7 +160,7 @@ class Forecast:
         return {
             "rmse": metrics.rmse(y, mean),
             "mae": metrics.mae(y, median),
-            "crps": float(np.mean(metrics.crps_mixture(*mixture, y))),
+            "crps": float(np.mean(self.transform.crps(*mixture, y))),
             "coverage": metrics.coverage(y, low, high),
             "n": int(y.size),
             "part": part,
@@ -164,18 +170,16 @@ class Forecast:
 
     def take(self, rows: slice | NDArray[Any]) -> Forecast:
         """Forecast of some origins only, chosen by position or mask."""
-        return Forecast(
+        return replace(
+            self,
             origin=self.origin[rows],
             time=self.time[rows],
-            target=self.target,
             weights=self.weights[rows],
             means=self.means[rows],
             variances=self.variances[rows],
             members=self.members[:, rows],
             part=self.part[rows],
             actual=self.actual[rows],
-            notes=self.notes,
-            warnings=self.warnings,
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -199,11 +203,12 @@ class Forecast:
         return pd.DataFrame(columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able form: target, horizon, members, notes, warnings, rows of `to_frame`."""
+        """JSON-able form: what the fields say, and the rows of `to_frame`."""
         return {
             "target": self.target,
             "horizon": self.horizon,
             "members": int(self.members.shape[0]),
+            "transform": self.transform.name,
             "notes": list(self.notes),
             "warnings": list(self.warnings),
             "rows": records(self.to_frame()),
@@ -240,9 +245,8 @@ class Forecast:
 
     def _quantile(self, q: float) -> FloatArray:
         if q not in self._quantiles:
-            self._quantiles[q] = metrics.mixture_quantile(
-                self.weights, self.means, self.variances, q
-            )
+            found = metrics.mixture_quantile(self.weights, self.means, self.variances, q)
+            self._quantiles[q] = self.transform.inverse(found)
         return self._quantiles[q]
 
     def _quantile_of(
@@ -253,7 +257,7 @@ class Forecast:
     ) -> FloatArray:
         if q in self._quantiles:
             return np.asarray(self._quantiles[q][chosen])
-        return metrics.mixture_quantile(*mixture, q)
+        return self.transform.inverse(metrics.mixture_quantile(*mixture, q))
 
     def _series(self, values: FloatArray, name: str) -> pd.Series[float]:
         return pd.Series(values.reshape(-1), index=self.index, name=name)
