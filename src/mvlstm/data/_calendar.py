@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,9 @@ from mvlstm.data._steps import Step
 from mvlstm.data.layout import CALENDAR, CALENDAR_PARTS
 from mvlstm.errors import DataError, ParameterError
 
+Calendar: TypeAlias = str | Sequence[str]
+"""``"none"``, ``"auto"`` or some of the parts "hour", "weekday", "yearday"."""
+
 LENGTHS = {  # of a cycle
     "hour": pd.Timedelta(days=1),
     "weekday": pd.Timedelta(days=7),
@@ -21,7 +24,7 @@ LENGTHS = {  # of a cycle
 }
 
 
-def check_calendar(calendar: str | Sequence[str]) -> tuple[str, ...] | None:
+def check_calendar(calendar: Calendar) -> tuple[str, ...] | None:
     """Return the parts asked for, or None for "auto".
 
     Examples
@@ -42,7 +45,7 @@ def check_calendar(calendar: str | Sequence[str]) -> tuple[str, ...] | None:
 
 
 def choose_parts(
-    calendar: str | Sequence[str], times: pd.Index, step: Step | None, columns: Sequence[str]
+    calendar: Calendar, times: pd.Index, step: Step | None, columns: Sequence[str]
 ) -> tuple[str, ...]:
     """Choose the cycles that are inputs.
 
@@ -98,8 +101,8 @@ def calendar_columns(times: pd.Index, parts: Sequence[str]) -> NDArray[np.float6
         if part == "hour":
             phase = days
         elif part == "weekday":
-            phase = np.asarray(wall.dayofweek, dtype=np.float64) / 7
+            phase = np.asarray(wall.day_of_week, dtype=np.float64) / 7
         else:
-            phase = (np.asarray(wall.dayofyear, dtype=np.float64) - 1 + days) / 365.25
+            phase = (np.asarray(wall.day_of_year, dtype=np.float64) - 1 + days) / 365.25
         columns += [np.sin(2 * np.pi * phase), np.cos(2 * np.pi * phase)]
     return np.stack(columns, axis=1) if columns else np.empty((len(times), 0))

@@ -99,7 +99,7 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
     model.layout_ = Layout.from_dict(header["layout"])
     _check_sizes(model, arrays)
     model.preparation_ = Preparation.from_dict(header["preparation"])
-    if len(model.preparation_.orders) != len(model.layout_.columns):
+    if len(model.preparation_.orders) != len(model.layout_.inputs):
         raise ModelFileError("its scaling does not fit its columns.")
     model.borders_ = Borders.from_dict(header["borders"])
     model.borders_.check(model.layout_)
@@ -115,7 +115,7 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
     model.spread_ = take_array(common, "spread", (_members(model), H), np.float64)
     model.calibration_ = take_array(common, "calibration", (H,), np.float64)
     model.persistence_ = take_array(common, "persistence", (H,), np.float64)
-    shape = (None, model.window, len(model.layout_.columns))
+    shape = (None, model.window, len(model.layout_.inputs))
     model.background_ = take_array(common, "background", shape, model.table_dtype)
     model.background_baseline_ = take_array(
         common, "background_baseline", (len(model.background_), H), np.float64
@@ -146,7 +146,7 @@ def _history(values: dict[str, Any]) -> History:
 def _check_sizes(model: AbstractForecaster, arrays: dict[str, NDArray[Any]]) -> None:
     """Refuse parameters that no file of this size can hold, before a network is laid out."""
     numbers = sum(array.size for array in arrays.values())
-    columns = len(model.layout_.columns)
+    columns = len(model.layout_.names)
     for name in ("window", "horizon", "layers", "members", "hidden_size", "attention_size"):
         value = getattr(model, name, 1)
         units = value * columns if name == "hidden_size" else value

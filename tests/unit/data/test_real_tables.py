@@ -1,0 +1,289 @@
+"""Tables as people have them: categories, values known ahead, calendars, several series."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mvlstm.data import build_frame, rebuild_frame
+from mvlstm.data.layout import Layout
+from mvlstm.errors import DataError, ModelFileError, ParameterError
+
+
+def table(n: int = 400, **columns: object) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    index = pd.date_range("2020-01-01", periods=n, freq="h", name="time")
+    frame = pd.DataFrame(
+        {
+            "wind": rng.choice(["NE", "SW", "cv"], n),
+            "rain": rng.normal(size=n),
+            "holiday": (np.arange(n) % 7 == 0).astype(int),
+            "y": rng.normal(size=n).cumsum(),
+        },
+        index=index,
+    )
+    return frame.assign(**columns)
+
+
+def panel(**scales: float) -> pd.DataFrame:
+    parts = [
+        table(100 + 10 * k).assign(station=name, y=lambda t, s=scale: s * t["y"])
+        for k, (name, scale) in enumerate(scales.items())
+    ]
+    return pd.concat(parts)
+
+
+# Categories ---------------------------------------------------------------------------------
+
+
+def test_text_becomes_one_column_a_level_under_one_name() -> None:
+    frame = build_frame(table(), target="y")
+    assert frame.variables == ("wind", "rain", "holiday", "y")
+    assert frame.columns[:4] == ("wind=NE", "wind=SW", "wind=cv", "rain")
+    assert frame.groups == (0, 0, 0, 1, 2, 3)
+    source = table()["wind"]
+    for column, level in enumerate(("NE", "SW", "cv")):
+        np.testing.assert_array_equal(frame.values[:, column], source == level)
+
+
+@pytest.mark.parametrize("kind", ["category", "string", "object"])
+def test_every_kind_of_text_is_recognised(kind: str) -> None:
+    frame = build_frame(table().astype({"wind": kind}), target="y")
+    np.testing.assert_array_equal(frame.values, build_frame(table(), target="y").values)
+
+
+def test_integers_are_categorical_on_demand_and_read_alike_as_floats() -> None:
+    source = table(wind=np.arange(400) % 3)
+    frame = build_frame(source, target="y", categorical="wind")
+    assert frame.columns[:3] == ("wind=0", "wind=1", "wind=2")
+    again = rebuild_frame(source.astype({"wind": float}), frame.layout)
+    np.testing.assert_array_equal(again.values, frame.values)
+
+
+def test_levels_come_from_the_training_rows_and_others_are_counted() -> None:
+    late = table()["wind"].where(np.arange(400) < 395, "storm")
+    frame = build_frame(table(wind=late), target="y", test=0.2, valid=0.1)
+    assert dict(frame.layout.levels) == {"wind": ("NE", "SW", "cv")}
+    assert not frame.values[395:, :3].any()
+    assert any("5 rows with levels that training did not have, ['storm']" in n for n in frame.notes)
+    assert "wind=storm" in build_frame(table(wind=late), target="y").columns
+    again = rebuild_frame(table(wind="fog"), frame.layout)
+    assert not again.values[:, :3].any()
+    assert any("400 rows" in note for note in again.notes)
+
+
+def test_missing_categories_follow_the_same_rules_as_numbers() -> None:
+    holes = table()["wind"].where(np.arange(400) % 50 != 20)
+    with pytest.raises(DataError, match="Column 'wind' has 8 missing values"):
+        build_frame(table(wind=holes), target="y")
+    dropped = build_frame(table(wind=holes), target="y", missing="drop", gaps="close")
+    assert dropped.n_rows == 392
+    filled = build_frame(table(wind=holes), target="y", missing="fill")
+    np.testing.assert_array_equal(filled.values[20, :3], filled.values[19, :3])
+    assert (filled.values[:, :3].sum(axis=1) == 1).all()
+
+
+def test_many_levels_are_refused_with_remedies() -> None:
+    names = [f"site {k % 60}" for k in range(400)]
+    with pytest.raises(DataError, match="60 levels.*at most 50") as caught:
+        build_frame(table(wind=names), target="y")
+    assert "series='wind' (--series wind)" in str(caught.value)
+    assert "exclude=['wind']" in str(caught.value)
+
+
+def test_numbers_with_something_stray_stay_an_error() -> None:
+    stray = ["1.5"] * 390 + ["n/a?"] * 10
+    with pytest.raises(DataError, match="Column 'wind' is not numeric: 'n/a\\?'"):
+        build_frame(table(wind=stray), target="y")
+    with pytest.raises(DataError, match="always 'NE'"):
+        build_frame(table(wind="NE"), target="y")
+    with pytest.raises(DataError, match="not in the table.*Did you mean 'wind'"):
+        build_frame(table(), target="y", categorical="wnd")
+    with pytest.raises(DataError, match="named in categorical, but it is not one of"):
+        build_frame(table(), target="y", categorical="wind", exclude="wind")
+
+
+# Known ahead --------------------------------------------------------------------------------
+
+
+def test_values_ahead_come_from_later_rows_and_then_from_the_future() -> None:
+    source = table()
+    frame = build_frame(source, target="y", known="holiday")
+    ahead, given = frame.values_ahead(3)
+    np.testing.assert_array_equal(ahead[:-3, 0], source["holiday"].to_numpy()[3:])
+    np.testing.assert_array_equal(given, np.arange(400) < 397)
+    source = source.astype({"holiday": float})
+    source.iloc[-5:, [0, 1, 3]] = np.nan
+    later = rebuild_frame(source, frame.layout)
+    assert later.n_rows == 395
+    ahead, given = later.values_ahead(5)
+    assert given.all()
+    np.testing.assert_array_equal(ahead[-5:, 0], source["holiday"].to_numpy()[-5:])
+    assert not later.values_ahead(6)[1][-1]
+    assert later.future_times(np.array([394]), 6)[0, -1] == np.datetime64("2020-01-17T16:00")
+
+
+def test_what_is_missing_in_the_future_ends_it() -> None:
+    layout = build_frame(table(), target="y", known="holiday").layout
+    source = table().astype({"holiday": float})
+    source.iloc[-5:, 3] = np.nan
+    source.iloc[-3, 2] = np.nan
+    later = rebuild_frame(source, layout)
+    assert later.future is not None and len(later.future.values) == 2
+
+
+def test_a_hole_in_the_future_is_refused_or_ends_it() -> None:
+    source = table()
+    source.iloc[-5:, 3] = np.nan
+    holed = source.drop(source.index[-3])
+    layout = build_frame(table(), target="y", known="holiday").layout
+    with pytest.raises(DataError, match="do not go on.*2020-01-17 14:00 comes after"):
+        rebuild_frame(holed, layout)
+    respecting = build_frame(table(), target="y", known="holiday", gaps="respect").layout
+    future = rebuild_frame(holed, respecting).future
+    assert future is not None and len(future.values) == 2
+    closing = build_frame(table(), target="y", known="holiday", gaps="close").layout
+    frame = rebuild_frame(holed, closing)
+    times = frame.future_times(np.array([394]), 4)[0]
+    np.testing.assert_array_equal(times, holed.index[-4:].to_numpy())
+
+
+def test_without_known_columns_rows_without_target_stay_missing() -> None:
+    source = table()
+    source.iloc[-5:, 3] = np.nan
+    with pytest.raises(DataError, match="Target 'y' has 5 missing values"):
+        build_frame(source, target="y")
+    assert build_frame(source, target="y", known="holiday").n_rows == 395
+
+
+def test_known_variables_need_not_be_named_twice() -> None:
+    frame = build_frame(table(), target="y", variables=["rain"], known=["holiday"])
+    assert frame.variables == ("rain", "holiday", "y")
+    assert frame.layout.ahead == (False, True, False)
+
+
+# Calendar -----------------------------------------------------------------------------------
+
+
+def test_the_calendar_is_one_variable_of_cycles_that_the_times_span() -> None:
+    frame = build_frame(table(), target="y", calendar="auto")
+    assert frame.variables[-2:] == ("calendar", "y")
+    assert frame.columns[-5:-1] == ("hour sin", "hour cos", "weekday sin", "weekday cos")
+    noon = frame.values[12, -5:-3]
+    np.testing.assert_allclose(noon, [0, -1], atol=1e-12)
+    short = build_frame(table(60), target="y", calendar="auto")
+    assert short.layout.calendar == ("hour",)
+    days = table().set_axis(pd.date_range("2018-01-01", periods=400, freq="D"))
+    assert build_frame(days, target="y", calendar="auto").layout.calendar == ("weekday",)
+    months = table().set_axis(pd.date_range("1990-01-01", periods=400, freq="MS"))
+    assert build_frame(months, target="y", calendar="auto").layout.calendar == ("yearday",)
+    assert build_frame(days, target="y", calendar=["yearday"]).layout.calendar == ("yearday",)
+
+
+def test_the_calendar_goes_on_beyond_the_last_row() -> None:
+    long = build_frame(table(), target="y", calendar=["hour"])
+    short = build_frame(table().iloc[:300], target="y", calendar=["hour"])
+    ahead, given = short.values_ahead(6)
+    assert given.all()
+    np.testing.assert_allclose(ahead, long.values[6:306, -3:-1], atol=1e-12)
+
+
+def test_calendars_that_cannot_be_are_refused() -> None:
+    with pytest.raises(ParameterError, match="choose 'none', 'auto' or some of hour"):
+        build_frame(table(), target="y", calendar="daily")
+    with pytest.raises(DataError, match="needs dates as times"):
+        build_frame(table().reset_index(drop=True), target="y", calendar="auto")
+    with pytest.raises(DataError, match="has a column of that name"):
+        build_frame(table(calendar=table()["rain"]), target="y", calendar="auto")
+
+
+# Several series -----------------------------------------------------------------------------
+
+
+def test_series_are_put_together_in_order_of_their_names() -> None:
+    source = panel(b=1, a=100)
+    frame = build_frame(source, target="y", series="station")
+    assert frame.panel is not None and frame.panel.names == ("a", "b")
+    np.testing.assert_array_equal(np.bincount(frame.segments), [110, 100])
+    np.testing.assert_array_equal(frame.target_values[:110], source["y"][source["station"] == "a"])
+    mixed = source.sample(frac=1, random_state=0).sort_index(kind="stable")
+    again = build_frame(mixed, target="y", series="station")
+    np.testing.assert_array_equal(again.values, frame.values)
+    np.testing.assert_array_equal(frame.last_rows(), [109, 209])
+    assert frame.order.max() == 109 and len(frame.clock) == 110
+
+
+def test_nothing_of_one_series_reaches_another() -> None:
+    source = panel(a=1, b=1)
+    last = np.flatnonzero(source["station"] == "b")[:3]
+    source.iloc[last, 1] = np.nan
+    frame = build_frame(source, target="y", series="station", missing="fill")
+    assert frame.n_rows == 207
+    assert any("Dropped 3 rows of series" in note for note in frame.notes)
+    frame = build_frame(panel(a=1, b=1), target="y", series="station", known="holiday")
+    _, given = frame.values_ahead(4)
+    np.testing.assert_array_equal(np.flatnonzero(~given), [96, 97, 98, 99, *range(206, 210)])
+
+
+def test_faults_of_a_panel_name_the_series() -> None:
+    source = panel(a=1, b=1)
+    with pytest.raises(DataError, match="series=... \\(--series COLUMN\\)"):
+        build_frame(source.drop(columns="station"), target="y")
+    with pytest.raises(DataError, match="in series 'b'"):
+        build_frame(source.iloc[np.r_[0:100, 101, 100, 102:210]], target="y", series="station")
+    with pytest.raises(DataError, match="2020-01-01 05:00 in series 'b' stands twice"):
+        twice = pd.concat([source, source.iloc[105:106]]).sort_index(kind="stable")
+        build_frame(twice, target="y", series="station")
+    with pytest.raises(DataError, match="2 of 207 differ.*series 'a'"):
+        build_frame(source.drop(source.index[5]), target="y", series="station")
+    with pytest.raises(DataError, match="Series column 'station' has 3 missing values"):
+        build_frame(
+            source.assign(station=source["station"].where(np.arange(210) > 2)),
+            target="y",
+            series="station",
+        )
+    with pytest.raises(DataError, match="both series and excluded"):
+        build_frame(source, target="y", series="station", exclude="station")
+
+
+def test_gaps_within_a_series_are_respected() -> None:
+    source = panel(a=1, b=1)
+    holed = source.iloc[np.r_[0:50, 51:210]]
+    frame = build_frame(holed, target="y", series="station", gaps="respect")
+    np.testing.assert_array_equal(np.bincount(frame.segments), [50, 49, 110])
+    frame = build_frame(holed, target="y", series="station", gaps="close")
+    np.testing.assert_array_equal(np.bincount(frame.segments), [99, 110])
+
+
+# Layout -------------------------------------------------------------------------------------
+
+
+def test_a_layout_survives_json_and_old_ones_load() -> None:
+    source = panel(a=1, b=2)
+    layout = build_frame(
+        source, target="y", series="station", known="holiday", calendar="auto"
+    ).layout
+    assert Layout.from_dict(json.loads(json.dumps(layout.to_dict()))) == layout
+    old = {k: v for k, v in layout.to_dict().items() if k not in ("levels", "known", "calendar")}
+    del old["series"]
+    assert Layout.from_dict(old).levels == ()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"levels": {"nothing": ["a"]}},
+        {"levels": {"wind": [1]}},
+        {"levels": 3},
+        {"known": ["nothing"]},
+        {"calendar": ["minute"]},
+        {"series": 3},
+    ],
+)
+def test_damaged_layouts_are_refused(damage: dict[str, object]) -> None:
+    layout = build_frame(table(), target="y").layout.to_dict()
+    with pytest.raises(ModelFileError):
+        Layout.from_dict(layout | damage)
