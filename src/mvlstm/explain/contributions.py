@@ -8,24 +8,57 @@ Integrated gradients against a background: with background windows :math:`b` and
     \frac{\partial f}{\partial x_{t,c}}\bigl(b + \alpha (x - b)\bigr) d\alpha,
     \qquad \sum_{t,c} \phi_{t,c}(x) = f(x) - \operatorname{mean}_b f(b).
 
-For a linear forecast this is exact: coefficient times distance from the mean background.
+For a linear forecast this is exact: coefficient times distance from the mean background. A network
+can be steep in places, so the path is divided where it has to be: on any piece from :math:`a` to
+:math:`a'` the gradients must add up to :math:`f(a') - f(a)`, which two forecasts tell exactly, and
+a piece that misses is halved. Recurrent networks have borders, on either side of which a window
+ends in another state, and there the forecast all but jumps. On a piece shorter than 1/256 of the
+path the gradient's direction is that of the border, which is all that matters: the contributions
+of a jump are its height, shared in that direction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 Gradient = Callable[[FloatArray], FloatArray]
-"""Windows (m, T, C) to the gradient of the forecast's mean (m, H, T, C)."""
+"""Windows (m, T, C) to the gradient of each member's forecast (K, m, H, T, C)."""
 Forecast = Callable[[FloatArray], FloatArray]
-"""Windows (m, T, C) to the forecast's mean (m, H)."""
+"""Windows (m, T, C) to the members' mean forecast (m, H)."""
 
-NODES = 6  # points of the quadrature at first
-MOST_NODES = 96  # at most; a steep network may still miss a little
+NODES = (5, 3)  # points of the quadrature on a whole path, and on a part of it
+JUMP = 8  # halvings after which a piece that still misses is taken to hold a jump
+SCALED = (0.02, 5.0)  # by how much the sum over a jump may be scaled to its rise
+HALVINGS = 20  # of a path at most
+AT_ONCE = 256  # pieces worked on together
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """Forecasts taken apart.
+
+    Attributes
+    ----------
+    members : array (K, M, H, T, C)
+        Contributions to each member's forecast; their mean over members belongs to the forecast.
+    missed : array (M,)
+        How far the integral was from its total, the worst step ahead. This little is spread over
+        the contributions in proportion to their size, so that they add up to the last digit.
+    """
+
+    members: FloatArray
+    missed: FloatArray
+
+    @property
+    def mean(self) -> FloatArray:
+        """Contributions (M, H, T, C) to the members' mean."""
+        return np.asarray(self.members.mean(axis=0))
 
 
 def integrated_gradients(
@@ -35,12 +68,12 @@ def integrated_gradients(
     background: FloatArray,
     *,
     tolerance: float,
-) -> tuple[FloatArray, FloatArray]:
-    """Return contributions that add up to forecast minus mean background forecast.
+) -> Contributions:
+    """Take forecasts apart into contributions of every entry of their windows.
 
-    The integral is a Gauss-Legendre sum. Windows whose contributions miss their total by more than
-    ``tolerance`` are done again with twice the points, up to a limit; what is missed then is spread
-    over the contributions in proportion to their size, so that they add up, and told.
+    Each path from a background window to a window is one piece at first, with a Gauss-Legendre sum.
+    Pieces whose sum misses the difference of the forecasts at their ends by more than ``tolerance``
+    are halved.
 
     Parameters
     ----------
@@ -49,46 +82,117 @@ def integrated_gradients(
     windows : (M, T, C)
     background : (B, T, C)
     tolerance : float
-        Largest difference between a window's sum and its total, in units of the forecast.
-
-    Returns
-    -------
-    contributions : (M, H, T, C)
-    missed : (M,)
-        How far the integral alone was from the total before the rest was spread.
+        Largest error of one piece of one path, in units of the forecast. Errors of pieces cancel
+        and are averaged over backgrounds, so a window's sum is nearer to its total.
     """
-    total = forecast(windows) - forecast(background).mean(axis=0)  # (M, H)
-    result = np.zeros((len(windows), total.shape[1], *windows.shape[1:]))
-    missed = np.zeros(len(windows))
-    open_rows = np.arange(len(windows))
-    nodes = NODES
-    while len(open_rows) and nodes <= MOST_NODES:
-        result[open_rows] = _quadrature(gradient, windows[open_rows], background, nodes)
-        gap = result[open_rows].sum(axis=(2, 3)) - total[open_rows]
-        missed[open_rows] = np.abs(gap).max(axis=1)
-        open_rows = open_rows[missed[open_rows] > tolerance]
-        nodes *= 2
-    return _completed(result, total), missed
-
-
-def _completed(result: FloatArray, total: FloatArray) -> FloatArray:
-    """Spread what the quadrature missed over the contributions, in proportion to their size."""
-    missed = total - result.sum(axis=(2, 3))  # (M, H)
-    size = np.abs(result)
+    at_ends, at_starts = forecast(windows), forecast(background)  # (M, H), (B, H)
+    M, B = len(windows), len(background)
+    result: FloatArray | None = None
+    pieces = _Pieces.whole(at_starts, at_ends)
+    for depth in range(HALVINGS + 1):
+        rejected = []
+        for part in pieces.batches():
+            nodes = NODES[min(depth, 1)]
+            sums = _quadrature(gradient, windows, background, part, nodes)  # (K, S, H, T, C)
+            if result is None:
+                result = np.zeros((len(sums), M, *sums.shape[2:]))
+            fine = _settle(sums, part.rise, tolerance, depth)
+            _add(result, part.row[fine], sums[:, fine] / B)
+            rejected.append(part.take(~fine))
+        pieces = _halved(rejected, forecast, windows, background)
+        if not len(pieces.row):
+            break
+    assert result is not None
+    size = np.abs(result.mean(axis=0))  # (M, H, T, C)
+    left = at_ends - at_starts.mean(axis=0) - result.mean(axis=0).sum(axis=(2, 3))  # (M, H)
     whole = np.maximum(size.sum(axis=(2, 3)), np.finfo(np.float64).tiny)
-    return np.asarray(result + size * (missed / whole)[..., None, None])
+    result += size * (left / whole)[..., None, None]
+    return Contributions(result, np.abs(left).max(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Pieces:
+    """S pieces of paths: from which background to which window, from where to where."""
+
+    row: IntArray  # (S,)
+    start: IntArray  # (S,) background
+    low: FloatArray  # (S,) of the path from 0 to 1
+    high: FloatArray
+    at_low: FloatArray  # (S, H) forecasts
+    at_high: FloatArray
+
+    @classmethod
+    def whole(cls, at_starts: FloatArray, at_ends: FloatArray) -> _Pieces:
+        """Return every path from a background to a window as one piece."""
+        M, B = len(at_ends), len(at_starts)
+        row, start = np.repeat(np.arange(M), B), np.tile(np.arange(B), M)
+        zero = np.zeros(M * B)
+        return cls(row, start, zero, zero + 1, at_starts[start], at_ends[row])
+
+    @property
+    def length(self) -> FloatArray:
+        return self.high - self.low
+
+    @property
+    def rise(self) -> FloatArray:
+        return self.at_high - self.at_low
+
+    def take(self, which: NDArray[np.bool_] | slice) -> _Pieces:
+        return _Pieces(**{name: values[which] for name, values in vars(self).items()})
+
+    def batches(self) -> list[_Pieces]:
+        starts = range(0, len(self.row), AT_ONCE)
+        return [self.take(slice(first, first + AT_ONCE)) for first in starts]
 
 
 def _quadrature(
-    gradient: Gradient, windows: FloatArray, background: FloatArray, nodes: int
+    gradient: Gradient, windows: FloatArray, background: FloatArray, part: _Pieces, nodes: int
 ) -> FloatArray:
+    """Integrate over pieces: (K, S, H, T, C)."""
     points, weights = np.polynomial.legendre.leggauss(nodes)
     points, weights = (points + 1) / 2, weights / 2  # from [-1, 1] to [0, 1]
-    result: FloatArray | float = 0.0
-    for start in background:
-        distance = windows - start  # (M, T, C)
-        path = start + points[:, None, None, None] * distance  # (nodes, M, T, C)
-        slopes = gradient(path.reshape(-1, *distance.shape[1:]))  # all nodes in one go
-        slope = np.tensordot(weights, slopes.reshape(nodes, len(windows), *slopes.shape[1:]), 1)
-        result = result + slope * distance[:, None] / len(background)
-    return np.asarray(result)
+    distance = windows[part.row] - background[part.start]  # (S, T, C)
+    where = part.low + points[:, None] * part.length  # (nodes, S)
+    path = background[part.start] + where[:, :, None, None] * distance
+    slopes = gradient(path.reshape(-1, *distance.shape[1:]))  # (K, nodes S, H, T, C)
+    K, shape = len(slopes), slopes.shape[2:]
+    slope = np.einsum("n,kns...->ks...", weights, slopes.reshape(K, nodes, -1, *shape))
+    return np.asarray(slope * (distance * part.length[:, None, None])[:, None])
+
+
+def _settle(sums: FloatArray, rise: FloatArray, tolerance: float, depth: int) -> NDArray[np.bool_]:
+    """Say which pieces (S,) need no halving; scale the sums over jumps to their rise, in place."""
+    found = sums.sum(axis=(3, 4)).mean(axis=0)  # (S, H)
+    fine = np.abs(found - rise).max(axis=1) <= tolerance
+    if depth < JUMP:
+        return np.asarray(fine)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where(found == 0, 0.0, rise / found)
+    near = np.abs(found - rise) <= tolerance
+    scalable = near | ((factor > SCALED[0]) & (factor < SCALED[1]))
+    jump = ~fine & scalable.all(axis=1)
+    sums[:, jump] *= np.where(near, 1.0, factor)[jump][..., None, None]
+    return np.asarray(fine | jump | (depth == HALVINGS))
+
+
+def _add(result: FloatArray, rows: IntArray, sums: FloatArray) -> None:
+    """Add the sums (K, S, ...) of pieces to their rows of the result (K, M, ...)."""
+    for row in np.unique(rows):
+        result[:, row] += sums[:, rows == row].sum(axis=1)
+
+
+def _halved(
+    rejected: list[_Pieces], forecast: Forecast, windows: FloatArray, background: FloatArray
+) -> _Pieces:
+    """Cut every piece in two."""
+    names = [name for name in vars(rejected[0])]
+    joined = _Pieces(**{n: np.concatenate([getattr(p, n) for p in rejected]) for n in names})
+    if not len(joined.row):
+        return joined
+    middle = (joined.low + joined.high) / 2
+    first, last = background[joined.start], windows[joined.row]
+    at_middle = forecast(first + middle[:, None, None] * (last - first))  # (S, H)
+    left = replace(joined, high=middle, at_high=at_middle)
+    right = replace(joined, low=middle, at_low=at_middle)
+    both = {n: np.concatenate([getattr(left, n), getattr(right, n)]) for n in names}
+    return _Pieces(**both)

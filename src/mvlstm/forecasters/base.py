@@ -121,8 +121,12 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         return scrambled_windows(self, prepared, origins, variables, donors)
 
     def _gradient(self, windows: FloatArray) -> FloatArray | None:
-        """Return the gradient of the members' mean (M, H, T, C), for models that have one."""
+        """Return the gradient of members' forecasts (K, M, H, T, C), for models that have one."""
         return None
+
+    def _predict_exactly(self, windows: FloatArray) -> FloatArray:
+        """Return what `_predict_windows` does, in the precision of `_gradient`."""
+        return self._predict_windows(windows)
 
     def _experts(self, prepared: Prepared, origins: IntArray) -> FloatArray | None:
         """Return prior weight times expert's forecast (M, H, N), for mixtures of experts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from mvlstm.data.windows import gather_labels, gather_windows
 from mvlstm.explain import Attention, choose_windows, find_period, get_effort, measure
-from mvlstm.explain.contributions import integrated_gradients
+from mvlstm.explain.lags import lag_table
+from mvlstm.forecasters.apart import APART, by_origin, take_apart
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.scoring import unseen_origins
 from mvlstm.results import Explanation
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-APART = {"quick": 10, "default": 100, "full": 500}  # forecasts taken apart by default
 
 
 def explain_forecaster(
@@ -67,17 +66,22 @@ def explain_forecaster(
     times = frame.times[origins]
     names = pd.Index(frame.variables, name="variable")
     count = APART[effort] if contributions is None else contributions
-    apart = take_apart(model, prepared, unseen, count)
+    apart = take_apart(model, prepared, unseen, count, effort)
     return Explanation(
         target=frame.target,
         importance=importance,
-        prior=None if arrays is None else _by_origin(arrays.prior, times, names),
+        prior=None if arrays is None else by_origin(arrays.prior, times, names),
         posterior=(
             None
             if arrays is None or arrays.posterior is None
-            else _by_origin(arrays.posterior, times, names)
+            else by_origin(arrays.posterior, times, names)
         ),
         temporal=measured.temporal,
+        lags=lag_table(
+            frame.variables,
+            None if apart is None else apart.members,
+            None if arrays is None else arrays.temporal,
+        ),
         leakage=measured.leakage,
         groups=measured.groups,
         stability=measured.stability,
@@ -85,88 +89,13 @@ def explain_forecaster(
         part=part,
         n_windows=measured.n_windows,
         effort=effort,
-        notes=(*part_notes, *measured.notes, *_attention_notes(arrays), *apart.pop("notes", ())),
-        **apart,
-    )
-
-
-def take_apart(
-    model: AbstractForecaster, prepared: Prepared, origins: IntArray, count: int
-) -> dict[str, Any]:
-    """Return contribution, response, expert and background for ``count`` of the origins.
-
-    Half of them are the latest ones, ending with the table's last row, whose steps ahead are not
-    known yet; the others are spread evenly.
-    """
-    frame, H, T = prepared.frame, model.horizon, model.window
-    last = prepared.origins(T, 0)[-1:]
-    rows = _chosen(origins, last, count)
-    windows = gather_windows(prepared.table, rows, T).astype(np.float64)
-    if not len(rows) or model._gradient(windows[:1]) is None:
-        return {}
-    background = model.background_.astype(np.float64)
-
-    def forecast(x: FloatArray) -> FloatArray:
-        return np.asarray(model._predict_windows(x).mean(axis=0))
-
-    def gradient(x: FloatArray) -> FloatArray:
-        slope = model._gradient(x)
-        assert slope is not None
-        return slope
-
-    tolerance = 5e-4 * float(model.preparation_.scaler.target_scale)
-    parts, missed = integrated_gradients(
-        gradient, forecast, windows, background, tolerance=tolerance
-    )
-    start = model.background_baseline_.mean(axis=0)  # (H,)
-    parts[:, :, -1, -1] += prepared.baseline(rows, H) - start  # a differenced target's last level
-    owner = np.asarray(frame.groups)
-    grouped = np.stack(
-        [parts[..., owner == n].sum(axis=-1) for n in range(frame.n_variables)], axis=2
-    )  # (M, H, N, T)
-    lags = range(1, T + 1)
-    columns = pd.MultiIndex.from_product([frame.variables, lags], names=["variable", "lag"])
-    times = frame.times[rows]
-    table = _by_origin(grouped[..., ::-1].reshape(1, len(rows), H, -1), times, columns)
-    experts = model._experts(prepared, rows)
-    now = forecast(windows)
-    responses = []
-    for n in range(frame.n_variables):
-        raised = windows + (owner == n)
-        responses.append(forecast(raised) - now)  # (M, H)
-    response = np.stack(responses, axis=-1)
-    names = pd.Index(frame.variables, name="variable")
-    return {
-        "contribution": table,
-        "response": _by_origin(response[None], times, names),
-        "expert": None if experts is None else _by_origin(experts[None], times, names),
-        "notes": _integral_notes(missed, tolerance, model.preparation_.scaler.target_scale),
-        "background": tuple(float(v) for v in forecast(background).mean(axis=0) + start),
-    }
-
-
-def _chosen(origins: IntArray, last: IntArray, count: int) -> IntArray:
-    """Choose ``count`` rows: the last one, the latest before it, and others spread evenly."""
-    every = np.union1d(origins, last)
-    if count >= len(every):
-        return every
-    if count < 1:
-        return every[:0]
-    recent = (count + 1) // 2
-    older = every[: len(every) - recent]
-    spread = np.linspace(0, len(older) - 1, count - recent).astype(np.int64)
-    return np.concatenate([older[spread], every[-recent:]])
-
-
-def _integral_notes(missed: FloatArray, tolerance: float, scale: float) -> tuple[str, ...]:
-    """Say how far the integrals behind the contributions were from their totals."""
-    rough = int((missed > tolerance).sum())
-    if not rough:
-        return ()
-    return (
-        f"The integral behind the contributions missed its total in {rough} of {len(missed)} "
-        f"forecasts, by up to {missed.max() / scale:.2g} standard deviations of the target; the "
-        "rest was spread in proportion, so they add up, but single contributions are that rough.",
+        notes=(
+            *part_notes,
+            *measured.notes,
+            *_attention_notes(arrays),
+            *(() if apart is None else apart.notes),
+        ),
+        **({} if apart is None else apart.tables),
     )
 
 
@@ -226,17 +155,6 @@ def _attention_notes(arrays: AttentionArrays | None) -> tuple[str, ...]:
     if arrays is None or arrays.posterior is not None:
         return ()
     return ("This model has no posterior attention; its prior stands in that column.",)
-
-
-def _by_origin(values: FloatArray, times: pd.Index[Any], columns: pd.Index[Any]) -> pd.DataFrame:
-    """Average over members and lay out as (origin[, step]) x columns."""
-    mean = values.mean(axis=0)  # (M, H, N)
-    H = mean.shape[1]
-    index: pd.Index[Any] = times.rename("origin")
-    if H > 1:
-        steps = pd.RangeIndex(1, H + 1)
-        index = pd.MultiIndex.from_product([index, steps], names=["origin", "step"])
-    return pd.DataFrame(mean.reshape(-1, mean.shape[2]), index=index, columns=columns)
 
 
 @contextmanager

@@ -141,6 +141,12 @@ class LSTM(AbstractForecaster):
     def _predict_windows(self, windows: FloatArray) -> FloatArray:
         return self.trained_.windows(windows)
 
+    def _gradient(self, windows: FloatArray) -> FloatArray | None:
+        return self.trained_.gradient(windows)
+
+    def _predict_exactly(self, windows: FloatArray) -> FloatArray:
+        return self.trained_.exact(windows)
+
     def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         return self.trained_.arrays(), self.trained_.extra()
 

@@ -288,6 +288,9 @@ class MVLSTM(AbstractForecaster):
     def _gradient(self, windows: FloatArray) -> FloatArray | None:
         return self.trained_.gradient(windows)
 
+    def _predict_exactly(self, windows: FloatArray) -> FloatArray:
+        return self.trained_.exact(windows)
+
     def _experts(self, prepared: Prepared, origins: IntArray) -> FloatArray | None:
         if self.head == "fusion":
             return None

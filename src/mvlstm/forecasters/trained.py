@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 import numpy as np
@@ -26,8 +27,9 @@ from mvlstm.forecasters.problem import Problem
 from mvlstm.nn.parameters import Parameters, count, unflatten
 from mvlstm.results import History
 from mvlstm.train.config import TrainConfig
-from mvlstm.train.predict import chunks
+from mvlstm.train.predict import CHUNK, TASK, chunks
 from mvlstm.train.protocol import Network
+from mvlstm.train.workers import run_all
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -177,22 +179,47 @@ class TrainedNetwork(Generic[NetworkT]):
             return np.empty((len(self.flat), 0, self.labels.link.horizon))
         return np.concatenate(pieces, axis=1).astype(np.float64)
 
-    def gradient(self, windows: FloatArray) -> FloatArray:
-        """Return the gradient of the members' mean forecast (M, H, T, C) for scaled windows."""
-        device = usable_device(self.device)
-        p = unflatten(torch.as_tensor(self.flat, device=device), self.network.shapes)
+    def exact(self, windows: FloatArray) -> FloatArray:
+        """Return what `windows` does, in double precision on a GPU.
+
+        The kernels there hold operands in half precision, which is too coarse for small
+        differences between forecasts.
+        """
+        p, device = self._exact_parameters()
         pieces = []
-        for piece in chunks(len(windows)):
-            x = torch.as_tensor(windows[piece], dtype=torch.float32, device=device)
-            x = x.transpose(0, 1).contiguous().requires_grad_(True)  # (T, m, C)
-            mean = self.network(p, x.expand(len(self.flat), *x.shape)).mean.mean(dim=0)  # (m, H)
-            steps = [
-                torch.autograd.grad(mean[:, h].sum(), x, retain_graph=True)[0]
-                for h in range(mean.shape[1])
-            ]
-            pieces.append(torch.stack(steps).permute(2, 0, 1, 3).cpu().numpy())  # (m, H, T, C)
-        slope = np.concatenate(pieces).astype(np.float64) * self.labels.scale
+        with torch.no_grad():
+            for piece in chunks(len(windows)):
+                x = self._inputs(p, windows[piece], device)
+                pieces.append(self.network(p, x).mean.cpu().numpy())
+        offset = self.labels.link(windows) + self.labels.center
+        return np.concatenate(pieces, axis=1) * self.labels.scale + offset
+
+    def gradient(self, windows: FloatArray) -> FloatArray:
+        """Return the gradient of each member's forecast (K, M, H, T, C) for scaled windows."""
+        p, device = self._exact_parameters()
+        every = list(chunks(len(windows), TASK if device.type == "cpu" else CHUNK))
+        found = run_all([partial(self._slope, p, windows[piece], device) for piece in every])
+        slope = np.concatenate(found, axis=1).astype(np.float64) * self.labels.scale
         return slope + self.labels.link.gradient(windows.shape[1], windows.shape[2])
+
+    def _exact_parameters(self) -> tuple[Parameters, torch.device]:
+        device = usable_device(self.device)
+        dtype = torch.float64 if device.type == "cuda" else torch.float32
+        flat = torch.as_tensor(self.flat, device=device, dtype=dtype)
+        return unflatten(flat, self.network.shapes), device
+
+    def _inputs(self, p: Parameters, windows: FloatArray, device: torch.device) -> Tensor:
+        """Return windows (K, T, m, C) in the parameters' precision."""
+        dtype = next(iter(p.values())).dtype
+        x = torch.as_tensor(windows, device=device, dtype=dtype).transpose(0, 1)
+        return x.expand(len(self.flat), *x.shape).contiguous()
+
+    def _slope(self, p: Parameters, windows: FloatArray, device: torch.device) -> NDArray[Any]:
+        """Return the networks' gradients (K, m, H, T, C), without scale and link."""
+        x = self._inputs(p, windows, device).requires_grad_(True)
+        total = self.network(p, x).mean.sum(dim=(0, 1))  # (H,); members and windows do not mix
+        steps = [torch.autograd.grad(one, x, retain_graph=True)[0] for one in total]
+        return torch.stack(steps).permute(1, 3, 0, 2, 4).cpu().numpy()  # (K, m, H, T, C)
 
     def parameter(self, name: str) -> FloatArray:
         """Return the members' values of one of the network's parameters, members first."""

@@ -49,6 +49,10 @@ class Explanation:
         None for forecasters without attention.
     temporal : DataFrame (variable x lag), optional
         Mean temporal attention; lag 1 is the last time known.
+    lags : DataFrame, optional
+        A row a variable and lag: ``contribution``, the mean absolute contribution to a forecast in
+        units of the target, with ``low`` and ``high`` (90 %, over members and forecasts), its
+        ``share`` among the variable's lags, and ``attention`` with an interval over members.
     leakage : DataFrame (variable x variable), optional
         Row n, column k: share of expert n's sensitivity that goes to variable k.
     contribution : DataFrame, optional
@@ -80,6 +84,7 @@ class Explanation:
     prior: pd.DataFrame | None = None
     posterior: pd.DataFrame | None = None
     temporal: pd.DataFrame | None = None
+    lags: pd.DataFrame | None = None
     leakage: pd.DataFrame | None = None
     contribution: pd.DataFrame | None = None
     response: pd.DataFrame | None = None
@@ -163,6 +168,7 @@ class Explanation:
         tables = {
             "groups": self.groups,
             "summary": self.summary,
+            "lags": self.lags,
         }
         matrices = {"temporal": self.temporal, "leakage": self.leakage}
         return {

@@ -1,0 +1,95 @@
+"""At which lags a variable acts: mean size of its contributions, and attention, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm.explain.importance import LEVEL
+
+FloatArray = NDArray[np.float64]
+
+DRAWS = 200
+BLOCKS = 20  # pieces of neighbouring forecasts that are drawn as a whole
+
+
+def lag_table(
+    variables: Sequence[str],
+    contributions: FloatArray | None,
+    attention: FloatArray | None,
+    *,
+    seed: int = 0,
+) -> pd.DataFrame | None:
+    """Lay out what is known about every variable and lag.
+
+    Parameters
+    ----------
+    variables : sequence of str
+        N names.
+    contributions : array (K, M, H, N, T), optional
+        Contributions to each member's forecasts, oldest step of the window first.
+    attention : array (K, N, L), optional
+        Each member's mean attention over past steps, oldest first; its newest has lag 2.
+    seed : int
+        Source of randomness.
+
+    Returns
+    -------
+    DataFrame or None
+        A row a variable and lag. ``contribution``: mean absolute contribution to a forecast in
+        units of the target, with a 90 % interval over members and forecasts; ``share``: the same
+        divided by its sum over the variable's lags; ``attention`` with an interval over members.
+        None where there is neither.
+    """
+    if contributions is None and attention is None:
+        return None
+    tables = []
+    if contributions is not None:
+        size, low, high = _sizes(contributions[..., ::-1], seed)  # (N, T), lag 1 first
+        total = np.maximum(size.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        shown = {"contribution": size, "low": low, "high": high, "share": size / total}
+        tables.append(_tidy(variables, shown, first=1))
+    if attention is not None:
+        mean, low, high = _over_members(attention[..., ::-1], seed)
+        shown = {"attention": mean, "attention_low": low, "attention_high": high}
+        tables.append(_tidy(variables, shown, first=2))
+    joined = tables[0] if len(tables) == 1 else tables[0].join(tables[1])  # the first has all lags
+    return joined.reset_index()
+
+
+def _tidy(variables: Sequence[str], columns: dict[str, FloatArray], first: int) -> pd.DataFrame:
+    lags = range(first, first + next(iter(columns.values())).shape[1])
+    index = pd.MultiIndex.from_product([list(variables), lags], names=["variable", "lag"])
+    return pd.DataFrame({name: values.reshape(-1) for name, values in columns.items()}, index)
+
+
+def _sizes(members: FloatArray, seed: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean absolute contribution (N, T) over forecasts and steps, with its interval."""
+    K, M = members.shape[:2]
+    rng = np.random.default_rng([seed, 3])
+    estimate = np.abs(members.mean(axis=0)).mean(axis=(0, 1))
+    blocks = np.array_split(np.arange(M), min(BLOCKS, M))
+    draws = np.empty((DRAWS, *estimate.shape))
+    for draw in draws:
+        weights = rng.multinomial(K, np.full(K, 1 / K)) / K
+        rows = np.concatenate([blocks[b] for b in rng.integers(len(blocks), size=len(blocks))])
+        mixed = np.tensordot(weights, members[:, rows], axes=1)
+        draw[:] = np.abs(mixed).mean(axis=(0, 1))
+    return estimate, *_interval(draws, estimate)
+
+
+def _over_members(values: FloatArray, seed: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean over members (N, L), with the interval from resampling them."""
+    K = len(values)
+    weights = np.random.default_rng([seed, 4]).multinomial(K, np.full(K, 1 / K), size=DRAWS) / K
+    estimate = values.mean(axis=0)
+    return estimate, *_interval(np.tensordot(weights, values, axes=1), estimate)
+
+
+def _interval(draws: FloatArray, estimate: FloatArray) -> tuple[FloatArray, FloatArray]:
+    tail = 50.0 * (1.0 - LEVEL)
+    low, high = np.percentile(draws, [tail, 100.0 - tail], axis=0)
+    return np.minimum(low, estimate), np.maximum(high, estimate)

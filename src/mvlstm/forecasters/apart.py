@@ -1,0 +1,144 @@
+"""Forecasts taken apart: contributions of variables and lags, responses, shares of experts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm.data.windows import gather_windows
+from mvlstm.explain.contributions import Contributions, integrated_gradients
+from mvlstm.forecasters.preparation import Prepared
+
+if TYPE_CHECKING:
+    from mvlstm.forecasters.base import AbstractForecaster
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+APART = {"quick": 10, "default": 100, "full": 500}  # forecasts taken apart by default
+BACKGROUNDS = {"quick": 4, "default": 4, "full": 8}  # background windows they are measured against
+TOLERANCE = 1e-3  # of a sum of contributions, in standard deviations of the target
+PIECE = 5e-4  # of one piece of the integral
+
+
+@dataclass(frozen=True, eq=False)
+class Apart:
+    """Some forecasts taken apart.
+
+    Attributes
+    ----------
+    members : array (K, M, H, N, T)
+        Contributions to each member's forecast, oldest step first.
+    tables : dict
+        ``contribution``, ``response``, ``expert`` and ``background`` of an `Explanation`.
+    notes : tuple of str
+    """
+
+    members: FloatArray
+    tables: dict[str, Any]
+    notes: tuple[str, ...]
+
+
+def take_apart(
+    model: AbstractForecaster, prepared: Prepared, origins: IntArray, count: int, effort: str
+) -> Apart | None:
+    """Take ``count`` of the forecasts made at origins apart; None for models without gradients.
+
+    Half of them are the latest ones, ending with the table's last row, whose steps ahead are not
+    known yet; the others are spread evenly.
+    """
+    rows = _chosen(origins, prepared.origins(model.window, 0)[-1:], count)
+    windows = gather_windows(prepared.table, rows, model.window).astype(np.float64)
+    if not len(rows) or model._gradient(windows[:1]) is None:
+        return None
+    every = len(model.background_)
+    few = np.unique(np.linspace(0, every - 1, min(BACKGROUNDS[effort], every)).astype(np.int64))
+    background = model.background_[few].astype(np.float64)
+    scale = float(model.preparation_.scaler.target_scale)
+    taken = _integrate(model, windows, background, PIECE * scale)
+    H = model.horizon
+    start = model.background_baseline_[few].mean(axis=0)  # (H,)
+    parts = taken.members
+    parts[:, :, :, -1, -1] += prepared.baseline(rows, H) - start  # a differenced target's level
+    frame = prepared.frame
+    owner = np.asarray(frame.groups)
+    grouped = np.stack(
+        [parts[..., owner == n].sum(axis=-1) for n in range(frame.n_variables)], axis=3
+    )  # (K, M, H, N, T)
+    times, names = frame.times[rows], pd.Index(frame.variables, name="variable")
+    lags = range(1, model.window + 1)
+    columns = pd.MultiIndex.from_product([frame.variables, lags], names=["variable", "lag"])
+    experts = model._experts(prepared, rows)
+    latest_first = grouped[..., ::-1].mean(axis=0).reshape(len(rows), H, -1)
+    tables = {
+        "contribution": by_origin(latest_first[None], times, columns),
+        "response": by_origin(_responses(model, windows, owner)[None], times, names),
+        "expert": None if experts is None else by_origin(experts[None], times, names),
+        "background": tuple(float(v) for v in _forecast(model, background).mean(axis=0) + start),
+    }
+    return Apart(grouped, tables, _integral_notes(taken.missed / scale))
+
+
+def by_origin(values: FloatArray, times: pd.Index[Any], columns: pd.Index[Any]) -> pd.DataFrame:
+    """Average over members and lay out as (origin[, step]) x columns."""
+    mean = values.mean(axis=0)  # (M, H, N)
+    H = mean.shape[1]
+    index: pd.Index[Any] = times.rename("origin")
+    if H > 1:
+        steps = pd.RangeIndex(1, H + 1)
+        index = pd.MultiIndex.from_product([index, steps], names=["origin", "step"])
+    return pd.DataFrame(mean.reshape(-1, mean.shape[2]), index=index, columns=columns)
+
+
+def _forecast(model: AbstractForecaster, windows: FloatArray) -> FloatArray:
+    return np.asarray(model._predict_exactly(windows).mean(axis=0))
+
+
+def _integrate(
+    model: AbstractForecaster, windows: FloatArray, background: FloatArray, tolerance: float
+) -> Contributions:
+    def forecast(x: FloatArray) -> FloatArray:
+        return _forecast(model, x)
+
+    def gradient(x: FloatArray) -> FloatArray:
+        slope = model._gradient(x)
+        assert slope is not None
+        return slope
+
+    return integrated_gradients(gradient, forecast, windows, background, tolerance=tolerance)
+
+
+def _responses(model: AbstractForecaster, windows: FloatArray, owner: IntArray) -> FloatArray:
+    """Change of the forecasts (M, H, N) when a variable is raised by one standard deviation."""
+    now = _forecast(model, windows)
+    changes = [_forecast(model, windows + (owner == n)) - now for n in range(owner.max() + 1)]
+    return np.stack(changes, axis=-1)
+
+
+def _chosen(origins: IntArray, last: IntArray, count: int) -> IntArray:
+    """Choose ``count`` rows: the last one, the latest before it, and others spread evenly."""
+    every = np.union1d(origins, last)
+    if count >= len(every):
+        return every
+    if count < 1:
+        return every[:0]
+    recent = (count + 1) // 2
+    older = every[: len(every) - recent]
+    spread = np.linspace(0, len(older) - 1, count - recent).astype(np.int64)
+    return np.concatenate([older[spread], every[-recent:]])
+
+
+def _integral_notes(missed: FloatArray) -> tuple[str, ...]:
+    """Say how far the integrals behind the contributions were from their totals, if too far."""
+    rough = int((missed > TOLERANCE).sum())
+    if not rough:
+        return ()
+    return (
+        f"The contributions miss their total in {rough} of {len(missed)} forecasts, by up to "
+        f"{missed.max():.2g} standard deviations of the target: the model is so steep there that "
+        "the integral behind them did not settle.",
+    )
