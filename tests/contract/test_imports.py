@@ -30,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "explain": {"data", "results", "metrics"},
     "forecasters": {"data", "nn", "train", "explain", "results", "metrics"},
     "evaluate": {"data", "forecasters", "metrics", "results"},
-    "bench": {"evaluate", "explain", "forecasters", "data", "results"},
+    "bench": {"evaluate", "explain", "forecasters", "data", "results", "metrics"},
     "plot": {"results"},
     "report": {"plot", "results"},
     "testing": {"forecasters", "data", "results"},

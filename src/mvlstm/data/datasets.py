@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import inspect
 import os
 import sys
@@ -33,6 +34,7 @@ __all__ = [
     "describe",
     "is_present",
     "load",
+    "verify",
 ]
 
 
@@ -102,6 +104,20 @@ def describe(name: str) -> DatasetInfo:
 def is_present(name: str) -> bool:
     """Whether a data set can be loaded now: it is built in, or its files are in the folder."""
     return all((data_folder() / file).is_file() for file in describe(name).files)
+
+
+def verify(name: str) -> None:
+    """Raise `DataError` unless a data set's files hold what the package knows them to hold."""
+    for file, expected in describe(name).files.items():
+        path = _path(describe(name), file)
+        with open(path, "rb") as stream:
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
+        if found != expected:
+            raise DataError(
+                f"The file '{path}' of data set '{name}' is not the published one: its SHA-256 is "
+                f"{found[:12]}..., not {expected[:12]}.... Replace it with a fresh copy (mvlstm "
+                f"data fetch {name})."
+            )
 
 
 def data_folder() -> Path:

@@ -190,8 +190,8 @@ def build(
     return model, words
 
 
-def quick_epochs(n_train: int) -> int:
-    """Return the epochs in which a network sees about `QUICK_WINDOWS` windows.
+def quick_epochs(n_train: int, *, windows: int = QUICK_WINDOWS) -> int:
+    """Return the epochs in which a network sees about so many windows, repeats counted.
 
     Examples
     --------
@@ -199,4 +199,4 @@ def quick_epochs(n_train: int) -> int:
     (3, 20)
     """
     least, most = QUICK_EPOCHS
-    return min(max(least, round(QUICK_WINDOWS / max(n_train, 1))), most)
+    return min(max(least, round(windows / max(n_train, 1))), most)

@@ -96,10 +96,11 @@ def train_network(
     device : str
     """
     if problem.members:
-        own = model.get_params()["l2"]
-        unit_l2 = members[0].l2 / own  # what the forecaster makes of an l2 of one
+        own = float(model.get_params()["l2"])
+        unit_l2 = members[0].l2 / own if own else 1.0  # what the forecaster makes of an l2 of one
         members = [replace(given, l2=given.l2 * unit_l2) for given in problem.members]
-        config = replace(config, drop_failed=True)
+        search = len({replace(given, seed=0) for given in members}) > 1
+        config = replace(config, drop_failed=search)
     where = resolve_device(device)
     batch = min(config.batch_size, len(problem.origins["train"]))
     check_memory(network, members=len(members), batch=batch, window=problem.window, device=where)

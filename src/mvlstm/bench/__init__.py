@@ -1,0 +1,1 @@
+"""The paper's experiments, and any others: suites of independent jobs, records, tables."""

@@ -1,0 +1,87 @@
+"""The same jobs as tasks of Ray: on this machine's cores, or on an existing cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mvlstm.bench.circumstances import circumstances
+from mvlstm.bench.job import Arrays
+from mvlstm.bench.records import Record, Writer
+from mvlstm.bench.run import attempt, failure, heading
+from mvlstm.bench.spec import Job
+from mvlstm.errors import MissingExtraError, ParameterError
+
+RETRIES = 5  # times that a task whose worker died is given to another
+GPU_SHARE = 0.25  # of a GPU that a task takes, where there are GPUs
+
+
+def ray_records(
+    jobs: Sequence[Job], writer: Writer, *, address: str | None, device: str
+) -> Iterator[Record]:
+    """Yield each job's record when it is on disk.
+
+    Workers send what they found to this process, which writes it: no file system need be shared.
+    Ray gives the job of a worker that died to another.
+    """
+    ray = _start(address)
+    try:
+        gpus = 0.0 if device == "cpu" else min(GPU_SHARE, float(_gpus(ray)))
+        task = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=gpus)(_run)
+        flying = {task.remote(job.to_dict(), device): job for job in jobs}
+        while flying:
+            ready, _ = ray.wait(list(flying), num_returns=1)
+            for future in ready:
+                job = flying.pop(future)
+                record, arrays = _result(ray, future, job, device)
+                writer.add(record, arrays)
+                yield record
+    finally:
+        ray.shutdown()
+
+
+def _run(values: dict[str, Any], device: str) -> tuple[Record, Arrays]:
+    """Run one job in a worker of Ray."""
+    return attempt(Job.from_dict(values), device)
+
+
+def _result(ray: Any, future: Any, job: Job, device: str) -> tuple[Record, Arrays]:
+    try:
+        found: tuple[Record, Arrays] = ray.get(future)
+    except ray.exceptions.RayError as error:  # its workers died again and again
+        failed = {**failure(error), "timings": {}}
+        return {**heading(job), **failed, **circumstances(device)}, {}
+    return found
+
+
+def _start(address: str | None) -> Any:
+    try:
+        # Accelerators are shared by hand; tell Ray not to hide them from tasks without a share.
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        import ray
+    except ImportError as error:
+        raise MissingExtraError(
+            "The engine 'ray' needs Ray, which is not installed. Install the extra: pip install "
+            '"mvlstm[ray]", or use --engine local.'
+        ) from error
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address is None:
+        options |= {"include_dashboard": False, "num_cpus": os.cpu_count()}
+    try:
+        ray.init(address=address, **options)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        with contextlib.suppress(Exception):
+            ray.shutdown()
+        where = f"the Ray cluster at {address}" if address else "Ray on this machine"
+        raise ParameterError(
+            f"{where} cannot be reached: {error}. Check --address, or leave it out to start Ray "
+            "here."
+        ) from error
+    return ray
+
+
+def _gpus(ray: Any) -> float:
+    return float(ray.cluster_resources().get("GPU", 0.0))

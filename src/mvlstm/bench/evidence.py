@@ -1,0 +1,95 @@
+"""What a job's model rests on: attention, its own importance, and scrambling."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvlstm.bench.cells import Cell
+from mvlstm.errors import DataError
+from mvlstm.forecasters.base import AbstractForecaster
+from mvlstm.forecasters.explaining import explain_forecaster
+from mvlstm.forecasters.problem import Problem
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+BINS = 40  # of every histogram
+WINDOWS = 4_000  # training windows whose attention is looked at
+SCRAMBLED = ("importance", "error_increase", "error_increase_low", "error_increase_high", "verdict")
+
+
+def attention(model: AbstractForecaster, problem: Problem) -> dict[str, Any] | None:
+    """Return attention over the training windows, as in the paper: means and histograms.
+
+    ``prior`` and ``posterior`` hold a mean for every member and variable; ``histograms`` counts in
+    `BINS` equal bins from ``low`` to ``high``, by variable.
+    """
+    train = problem.origins["train"]
+    few = train[np.unique(np.linspace(0, len(train) - 1, WINDOWS).astype(np.int64))]
+    found: dict[str, FloatArray] = {}
+    arrays = model._attention(problem.prepared, few)
+    if arrays is not None:
+        found["prior"] = arrays.prior
+        if arrays.posterior is not None:
+            found["posterior"] = arrays.posterior
+    elif hasattr(model, "window_attention"):
+        found["signed"] = model.window_attention(problem.prepared, few)
+    if not found:
+        return None
+    result: dict[str, Any] = {"windows": len(few)}
+    for name, values in found.items():  # (K, M, H, N)
+        result[name] = values.mean(axis=(1, 2)).tolist()
+        result[f"{name}_histogram"] = _histogram(values, signed=name == "signed")
+    if "posterior" in found:
+        result |= _summaries(found["prior"], found["posterior"])
+    return result
+
+
+def _histogram(values: FloatArray, *, signed: bool) -> dict[str, Any]:
+    low, high = 0.0, 1.0
+    if signed:  # on an axis of its own, a few far values aside
+        low, high = (float(edge) for edge in np.percentile(values, [0.1, 99.9]))
+        high = high if high > low else low + 1.0
+    flat = np.clip(values, low, high).reshape(-1, values.shape[-1])
+    counts = [np.histogram(flat[:, n], BINS, (low, high))[0].tolist() for n in range(flat.shape[1])]
+    return {"low": low, "high": high, "counts": counts}
+
+
+def _summaries(prior: FloatArray, posterior: FloatArray) -> dict[str, Any]:
+    """Return how far the posterior moved: Kullback-Leibler divergence and both entropies."""
+    tiny = np.finfo(np.float64).tiny
+    log_pi, log_q = np.log(np.maximum(prior, tiny)), np.log(np.maximum(posterior, tiny))
+    return {
+        "kl": float((posterior * (log_q - log_pi)).sum(axis=-1).mean()),
+        "prior_entropy": float(-(prior * log_pi).sum(axis=-1).mean()),
+        "posterior_entropy": float(-(posterior * log_q).sum(axis=-1).mean()),
+    }
+
+
+def importance(
+    model: AbstractForecaster, cell: Cell, *, scramble: bool
+) -> list[dict[str, Any]] | None:
+    """Return a row a variable: the method's own importance, and that of scrambling test rows."""
+    names = cell.frame.variables
+    rows: dict[str, dict[str, Any]] = {name: {"variable": name} for name in names}
+    own = model._model_importance()
+    if own is not None:
+        for name, value in zip(names, own, strict=True):
+            rows[name]["own"] = float(value)
+    if scramble and not cell.apart:
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                table = explain_forecaster(
+                    model, cell.table, effort="quick", contributions=0
+                ).importance
+        except DataError:  # too few test rows to scramble; the scores stand all the same
+            table = None
+        if table is not None:
+            for values in table.to_dict(orient="records"):
+                rows[values["variable"]] |= {name: values[name] for name in SCRAMBLED}
+    filled = [row for row in rows.values() if len(row) > 1]
+    return filled or None

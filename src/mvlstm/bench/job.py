@@ -1,0 +1,172 @@
+"""One job from end to end: choose on validation, repeat, score, look inside, record."""
+
+from __future__ import annotations
+
+import time as clock
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvlstm.bench.cells import Cell, build_cell
+from mvlstm.bench.evidence import attention, importance
+from mvlstm.bench.scoring import Scored, average, forecast_cell, references, score
+from mvlstm.bench.spec import Job
+from mvlstm.bench.tuning import build, is_batched, is_network, is_random, tune
+from mvlstm.evaluate.methods import METHODS
+from mvlstm.forecasters.base import AbstractForecaster
+from mvlstm.forecasters.members import MEMBER_SETTINGS, Member, fit_frame, seeds_of, take_members
+from mvlstm.forecasters.problem import Problem
+from mvlstm.forecasters.registry import forecaster_class
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a job found: a record without its circumstances, and the errors row by row."""
+
+    record: dict[str, Any]
+    arrays: Arrays
+
+
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """The fits of one job's chosen setting.
+
+    Parameters
+    ----------
+    singles, ensembles : list of Scored
+        A forecast for each repeat; one ensemble of all repeats where an ensemble has one member.
+    shown : AbstractForecaster
+        The model to look into.
+    problem : Problem
+        What it learned from.
+    """
+
+    singles: list[Scored]
+    ensembles: list[Scored]
+    shown: AbstractForecaster
+    problem: Problem
+
+
+def run_job(job: Job, *, device: str = "auto") -> Outcome:
+    """Run one job; whatever goes wrong is raised."""
+    with warnings.catch_warnings(action="ignore"):
+        if job.kind == "granger":
+            from mvlstm.bench.granger import granger_record
+
+            return Outcome(granger_record(job), {})
+        return _forecast_job(job, device)
+
+
+def _forecast_job(job: Job, device: str) -> Outcome:
+    started = clock.monotonic()
+    cell = build_cell(job, local=forecaster_class(METHODS[job.base].forecaster).local)
+    loaded = clock.monotonic()
+    chosen, tried = tune(job, cell, device=device)
+    tuned = clock.monotonic()
+    fits = (_fit_network if is_network(job) else _fit_each)(job, cell, chosen, device)
+    fitted = clock.monotonic()
+    best = (fits.ensembles or fits.singles)[0]
+    record: dict[str, Any] = {
+        "target": cell.target,
+        "settings": _plain(fits.shown.get_params()),
+        "chosen": chosen,
+        "tuning": tried,
+        "windows": {part: len(rows) for part, rows in fits.problem.origins.items()},
+        "n": len(best.rows),
+        "single": _columns([score(one, cell) for one in fits.singles]),
+        "ensemble": _columns([score(one, cell) for one in fits.ensembles]),
+        **references(best, cell),
+        "notes": list(fits.shown.notes_) + list(fits.shown.history_.notes),
+        "data": cell.facts,
+    }
+    scored = clock.monotonic()
+    record["attention"] = attention(fits.shown, fits.problem)
+    record["importance"] = importance(fits.shown, cell, scramble=job.explain)
+    record["timings"] = {
+        "load": loaded - started,
+        "tune": tuned - loaded,
+        "fit": fitted - tuned,
+        "score": scored - fitted,
+        "explain": clock.monotonic() - scored,
+        "total": clock.monotonic() - started,
+    }
+    arrays: Arrays = {"rows": best.rows.astype(np.int32), "single": fits.singles[0].errors}
+    if fits.ensembles:
+        arrays["ensemble"] = fits.ensembles[0].errors
+    return Outcome(record, arrays)
+
+
+def _fit_network(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fits:
+    """Train all repeats and members as one batch, then take them apart."""
+    R, K = job.repeats, job.members
+    model = build(job, cell, device=device, **chosen, members=R * K)
+    members = []
+    if is_batched(job):
+        plain = model.get_params()
+        same = {name: float(plain[name]) for name in MEMBER_SETTINGS}
+        seeds = [seed for r in range(R) for seed in seeds_of(job.seed + r, K)]
+        members = [Member(seed, **same) for seed in seeds]
+    problem = _fit(model, cell, members)
+
+    def part(rows: slice) -> AbstractForecaster:
+        return model if R * K == 1 else take_members(model, problem, rows)
+
+    firsts = [part(slice(r * K, r * K + 1)) for r in range(R)]
+    if K > 1:
+        groups = [part(slice(r * K, (r + 1) * K)) if R > 1 else model for r in range(R)]
+    else:
+        groups = [model] if R > 1 else []
+    return Fits(
+        [forecast_cell(one, problem, cell) for one in firsts],
+        [forecast_cell(one, problem, cell) for one in groups],
+        (groups or firsts)[0],
+        problem,
+    )
+
+
+def _fit_each(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fits:
+    """Fit once for every seed; the average of all is the ensemble."""
+    singles: list[Scored] = []
+    for repeat in range(job.repeats if is_random(job) else 1):
+        model = build(job, cell, device=device, **chosen, seed=job.seed + repeat)
+        problem = _fit(model, cell, [])
+        singles.append(forecast_cell(model, problem, cell))
+        if repeat == 0:
+            shown, its_problem = model, problem
+    ensembles = [average(singles)] if len(singles) > 1 else []
+    return Fits(singles, ensembles, shown, its_problem)
+
+
+def _fit(model: AbstractForecaster, cell: Cell, members: list[Member]) -> Problem:
+    problem = fit_frame(
+        model,
+        cell.frame,
+        test=cell.test,
+        valid=cell.valid,
+        preparation=cell.preparation,
+        members=members,
+    )
+    if model.stopped_ == "interrupt":  # a half-trained model must not be recorded
+        raise KeyboardInterrupt
+    return problem
+
+
+def _columns(scores: list[dict[str, Any]]) -> dict[str, list[Any]] | None:
+    """Turn a list of scores into a list for each score."""
+    if not scores:
+        return None
+    return {name: [one[name] for one in scores] for name in scores[0]}
+
+
+def _plain(settings: dict[str, Any]) -> dict[str, Any]:
+    left_out = ("verbose", "device", "n_jobs")
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in sorted(settings.items())
+        if name not in left_out
+    }

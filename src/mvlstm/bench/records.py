@@ -1,0 +1,206 @@
+"""Durable records: one JSON line a finished job, a file for every process that writes.
+
+A folder of records holds ``records-*.jsonl`` and, beside them, ``forecasts/KEY.npz`` with the
+errors of single forecasts. Folders of several machines are merged by copying. A line that was cut
+off is reported and left out; all others count.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import secrets
+import socket
+import time as clock
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvlstm.data.io import write_atomic
+from mvlstm.errors import DataError
+
+SCHEMA = 1
+Record = dict[str, Any]
+CIRCUMSTANCES = ("timings", "written", "host")  # may differ between runs of the same job
+
+
+class Writer:
+    """Appends records to a file of its own.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._path: Path | None = None
+
+    def add(self, record: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Write the arrays, then the record; both are on disk when this returns."""
+        if arrays:
+            places = self.folder / "forecasts"
+            places.mkdir(parents=True, exist_ok=True)
+            write_atomic(places / f"{record['key']}.npz", pack(arrays))
+        line = json.dumps(plain(record), allow_nan=False, separators=(",", ":")) + "\n"
+        data = line.encode("utf-8")
+        new = self._path is None
+        path = self._path = self._path or self._new_path()
+        with open(path, "ab") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if new:
+            _sync(self.folder)
+
+    def _new_path(self) -> Path:
+        """Make up a name that no other process, here or elsewhere, uses."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        moment = clock.strftime("%Y%m%dT%H%M%S", clock.gmtime())
+        host = "".join(c for c in socket.gethostname() if c.isalnum() or c in "-_")[:30]
+        return self.folder / f"records-{moment}-{host}-{secrets.token_hex(4)}.jsonl"
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a folder holds.
+
+    Parameters
+    ----------
+    folder : Path
+    found : tuple of dict
+        One record for each key, finished ones before failed ones.
+    problems : tuple of str
+        Lines that could not be read, a sentence each.
+    """
+
+    folder: Path
+    found: tuple[Record, ...]
+    problems: tuple[str, ...] = ()
+
+    @property
+    def done(self) -> dict[str, Record]:
+        """Finished jobs by key."""
+        return {one["key"]: one for one in self.found if one["status"] == "done"}
+
+    @property
+    def failed(self) -> dict[str, Record]:
+        """Jobs that failed, by key."""
+        return {one["key"]: one for one in self.found if one["status"] != "done"}
+
+    def arrays(self, record: Record) -> dict[str, NDArray[Any]] | None:
+        """Return the errors row by row of a record; None if they are not there or damaged."""
+        try:
+            return unpack((self.folder / "forecasts" / f"{record['key']}.npz").read_bytes())
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            return None
+
+
+def read_records(folder: str | Path, *, must_exist: bool = False) -> Records:
+    """Read every record of a folder.
+
+    Where several are of the same job, a finished one counts before a failed one, and the first
+    by name of its file before later ones.
+    """
+    place = Path(folder)
+    if place.exists() and not place.is_dir():
+        raise DataError(f"'{place}' is a file; records lie in a folder.")
+    files = sorted(place.glob("records-*.jsonl")) if place.is_dir() else []
+    if must_exist and not files:
+        raise DataError(
+            f"There are no records in '{place}'; make some first: mvlstm bench run --out {place}"
+        )
+    found: dict[str, Record] = {}
+    problems: list[str] = []
+    for file in files:
+        for record in _lines(file, problems):
+            earlier = found.get(record["key"])
+            if earlier is None or (earlier["status"] != "done" and record["status"] == "done"):
+                found[record["key"]] = record
+    return Records(place, tuple(found.values()), tuple(problems))
+
+
+def _lines(file: Path, problems: list[str]) -> Iterable[Record]:
+    try:
+        lines = file.read_bytes().split(b"\n")
+    except OSError as error:
+        problems.append(f"'{file}' cannot be read: {error.strerror or error}.")
+        return
+    for place, line in enumerate(lines, start=1):
+        if not line:
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            cut = "is cut off" if place == len(lines) else "cannot be read"
+            problems.append(
+                f"Line {place} of '{file}' {cut} and is left out; run the suite again to do that "
+                "job anew."
+            )
+            continue
+        if not isinstance(record, dict) or not {"key", "status", "schema"} <= record.keys():
+            problems.append(f"Line {place} of '{file}' is no record and is left out.")
+        elif record["schema"] != SCHEMA:
+            problems.append(
+                f"Line {place} of '{file}' has schema {record['schema']!r}, not {SCHEMA}, and is "
+                "left out."
+            )
+        else:
+            yield record
+
+
+def comparable(record: Mapping[str, Any]) -> Record:
+    """Return a record without what may differ between two runs of the same job."""
+    return {name: value for name, value in record.items() if name not in CIRCUMSTANCES}
+
+
+def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Return arrays as a small ``.npz`` file; row numbers are kept as differences."""
+    buffer = io.BytesIO()
+    small = {
+        name: np.diff(values, prepend=0).astype(np.int32)
+        if name == "rows"
+        else values.astype(np.float32)
+        for name, values in arrays.items()
+    }
+    np.savez_compressed(buffer, **small)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def unpack(data: bytes) -> dict[str, NDArray[Any]]:
+    """Return what `pack` was given, in single precision."""
+    with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    arrays["rows"] = np.cumsum(arrays["rows"])
+    return arrays
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it; numbers that are not finite become None."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,188 @@
+"""Running a suite: what is not done yet, on this machine or on Ray."""
+
+from __future__ import annotations
+
+import time as clock
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mvlstm.bench.circumstances import circumstances
+from mvlstm.bench.job import Arrays, run_job
+from mvlstm.bench.records import SCHEMA, Record, Records, Writer, plain, read_records
+from mvlstm.bench.spec import Job, Suite
+from mvlstm.data import datasets
+from mvlstm.errors import DataError, MVLSTMError, ParameterError, check_option
+from mvlstm.forecasters.steps import show_steps
+
+ENGINES = ("local", "ray")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run did.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the records lie.
+    done, failed, skipped : int
+        Jobs finished and failed now, and those that had been done before.
+    errors : dict
+        Key of each failed job: why.
+    problems : tuple of str
+        Records of earlier runs that could not be read.
+    """
+
+    folder: Path
+    done: int
+    failed: int
+    skipped: int
+    errors: dict[str, str]
+    problems: tuple[str, ...] = ()
+
+
+def run_suite(
+    suite: Suite,
+    folder: str | Path,
+    *,
+    engine: str = "local",
+    address: str | None = None,
+    workers: int = 1,
+    device: str = "auto",
+    retry_failed: bool = False,
+    verbose: int = 1,
+) -> Summary:
+    """Run the jobs of a suite that are not done yet; each leaves one durable record.
+
+    Parameters
+    ----------
+    suite : Suite
+    folder : str or Path
+        Folder of records; made if it is not there.
+    engine : {"local", "ray"}
+        Processes on this machine, or tasks on Ray.
+    address : str, optional
+        Of an existing Ray cluster; without it Ray is started here.
+    workers : int
+        Processes side by side on this machine.
+    device : str
+        Where networks are trained: "auto", "cpu" or "cuda".
+    retry_failed : bool
+        Also run jobs again that failed before.
+    verbose : int
+        0 is silent.
+    """
+    check_option("engine", engine, ENGINES)
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise ParameterError(f"workers={workers!r} must be a whole number, at least 1.")
+    place = Path(folder)
+    before = read_records(place)
+    jobs = outstanding(suite.jobs, before, retry_failed=retry_failed)
+    check_data(jobs)
+    place.mkdir(parents=True, exist_ok=True)
+    errors: dict[str, str] = {}
+    finished = 0
+    with show_steps(verbose, f"bench {suite.name}", len(jobs), every=0.0) as advance:
+        for record in _records(jobs, place, engine, address, workers, device):
+            finished += record["status"] == "done"
+            if record["status"] != "done":
+                errors[record["key"]] = record["error"]["message"]
+            advance(describe(record))
+    skipped = len(suite.jobs) - len(jobs)
+    return Summary(place, finished, len(errors), skipped, errors, before.problems)
+
+
+def outstanding(jobs: Sequence[Job], before: Records, *, retry_failed: bool) -> list[Job]:
+    """Return the jobs to run: those without a record, and failed ones if wished."""
+    seen = set(before.done) | (set() if retry_failed else set(before.failed))
+    return [job for job in jobs if job.key not in seen]
+
+
+def check_data(jobs: Sequence[Job]) -> None:
+    """Raise `DataError` if a data set of the jobs is absent or damaged, before any work."""
+    names = dict.fromkeys(job.dataset for job in jobs if "file" not in job.data)
+    absent = [name for name in names if not datasets.is_present(name)]
+    if absent:
+        rest = [name for name in names if name not in absent]
+        other = f" Or leave them out: --datasets {' '.join(rest)}." if rest else ""
+        raise DataError(
+            f"Not in the data folder '{datasets.data_folder()}': {', '.join(absent)}. Set "
+            f"MVLSTM_DATA to the folder that holds them, or get them: mvlstm data fetch.{other}"
+        )
+    for name in names:
+        datasets.verify(name)
+
+
+def _records(
+    jobs: Sequence[Job],
+    folder: Path,
+    engine: str,
+    address: str | None,
+    workers: int,
+    device: str,
+) -> Iterator[Record]:
+    """Yield the record of each job when it is on disk."""
+    if engine == "ray":
+        from mvlstm.bench.cluster import ray_records
+
+        yield from ray_records(jobs, Writer(folder), address=address, device=device)
+    elif workers > 1 and len(jobs) > 1:
+        from mvlstm.bench.pool import pool_records
+
+        yield from pool_records(jobs, folder, workers=workers, device=device)
+    else:
+        writer = Writer(folder)
+        for job in jobs:
+            yield run_and_write(job, writer, device)
+
+
+def run_and_write(job: Job, writer: Writer, device: str) -> Record:
+    """Run a job and put its record on disk."""
+    record, arrays = attempt(job, device)
+    writer.add(record, arrays)
+    return record
+
+
+def attempt(job: Job, device: str) -> tuple[Record, Arrays]:
+    """Run a job; a failure becomes a record too."""
+    started = clock.monotonic()
+    head = heading(job)
+    try:
+        outcome = run_job(job, device=device)
+    except Exception as error:  # whatever it is, the other jobs go on
+        failed = {"timings": {"total": clock.monotonic() - started}}
+        return {**head, **failed, **failure(error), **circumstances(device)}, {}
+    record = {**head, "status": "done", "error": None, **outcome.record, **circumstances(device)}
+    return plain(record), outcome.arrays
+
+
+def heading(job: Job) -> dict[str, Any]:
+    """Return what every record of a job begins with."""
+    written = clock.strftime("%Y-%m-%dT%H:%M:%SZ", clock.gmtime())
+    return {"schema": SCHEMA, "key": job.key, "job": job.to_dict(), "written": written}
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    """Return the part of a record that says what went wrong."""
+    ours = isinstance(error, MVLSTMError)
+    message = str(error) if ours else f"{type(error).__name__}: {error}"
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    where = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in last]
+    return {"status": "failed", "error": {"message": message, "where": where}}
+
+
+def describe(record: Record) -> str:
+    """Say in a few words how a job went."""
+    job = record["job"]
+    where = f"{job['dataset']} {job['protocol']} T={job['window']}"
+    name = " ".join(word for word in (job["label"], job["setting"]) if word)
+    if record["status"] != "done":
+        return f"{where} {name}: failed: {record['error']['message']}"
+    if job["kind"] != "forecast":
+        return f"{where} {name}: done in {record['timings']['total']:.0f} s"
+    kind = "ensemble" if record["ensemble"] else "single"
+    rmse = record[kind]["rmse"][0]
+    return f"{where} {name}: RMSE {rmse:.4g} ({kind}), {record['timings']['total']:.0f} s"

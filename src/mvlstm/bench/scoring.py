@@ -1,0 +1,134 @@
+"""Scores of forecasts on a cell's test rows, with what they are compared to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm import metrics
+from mvlstm.bench.cells import Cell
+from mvlstm.forecasters.base import AbstractForecaster
+from mvlstm.forecasters.members import forecast_part
+from mvlstm.forecasters.problem import Problem
+from mvlstm.results import Forecast
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+LEAST_OF_A_MONTH = 100  # rows with which a month's coverage is worth a number
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Forecasts of the test and validation rows of a cell.
+
+    Parameters
+    ----------
+    test, validation : Forecast
+    rows : int array
+        Row of the data set that each test forecast is of; the first, of several steps.
+    """
+
+    test: Forecast
+    validation: Forecast
+    rows: IntArray
+
+    @property
+    def errors(self) -> FloatArray:
+        """Errors (M,) of the test forecasts; of several steps the root of their mean square."""
+        errors = self.test.members.mean(axis=0) - self.test.actual
+        several = errors.shape[1] > 1
+        return np.asarray(np.sqrt(np.mean(errors**2, axis=1)) if several else errors[:, 0])
+
+
+def forecast_cell(model: AbstractForecaster, problem: Problem, cell: Cell) -> Scored:
+    """Forecast the rows of a cell that count."""
+    found = []
+    for parts in (("new",), ("stop", "calibration")):
+        origins = np.concatenate([problem.origins[part] for part in parts])  # type: ignore[index]
+        labels = cell.rows[origins + 1]
+        if cell.scored is not None:
+            keep = cell.scored[labels]
+            origins, labels = origins[keep], labels[keep]
+        found.append((forecast_part(model, problem, origins), labels))
+    (test, rows), (validation, _) = found
+    return Scored(test, validation, rows)
+
+
+def average(parts: Sequence[Scored]) -> Scored:
+    """Return the mean of several fits' forecasts, their predictive distributions mixed."""
+    return Scored(
+        _mix([one.test for one in parts]), _mix([one.validation for one in parts]), parts[0].rows
+    )
+
+
+def _mix(forecasts: Sequence[Forecast]) -> Forecast:
+    first = forecasts[0]
+    return Forecast(
+        origin=first.origin,
+        time=first.time,
+        target=first.target,
+        weights=np.concatenate([one.weights for one in forecasts], axis=2) / len(forecasts),
+        means=np.concatenate([one.means for one in forecasts], axis=2),
+        variances=np.concatenate([one.variances for one in forecasts], axis=2),
+        members=np.concatenate([one.members for one in forecasts]),
+        part=first.part,
+        actual=first.actual,
+    )
+
+
+def score(scored: Scored, cell: Cell) -> dict[str, Any]:
+    """Return the scores of one forecaster in units of the target.
+
+    ``rmse`` of the mean, ``mae`` of the median, ``crps``, ``coverage`` of the 90 % interval,
+    ``worst_month`` the least coverage of a month, ``skill`` against persistence, ``valid_rmse``;
+    with several steps ahead ``rmse_by_step``.
+    """
+    test = scored.test
+    found = test.score(part="all")
+    result: dict[str, Any] = {
+        name: float(found[name]) for name in ("rmse", "mae", "crps", "coverage")
+    }
+    result["worst_month"] = worst_month(scored, cell)
+    reference = references(scored, cell)["persistence"]["rmse"]
+    result["skill"] = metrics.skill(result["rmse"], reference)
+    errors = scored.validation.members.mean(axis=0) - scored.validation.actual
+    result["valid_rmse"] = float(np.sqrt(np.mean(errors**2)))
+    if test.horizon > 1:
+        by_step = np.sqrt(np.mean((test.members.mean(axis=0) - test.actual) ** 2, axis=0))
+        result["rmse_by_step"] = [float(value) for value in by_step]
+    return result
+
+
+def worst_month(scored: Scored, cell: Cell) -> float | None:
+    """Return the least coverage of any month with enough rows; None where times are no dates."""
+    if not isinstance(cell.times, pd.DatetimeIndex):
+        return None
+    low, high = scored.test.interval(0.9)
+    actual, H = scored.test.actual, scored.test.horizon
+    inside = (low.to_numpy().reshape(-1, H) <= actual) & (actual <= high.to_numpy().reshape(-1, H))
+    times = cell.times[scored.rows]
+    covered = (
+        pd.Series(inside.mean(axis=1)).groupby([times.year, times.month]).agg(["mean", "size"])
+    )
+    enough = covered.loc[covered["size"] >= LEAST_OF_A_MONTH, "mean"]
+    return float(enough.min()) if len(enough) else None
+
+
+def references(scored: Scored, cell: Cell) -> dict[str, Any]:
+    """Return the errors of persistence, and of the best possible forecast where it is known."""
+    actual = scored.test.actual
+    last = np.broadcast_to(cell.series[scored.rows - 1][:, None], actual.shape)
+    found: dict[str, Any] = {"persistence": _pair(actual, last), "oracle": None}
+    if cell.truth is not None and cell.truth.oracle is not None and actual.shape[1] == 1:
+        found["oracle"] = _pair(actual, cell.truth.oracle[scored.rows][:, None])
+    return found
+
+
+def _pair(actual: FloatArray, predicted: FloatArray) -> dict[str, float]:
+    return {"rmse": metrics.rmse(actual, predicted), "mae": metrics.mae(actual, predicted)}

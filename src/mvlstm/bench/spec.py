@@ -1,0 +1,398 @@
+"""Suites: what to run, read from a TOML file and taken apart into independent jobs."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from difflib import get_close_matches
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from mvlstm.bench.protocols import PROTOCOLS
+from mvlstm.data import datasets
+from mvlstm.errors import ParameterError
+from mvlstm.evaluate.methods import METHODS
+
+KINDS = ("forecast", "granger")
+SUITE_KEYS = ("name", "title", "seed", "budgets", "data", "methods", "parts")
+BUDGET_KEYS = ("words", "repeats", "members", "tune_seeds", "windows_seen", "data")
+METHOD_KEYS = ("method", "label", "settings", "grid", "each", "repeats", "members")
+FILE_KEYS = ("file", "target", "time", "variables", "exclude", "missing", "gaps", "sep", "decimal")
+PART_KEYS = (
+    *("name", "title", "kind", "datasets", "protocols", "windows", "horizons", "folds", "methods"),
+    *("repeats", "members", "explain"),
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One cell of an experiment: it depends on no other and is run as a whole.
+
+    Parameters
+    ----------
+    suite, budget, part, kind : str
+        Where it comes from; kind "forecast" or "granger".
+    dataset : str
+        Name of the data set.
+    data : dict
+        Options of its loader; ``sequences`` stands for the rows that give so many windows.
+    protocol : str
+        How rows are divided.
+    window, horizon, fold, folds : int
+        T, steps ahead, which rolling origin (from 1) of how many.
+    method, label, base : str
+        Name in the suite, name in tables, key of `mvlstm.evaluate.methods.METHODS`.
+    setting : str
+        Which of several settings that are run side by side; empty where there is one.
+    settings : dict
+        Constructor arguments.
+    grid : dict
+        Constructor arguments to choose on validation rows, each with its candidates.
+    repeats, members, tune_seeds, seed : int
+        Repeats with other seeds, networks an ensemble, seeds each candidate is tried with.
+    windows_seen : int, optional
+        Training windows a network sees in all, from which its epochs follow.
+    explain : bool
+        Whether to scramble variables.
+    """
+
+    suite: str
+    part: str
+    dataset: str
+    method: str
+    budget: str = ""
+    kind: str = "forecast"
+    data: dict[str, Any] = field(default_factory=dict)
+    protocol: str = "chronological"
+    window: int = 30
+    horizon: int = 1
+    fold: int = 1
+    folds: int = 1
+    label: str = ""
+    base: str = ""
+    setting: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    grid: dict[str, list[Any]] = field(default_factory=dict)
+    repeats: int = 1
+    members: int = 1
+    tune_seeds: int = 1
+    seed: int = 0
+    windows_seen: int | None = None
+    explain: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Job:
+        """Build from what `to_dict` returned."""
+        known = {one.name for one in fields(cls)}
+        return cls(**{name: value for name, value in values.items() if name in known})
+
+    @property
+    def key(self) -> str:
+        """Name that is the same for the same work: readable, with a hash of all that matters."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+        fold = f"f{self.fold}of{self.folds}" if self.folds > 1 else ""
+        words = (
+            *(self.suite, self.part, self.dataset, self.protocol, f"w{self.window}"),
+            *(f"h{self.horizon}" if self.horizon > 1 else "", fold, self.method, self.setting),
+        )
+        slug = "-".join(re.sub(r"[^A-Za-z0-9.=]+", "_", word) for word in words if word)
+        return f"{slug[:110]}-{digest}"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A list of jobs with a name.
+
+    Parameters
+    ----------
+    name, title : str
+    budget : str
+        How much each method may tune and train; empty where the suite has but one.
+    jobs : tuple of Job
+    """
+
+    name: str
+    title: str
+    budget: str
+    jobs: tuple[Job, ...]
+
+    def select(
+        self,
+        *,
+        datasets: Sequence[str] = (),
+        methods: Sequence[str] = (),
+        windows: Sequence[int] = (),
+        protocols: Sequence[str] = (),
+        parts: Sequence[str] = (),
+    ) -> Suite:
+        """Return the suite with some of its jobs; an empty list stands for all.
+
+        Jobs that have no window of their own (Granger tests) are kept for every window, and for
+        every method.
+        """
+        chosen = list(self.jobs)
+        wishes: dict[str, Sequence[Any]] = {
+            "dataset": datasets,
+            "protocol": protocols,
+            "part": parts,
+            "window": windows,
+            "method": methods,
+        }
+        for name, wanted in wishes.items():
+            free = {"granger"} if name in ("window", "method") else set()
+            there = list(dict.fromkeys(getattr(j, name) for j in self.jobs if j.kind not in free))
+            for value in wanted:
+                if value not in there:
+                    raise ParameterError(_unknown(f"{name}", value, there, f"suite '{self.name}'"))
+            if wanted:
+                chosen = [j for j in chosen if getattr(j, name) in wanted or j.kind in free]
+        if not any(job.kind not in ("granger",) for job in chosen) and (methods or windows):
+            chosen = []
+        if not chosen:
+            raise ParameterError(
+                f"Nothing of suite '{self.name}' fits all of what was chosen; its parts combine "
+                "only some data sets, protocols and windows. Choose fewer conditions."
+            )
+        return Suite(self.name, self.title, self.budget, tuple(chosen))
+
+
+def suite_names() -> tuple[str, ...]:
+    """Names of the suites that come with the package."""
+    folder = resources.files("mvlstm.bench") / "suites"
+    names = (entry.name for entry in folder.iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
+
+
+def load_suite(
+    name: str,
+    *,
+    budget: str | None = None,
+    repeats: int | None = None,
+    members: int | None = None,
+    seed: int | None = None,
+) -> Suite:
+    """Read a suite by name, or from a TOML file of one's own.
+
+    Parameters
+    ----------
+    name : str
+        One of `suite_names`, or a path that ends in ``.toml``.
+    budget : str, optional
+        One of the suite's budgets; by default its first.
+    repeats, members, seed : int, optional
+        In place of what the suite says.
+    """
+    text = _read(name)
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ParameterError(f"The suite '{name}' is not valid TOML: {error}.") from error
+    changes = {"repeats": repeats, "members": members, "seed": seed}
+    return parse_suite(tree, default_name=Path(name).stem, budget=budget, changes=changes)
+
+
+def _read(name: str) -> str:
+    if name in suite_names():
+        return (resources.files("mvlstm.bench") / "suites" / f"{name}.toml").read_text("utf-8")
+    path = Path(name)
+    if path.suffix != ".toml":
+        raise ParameterError(
+            _unknown("suite", name, suite_names(), "this package")
+            + " Or give the path of a .toml file."
+        )
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ParameterError(f"The suite '{path}' cannot be read: {reason}.") from error
+
+
+def parse_suite(
+    tree: Mapping[str, Any],
+    *,
+    default_name: str,
+    budget: str | None = None,
+    changes: Mapping[str, int | None] | None = None,
+) -> Suite:
+    """Take a suite's tree of tables apart into jobs, checking every name in it."""
+    _check_keys(tree, SUITE_KEYS, "suite")
+    budgets: Mapping[str, Any] = tree.get("budgets", {})
+    chosen = budget or next(iter(budgets), "")
+    if chosen and chosen not in budgets:
+        if not budgets:
+            raise ParameterError(f"The suite has no budgets, but '{chosen}' was asked for.")
+        raise ParameterError(_unknown("budget", chosen, list(budgets), "the suite"))
+    limits = dict(budgets.get(chosen, {}))
+    _check_keys(limits, BUDGET_KEYS, f"budget '{chosen}'")
+    reader = _Reader(
+        name=str(tree.get("name", default_name)),
+        tree=tree,
+        budget=chosen,
+        budgets=tuple(budgets),
+        limits=limits,
+        changes={k: v for k, v in (changes or {}).items() if v is not None},
+    )
+    parts = tree.get("parts", [])
+    if not parts:
+        raise ParameterError("The suite has no [[parts]]; give at least one.")
+    jobs = tuple(itertools.chain.from_iterable(reader.jobs(part) for part in parts))
+    repeated = [key for key, n in _counts(job.key for job in jobs).items() if n > 1]
+    if repeated:
+        raise ParameterError(f"The suite lists the same job twice: {repeated[0]}.")
+    return Suite(reader.name, str(tree.get("title", "")), chosen, jobs)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Turns the parts of one suite into jobs."""
+
+    name: str
+    tree: Mapping[str, Any]
+    budget: str
+    budgets: tuple[str, ...]
+    limits: Mapping[str, Any]
+    changes: Mapping[str, int]
+
+    def jobs(self, part: Mapping[str, Any]) -> Iterator[Job]:
+        """Yield the jobs of one part: every data set with every protocol, window and method."""
+        _check_keys(part, PART_KEYS, f"part '{part.get('name', '?')}'")
+        kind = part.get("kind", "forecast")
+        if kind not in KINDS:
+            raise ParameterError(_unknown("kind", kind, KINDS, "a part"))
+        folds = int(part.get("folds", 1))
+        cells = itertools.product(
+            _listed(part, "datasets", ()),
+            _listed(part, "protocols", ("chronological",)),
+            _listed(part, "windows", (30,) if kind == "forecast" else (0,)),
+            _listed(part, "horizons", (1,)),
+            range(1, folds + 1),
+        )
+        methods = _listed(part, "methods", ("granger",) if kind == "granger" else ())
+        if not methods:
+            raise ParameterError(f"Part '{part.get('name', '?')}' lists no methods.")
+        for dataset, protocol, window, horizon, fold in cells:
+            if protocol not in PROTOCOLS:
+                raise ParameterError(_unknown("protocol", protocol, list(PROTOCOLS), "mvlstm"))
+            options = self._data(dataset)
+            if not PROTOCOLS[protocol].covers(dataset):
+                continue
+            for name in methods:
+                for entry in self._entries(name, kind):
+                    yield Job(
+                        suite=self.name,
+                        budget=self.budget,
+                        part=str(part.get("name", "main")),
+                        kind=kind,
+                        dataset=dataset,
+                        data=options,
+                        protocol=protocol,
+                        window=int(window),
+                        horizon=int(horizon),
+                        fold=fold,
+                        folds=folds,
+                        method=name,
+                        tune_seeds=int(self.limits.get("tune_seeds", 1)),
+                        seed=int(self._number("seed", {}, self.tree, default=0)),
+                        windows_seen=self.limits.get("windows_seen"),
+                        explain=bool(part.get("explain", True)),
+                        repeats=self._number("repeats", entry, part, self.limits),
+                        members=self._number("members", entry, part, self.limits),
+                        **{k: v for k, v in entry.items() if k not in ("repeats", "members")},
+                    )
+
+    def _number(self, name: str, *places: Mapping[str, Any], default: int = 1) -> int:
+        """Find a number: what was asked for on the call, else in the first place that has it."""
+        value = self.changes.get(name)
+        for place in places:
+            value = place.get(name) if value is None else value
+        value = default if value is None else value
+        least = 0 if name == "seed" else 1
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ParameterError(f"{name}={value!r} must be a whole number, {least} or more.")
+        return value
+
+    def _data(self, dataset: str) -> dict[str, Any]:
+        """Return the loader's options: the suite's, with the budget's in place of some."""
+        options = dict(self.tree.get("data", {}).get(dataset, {}))
+        options |= self.limits.get("data", {}).get(dataset, {})
+        if "file" in options:
+            _check_keys(options, FILE_KEYS, f"data set '{dataset}'")
+        else:
+            datasets.describe(dataset)
+        return options
+
+    def _entries(self, name: str, kind: str) -> Iterator[dict[str, Any]]:
+        """Yield what a method of the suite stands for: one entry for each setting of ``each``."""
+        if kind == "granger":
+            yield {"label": "Granger", "base": "granger"}
+            return
+        given: dict[str, Any] = dict(self.tree.get("methods", {}).get(name, {}))
+        own: dict[str, Any] = dict(given.pop(self.budget, None) or {}) if self.budget else {}
+        for other in self.budgets:
+            given.pop(other, None)
+        for table, what in ((given, f"method '{name}'"), (own, f"method '{name}' ({self.budget})")):
+            _check_keys(table, METHOD_KEYS, what)
+        base = str(own.get("method", given.get("method", name)))
+        if base not in METHODS:
+            raise ParameterError(_unknown("method", base, list(METHODS), "mvlstm"))
+        settings = {**given.get("settings", {}), **own.get("settings", {})}
+        grid = dict(own.get("grid", given.get("grid", {})))
+        each = {**given.get("each", {}), **own.get("each", {})}
+        known = METHODS[base].parameters
+        for argument in (*settings, *grid, *each):
+            if argument not in known:
+                raise ParameterError(_unknown("argument", argument, known, f"method '{base}'"))
+        for argument, values in (*grid.items(), *each.items()):
+            if not isinstance(values, list) or not values:
+                raise ParameterError(
+                    f"method '{name}': {argument} needs a list of values to try, not {values!r}."
+                )
+        both: dict[str, Any] = {**given, **own}
+        numbers: dict[str, Any] = {k: both[k] for k in ("repeats", "members") if k in both}
+        for combination in itertools.product(*each.values()):
+            one = dict(zip(each, combination, strict=True))
+            yield {
+                "label": str(own.get("label", given.get("label", METHODS[base].label))),
+                "base": base,
+                "setting": ",".join(f"{k}={v}" for k, v in one.items()),
+                "settings": {**settings, **one},
+                "grid": grid,
+                **numbers,
+            }
+
+
+def _listed(part: Mapping[str, Any], name: str, default: Sequence[Any]) -> list[Any]:
+    value = part.get(name, default)
+    return [value] if isinstance(value, str | int) else list(value)
+
+
+def _counts(values: Iterable[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for value in values:
+        found[value] = found.get(value, 0) + 1
+    return found
+
+
+def _check_keys(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise ParameterError(_unknown("entry", key, known, where))
+
+
+def _unknown(what: str, value: object, known: Sequence[Any], where: str) -> str:
+    """Say that a name is not known, what the choices are, and which is near."""
+    near = get_close_matches(str(value), [str(k) for k in known], n=1)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    choices = ", ".join(str(k) for k in known)
+    return f"There is no {what} '{value}' in {where}; choose from {choices}.{hint}"

@@ -1,0 +1,143 @@
+"""Building a job's forecaster, and choosing its settings on validation rows."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from mvlstm.bench.cells import Cell
+from mvlstm.bench.spec import Job
+from mvlstm.errors import MVLSTMError, TrainingError
+from mvlstm.evaluate.methods import METHODS, quick_epochs
+from mvlstm.forecasters.base import AbstractForecaster
+from mvlstm.forecasters.members import (
+    BATCHED,
+    MEMBER_SETTINGS,
+    Member,
+    fit_frame,
+    forecast_part,
+    member_errors,
+    seeds_of,
+)
+from mvlstm.forecasters.registry import forecaster_class
+
+MOST_MEMBERS = 128  # trained as one batch
+
+
+def is_batched(job: Job) -> bool:
+    """Say whether a method's members may differ in their settings."""
+    return METHODS[job.base].forecaster in BATCHED
+
+
+def is_network(job: Job) -> bool:
+    """Say whether a method trains members with seeds of their own."""
+    return "members" in METHODS[job.base].parameters
+
+
+def is_random(job: Job) -> bool:
+    """Say whether repeats with other seeds give other results."""
+    always_same = ("XGT", "STRX", "ARIMAX")
+    return "seed" in METHODS[job.base].parameters and METHODS[job.base].forecaster not in (
+        always_same
+    )
+
+
+def build(job: Job, cell: Cell, *, device: str, **changes: Any) -> AbstractForecaster:
+    """Return a job's forecaster with its settings and some changes, not fitted."""
+    method = METHODS[job.base]
+    given: dict[str, Any] = {
+        **cell.options,
+        **cell.settings,
+        "window": job.window,
+        "horizon": job.horizon,
+        "seed": job.seed,
+        "device": device,
+        "verbose": 0,
+    }
+    settings = {name: value for name, value in given.items() if name in method.parameters}
+    if job.windows_seen and "max_epochs" in method.parameters:
+        n_train = cell.frame.n_rows - cell.test - cell.valid
+        n_train = n_train // (job.window + 1) if cell.apart else n_train
+        settings["max_epochs"] = quick_epochs(n_train, windows=job.windows_seen)
+    settings |= job.settings
+    settings |= {name: value for name, value in changes.items() if name in method.parameters}
+    cls: Any = forecaster_class(method.forecaster)
+    model: AbstractForecaster = (getattr(cls, method.preset) if method.preset else cls)(**settings)
+    return model
+
+
+def tune(job: Job, cell: Cell, *, device: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Try every setting of a job's grid; return the best and what each came to.
+
+    Settings of the training that may differ between members are one batch for each combination
+    of the others. The best has the least mean RMSE on the validation rows that stop training.
+    """
+    if not job.grid:
+        return {}, []
+    inner = [name for name in job.grid if is_batched(job) and name in MEMBER_SETTINGS]
+    outer = [name for name in job.grid if name not in inner]
+    tried: list[dict[str, Any]] = []
+    for values in itertools.product(*(job.grid[name] for name in outer)):
+        chosen = dict(zip(outer, values, strict=True))
+        if is_batched(job):
+            tried += _members(job, cell, chosen, inner, device)
+        else:
+            tried.append({**chosen, "valid_rmse": _single(job, cell, chosen, device)})
+    best = min(tried, key=lambda one: one["valid_rmse"])
+    if not np.isfinite(best["valid_rmse"]):
+        raise TrainingError(
+            f"None of the {len(tried)} settings of {job.label} could be trained; see its grid."
+        )
+    return {name: best[name] for name in job.grid}, tried
+
+
+def _members(
+    job: Job, cell: Cell, chosen: dict[str, Any], inner: list[str], device: str
+) -> list[dict[str, Any]]:
+    """Train every combination of the members' settings, with every seed, as one batch."""
+    combinations = [
+        dict(zip(inner, values, strict=True))
+        for values in itertools.product(*(job.grid[name] for name in inner))
+    ]
+    seeds = [seeds_of(job.seed + place, 1)[0] for place in range(job.tune_seeds)]
+    plain = build(job, cell, device=device, **chosen).get_params()
+    members = [
+        Member(
+            seed,
+            **{name: float(one.get(name, plain[name])) for name in MEMBER_SETTINGS},
+        )
+        for one in combinations
+        for seed in seeds
+    ]
+    errors: list[float] = []
+    for start in range(0, len(members), MOST_MEMBERS):
+        model = build(job, cell, device=device, **chosen)
+        found = member_errors(
+            model,
+            cell.frame,
+            members[start : start + MOST_MEMBERS],
+            test=cell.test,
+            valid=cell.valid,
+            preparation=cell.preparation,
+        )
+        errors += [float(error) for error in found]
+    each = np.array(errors).reshape(len(combinations), len(seeds))
+    return [
+        {**chosen, **one, "valid_rmse": float(row.mean())}
+        for one, row in zip(combinations, each, strict=True)
+    ]
+
+
+def _single(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> float:
+    """Fit one setting; return its RMSE on the rows that select, infinite if it fails."""
+    model = build(job, cell, device=device, **chosen, members=job.tune_seeds)
+    try:
+        problem = fit_frame(
+            model, cell.frame, test=cell.test, valid=cell.valid, preparation=cell.preparation
+        )
+    except MVLSTMError:
+        return float("inf")
+    forecast = forecast_part(model, problem, problem.origins["stop"])
+    return float(forecast.score(part="all")["rmse"])

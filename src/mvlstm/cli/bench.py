@@ -1,0 +1,159 @@
+"""`mvlstm bench`: the paper's experiments, and others written as TOML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mvlstm.cli.options import AsJson, Debug, Quiet
+from mvlstm.cli.session import session
+from mvlstm.cli.words import SpacedLists, numbers, words
+
+app = typer.Typer(
+    help="The paper's experiments, and any others: run jobs, then make tables.",
+    epilog="Example: mvlstm bench run --suite paper --budget quick --datasets synthetic --out out",
+    no_args_is_help=True,
+)
+RUN_EXAMPLE = (
+    "Example: mvlstm bench run --suite paper --budget quick --datasets synthetic --windows 10 "
+    "--out out"
+)
+WHAT, HOW = "What to run", "How to run it"
+
+
+@app.command("run", cls=SpacedLists, epilog=RUN_EXAMPLE)
+def run(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of records; kept and added to.")],
+    suite: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE.toml",
+            help="A suite of the package, or a TOML file of your own.",
+            rich_help_panel=WHAT,
+        ),
+    ] = "paper",
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="How much each method may tune and train: quick or paper. Default: the suite's "
+            "first.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    datasets: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME...", help="Only these data sets.", rich_help_panel=WHAT),
+    ] = None,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME...", help="Only these methods.", rich_help_panel=WHAT),
+    ] = None,
+    windows: Annotated[
+        list[str] | None,
+        typer.Option(metavar="T...", help="Only these window lengths.", rich_help_panel=WHAT),
+    ] = None,
+    protocol: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME...",
+            help="Only these protocols: chronological, authors.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    parts: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME...", help="Only these parts.", rich_help_panel=WHAT),
+    ] = None,
+    repeats: Annotated[
+        int | None,
+        typer.Option(
+            help="Repeats with other seeds, in place of the suite's.", rich_help_panel=WHAT
+        ),
+    ] = None,
+    members: Annotated[
+        int | None,
+        typer.Option(help="Networks an ensemble, in place of the suite's.", rich_help_panel=WHAT),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Fixes all that is random.", rich_help_panel=WHAT)
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(metavar="local|ray", help="This machine, or Ray.", rich_help_panel=HOW),
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="An existing Ray cluster; without it Ray starts here.",
+            rich_help_panel=HOW,
+        ),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(help="Processes side by side (engine local).", rich_help_panel=HOW)
+    ] = 1,
+    device: Annotated[
+        str,
+        typer.Option(metavar="auto|cpu|cuda", help="Where to train networks.", rich_help_panel=HOW),
+    ] = "auto",
+    retry_failed: Annotated[
+        bool,
+        typer.Option("--retry-failed", help="Run jobs again that failed.", rich_help_panel=HOW),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the jobs, run none.", rich_help_panel=HOW)
+    ] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Run a suite's jobs that are not done yet; each finished job leaves a durable record.
+
+    Killed or interrupted, the same command goes on where it was.
+    """
+    with session(as_json=as_json, debug=debug) as output:
+        from mvlstm.bench.run import run_suite
+        from mvlstm.bench.spec import load_suite
+
+        chosen = load_suite(suite, budget=budget, repeats=repeats, members=members, seed=seed)
+        chosen = chosen.select(
+            datasets=words(datasets),
+            methods=words(methods),
+            windows=numbers("--windows", windows),
+            protocols=words(protocol),
+            parts=words(parts),
+        )
+        if dry_run:
+            output.data = {"jobs": [{"key": job.key, **job.to_dict()} for job in chosen.jobs]}
+            output.show(*(job.key for job in chosen.jobs))
+            return
+        summary = run_suite(
+            chosen,
+            out,
+            engine=engine,
+            address=address,
+            workers=workers,
+            device=device,
+            retry_failed=retry_failed,
+            verbose=0 if quiet else 1,
+        )
+        for problem in summary.problems:
+            output.warn(problem)
+        output.data = {
+            "folder": str(summary.folder),
+            "done": summary.done,
+            "failed": summary.failed,
+            "skipped": summary.skipped,
+            "errors": summary.errors,
+        }
+        output.show(
+            f"{summary.done} jobs done, {summary.failed} failed, {summary.skipped} were done before"
+        )
+        output.show(*(f"failed: {key}: {reason}" for key, reason in summary.errors.items()))
+        if summary.failed:
+            output.show("Failed jobs are run again with --retry-failed.")
+        output.show(f"tables: mvlstm bench tables {out}")
+        output.code = 1 if summary.failed else 0

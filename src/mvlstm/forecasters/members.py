@@ -1,0 +1,129 @@
+"""Members by hand: fit with given settings of each, compare them, and take some out again."""
+
+from __future__ import annotations
+
+import copy
+import time as clock
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvlstm.data.frame import SeriesFrame
+from mvlstm.forecasters.base import AbstractForecaster
+from mvlstm.forecasters.calibration import calibrate
+from mvlstm.forecasters.networks import SEEDS_APART
+from mvlstm.forecasters.preparation import Preparation
+from mvlstm.forecasters.problem import Problem
+from mvlstm.results import Forecast
+from mvlstm.train.config import Member
+from mvlstm.train.runtime import resolve_device
+
+__all__ = [
+    "BATCHED",
+    "MEMBER_SETTINGS",
+    "Member",
+    "device_name",
+    "fit_frame",
+    "forecast_part",
+    "member_errors",
+    "seeds_of",
+    "take_members",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+MEMBER_SETTINGS = ("learning_rate", "l2", "dropout")  # may differ between members of one batch
+BATCHED = ("MVLSTM", "LSTM", "DUAL", "RETAIN")  # forecasters whose members may differ
+
+
+def fit_frame(
+    model: AbstractForecaster,
+    frame: SeriesFrame,
+    *,
+    test: float,
+    valid: float,
+    preparation: Preparation | None = None,
+    members: Sequence[Member] = (),
+) -> Problem:
+    """Fit to a validated table; return the problem it was, with the origins of each part.
+
+    Parameters
+    ----------
+    model : AbstractForecaster
+    frame : SeriesFrame
+    test, valid : float
+        As in ``fit``.
+    preparation : Preparation, optional
+        Scaling to use in place of the one learned from the training rows.
+    members : sequence of Member
+        Settings of each member; by default those of the model.
+    """
+    started = clock.monotonic()
+    model._check_parameters()
+    problem = model._start(frame, test=test, valid=valid, preparation=preparation)
+    problem = replace(problem, members=tuple(members))
+    model._learn(problem)
+    calibrate(model, problem)
+    model._keep_background(problem)
+    model.fit_seconds_ = clock.monotonic() - started
+    return problem
+
+
+def member_errors(
+    model: AbstractForecaster,
+    frame: SeriesFrame,
+    members: Sequence[Member],
+    *,
+    test: float,
+    valid: float,
+    preparation: Preparation | None = None,
+) -> FloatArray:
+    """Train members that differ in their settings as one batch; return their validation RMSE.
+
+    It is measured on the rows that stop training, in units of the target; infinite for a member
+    whose training failed.
+    """
+    model.set_params(members=len(members), l2=1.0)
+    model._check_parameters()
+    problem = model._start(frame, test=test, valid=valid, preparation=preparation)
+    model._learn(replace(problem, members=tuple(members)))
+    if model.stopped_ == "interrupt":
+        raise KeyboardInterrupt
+    errors = model.history_.best_rmse
+    return np.where(np.isfinite(errors), errors, np.inf)
+
+
+def seeds_of(seed: int, count: int) -> list[int]:
+    """Return the seeds that an ensemble of ``count`` members with this ``seed`` uses."""
+    return [seed * SEEDS_APART + k for k in range(count)]
+
+
+def take_members(model: AbstractForecaster, problem: Problem, rows: slice) -> AbstractForecaster:
+    """Return a fitted network with some of its members only, calibrated anew.
+
+    It forecasts as a model that was fitted with these members alone.
+    """
+    few: Any = copy.copy(model)
+    few.trained_ = replace(few.trained_, flat=few.trained_.flat[rows])
+    if hasattr(few, "sigma2_"):
+        few.sigma2_ = few.sigma2_[rows]
+    few.members = len(few.trained_.flat)
+    calibrate(few, problem)
+    return few  # type: ignore[no-any-return]
+
+
+def forecast_part(model: AbstractForecaster, problem: Problem, origins: IntArray) -> Forecast:
+    """Forecast from given origins of the table that the model was fitted to."""
+    return model._forecast_rows(problem.prepared, origins)
+
+
+def device_name(device: str) -> str:
+    """Return the name of the device that networks are trained on: "cpu", or the GPU's."""
+    import torch
+
+    where = resolve_device(device)
+    return str(torch.cuda.get_device_name(where)) if where.type == "cuda" else where.type
