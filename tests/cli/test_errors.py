@@ -170,7 +170,7 @@ def test_faults(
     code: int,
     part: str,
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise raised
 
     monkeypatch.setattr(mv.MVLSTM, "forecast", fail)

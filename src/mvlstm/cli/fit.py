@@ -10,15 +10,21 @@ import typer
 
 from mvlstm.cli.files import MODEL_SUFFIXES, check_output
 from mvlstm.cli.options import (
+    COLUMNS,
     AsJson,
+    Calendar,
+    Categorical,
     DataFile,
     Debug,
     Decimal,
+    Known,
     Quiet,
     Separator,
+    SeriesColumn,
     fraction_or_count,
     number_or_word,
     split_names,
+    word_or_words,
 )
 from mvlstm.cli.session import INTERRUPTED, session
 from mvlstm.errors import check_option
@@ -29,7 +35,7 @@ EXAMPLE = (
 )
 PRESETS = ("default", "paper", "indep", "fusion")
 
-COLUMNS, MODEL, TRAINING = "Columns and rows", "Model", "Training"
+MODEL, TRAINING = "Model", "Training"
 RUNNING = "Interruption"
 
 
@@ -57,6 +63,10 @@ def fit(
         list[str] | None,
         typer.Option(metavar="COL[,COL...]", help="Leave these out.", rich_help_panel=COLUMNS),
     ] = None,
+    series: SeriesColumn = None,
+    known: Known = None,
+    categorical: Categorical = None,
+    calendar: Calendar = None,
     missing: Annotated[
         str | None,
         typer.Option(
@@ -266,6 +276,7 @@ def fit(
         "device": device,
         "missing": missing,
         "gaps": gaps,
+        "calendar": word_or_words(calendar),
         "difference": difference,
         "transform": transform,
         "verbose": 0 if quiet else 1,
@@ -294,6 +305,9 @@ def fit(
             time=split_names(time, table.columns),
             variables=split_names(variables, table.columns),
             exclude=split_names(exclude, table.columns),
+            series=series,
+            known=split_names(known, table.columns),
+            categorical=split_names(categorical, table.columns),
             checkpoint=folder,
             time_limit=time_limit,
             **{name: value for name, value in parts.items() if value is not None},
@@ -308,7 +322,7 @@ def fit(
             "forecaster": type(model).__name__,
             "parameters": model.get_params(),
             "target": model.layout_.target,
-            "variables": list(model.layout_.columns),
+            "variables": list(model.layout_.names),
             "history": history.to_dict(),
             "seconds": model.fit_seconds_,
             "notes": list(model.notes_),

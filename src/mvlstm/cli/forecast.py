@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,13 @@ EXAMPLE = "Example: mvlstm forecast model.safetensors air.csv --out next.csv"
 def forecast(
     model: ModelFile,
     data: DataFile,
+    future: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Next values of variables known ahead; without it, rows at the end of DATA.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write them to a .csv, .parquet or .json file."),
@@ -29,12 +37,15 @@ def forecast(
     """Forecast the steps after the last row: mean, median and 90 % interval (q05 to q95)."""
     with session(as_json=as_json, debug=debug) as output:
         if out is not None:
-            check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))
+            inputs = (model, data) if future is None else (model, data, future)
+            check_output(out, suffixes=TABLE_SUFFIXES, inputs=inputs)
 
         from mvlstm import load
         from mvlstm.data.io import read_table, write_table
 
-        result = load(model).forecast(read_table(data, sep=sep, decimal=decimal))
+        rows_of = partial(read_table, sep=sep, decimal=decimal)
+        ahead = None if future is None else rows_of(future)
+        result = load(model).forecast(rows_of(data), future=ahead)
         rows = result.to_frame()
         if out is not None:
             write_table(out, rows)

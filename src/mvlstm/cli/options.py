@@ -27,6 +27,40 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+COLUMNS = "Columns and rows"
+SeriesColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--series",
+        metavar="COL",
+        help="Column that says which of several series a row belongs to.",
+        rich_help_panel=COLUMNS,
+    ),
+]
+Known = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COL[,COL...]",
+        help="Variables known up to the time forecast, such as holidays.",
+        rich_help_panel=COLUMNS,
+    ),
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COL[,COL...]",
+        help="Columns of numbers that stand for categories; text always does.",
+        rich_help_panel=COLUMNS,
+    ),
+]
+Calendar = Annotated[
+    str | None,
+    typer.Option(
+        metavar="none|auto|PART[,PART...]",
+        help="Add the clock as a variable: hour, weekday, yearday, or those that fit.",
+        rich_help_panel=COLUMNS,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress while fitting.")]
 
 
@@ -47,6 +81,19 @@ def split_names(given: Iterable[str] | None, columns: Iterable[str]) -> list[str
     for text in given:
         names += [text] if text in known else [n.strip() for n in text.split(",") if n.strip()]
     return names
+
+
+def word_or_words(text: str | None) -> str | list[str] | None:
+    """Read ``auto`` as a word and ``hour,weekday`` as several; None if the option was not given.
+
+    Examples
+    --------
+    >>> word_or_words("auto"), word_or_words("hour")
+    ('auto', ['hour'])
+    """
+    if text is None or text in ("none", "auto"):
+        return text
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def fraction_or_count(option: str, text: str | None) -> float | int | None:

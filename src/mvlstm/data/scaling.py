@@ -47,6 +47,10 @@ class Scaler:
         """Make a scaler that changes nothing."""
         return cls(np.zeros(n_columns), np.ones(n_columns))
 
+    def take(self, columns: NDArray[np.int64]) -> Scaler:
+        """Make a scaler of some of the columns."""
+        return Scaler(self.center[columns], self.scale[columns])
+
     def transform(
         self, values: NDArray[np.float64], *, dtype: DTypeLike = np.float64
     ) -> NDArray[Any]:

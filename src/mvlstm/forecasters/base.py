@@ -33,7 +33,13 @@ from mvlstm.forecasters.predictive import Predictive, member_means
 from mvlstm.forecasters.preparation import Preparation, Prepared, transformed
 from mvlstm.forecasters.problem import AttentionArrays, Problem, Run
 from mvlstm.forecasters.scoring import score_unseen, unseen_origins
-from mvlstm.forecasters.serving import age_warnings, not_finite, range_warnings
+from mvlstm.forecasters.serving import (
+    age_warnings,
+    check_reach,
+    not_finite,
+    range_warnings,
+    require_ahead,
+)
 from mvlstm.forecasters.transforming import (
     TRANSFORM_CHOICES,
     TransformChoice,
@@ -138,7 +144,8 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _by_variable(self, values: FloatArray) -> FloatArray:
         """Add up values (C,) of a variable's columns, giving (N,)."""
-        return np.bincount(self.layout_.groups, values, minlength=len(self.layout_.names))
+        sums = np.bincount(self.layout_.groups, values, minlength=len(self.layout_.names))
+        return np.asarray(sums, dtype=np.float64)
 
     def _check_parameters(self) -> None:
         """Raise `ParameterError` for a setting with a value it cannot have."""
@@ -247,12 +254,24 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             self._too_short(frame, self.window + self.preparation_.lead + self.horizon, "predict")
         return _warned(self._forecast_rows(prepared, origins))
 
-    def forecast(self, table: pd.DataFrame) -> Forecast:
-        """Forecast the ``horizon`` steps after the table's last row."""
+    def forecast(self, table: pd.DataFrame, *, future: pd.DataFrame | None = None) -> Forecast:
+        """Forecast the ``horizon`` steps after the last row with a target.
+
+        Parameters
+        ----------
+        table : DataFrame
+            The most recent rows. Where variables are known ahead, rows at its end without a
+            target hold their next values.
+        future : DataFrame, optional
+            These rows by themselves, with times and the variables known ahead.
+        """
+        if future is not None:
+            table = self._joined(table, future)
         frame = self._read(table, "forecast")
         prepared = self._prepare(frame)
         origins = prepared.origins(self.window, 0)
         if not len(origins) or origins[-1] != frame.n_rows - 1:
+            require_ahead(prepared, "forecast")
             self._too_short(frame, self.window + self.preparation_.lead, "forecast")
         result = self._forecast_rows(prepared, origins[-1:])
         age = age_warnings(frame.times, self.borders_)
@@ -389,12 +408,18 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         transform, notes = choose_transform(self.transform, frame, n_train)
         train = frame.values[:n_train]
         orders = np.zeros(len(frame.columns), dtype=np.int64)
+        layout = frame.layout
         if self.difference != "none":
             from mvlstm.data.stationarity import choose_differencing
 
-            choice = choose_differencing(transformed(train, transform), frame.columns)
-            orders, notes = np.array(choice.orders, dtype=np.int64), (*notes, *choice.notes)
-        return Preparation.learn(train, orders, transform), notes
+            free = np.array(layout.measured) & ~np.array(layout.ahead)
+            columns = [name for name, chosen in zip(frame.columns, free, strict=True) if chosen]
+            choice = choose_differencing(transformed(train, transform)[:, free], columns)
+            orders[free] = choice.orders
+            notes = (*notes, *choice.notes)
+        ahead = self.horizon if any(layout.ahead) else 0
+        check_reach(self.window, ahead)
+        return Preparation.learn(train, orders, transform, ahead), notes
 
     def _keep_background(self, problem: Problem) -> None:
         """Keep a few training windows, spread evenly, as the background of contributions."""
@@ -441,6 +466,17 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
                 f"{describe_time(frame.times[origins[bad[0]]])}: values of the table are too far "
                 "from those of the training rows. Correct them, or leave these rows out."
             )
+
+    def _joined(self, table: pd.DataFrame, future: pd.DataFrame) -> pd.DataFrame:
+        """Put rows of the future after a table's."""
+        self._require_fitted("forecast")
+        if not self.layout_.known:
+            raise ParameterError(
+                "future=... holds variables known ahead, and this model has none. Leave it out, "
+                "or fit with known=[...] (--known)."
+            )
+        blank = future.drop(columns=[self.layout_.target], errors="ignore")
+        return pd.concat([table, blank])
 
     def _prepare(self, frame: SeriesFrame) -> Prepared:
         check_target(self.preparation_.transform, frame)

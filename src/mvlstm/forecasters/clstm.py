@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from torch import Tensor
 
+from mvlstm.data._calendar import Calendar
 from mvlstm.errors import ModelFileError, ParameterError, check_option
 from mvlstm.forecasters.base import AbstractForecaster, Difference
 from mvlstm.forecasters.io import take_array
@@ -71,7 +72,7 @@ class CLSTM(AbstractForecaster):
         Networks trained on the chosen variables, from different seeds.
     seed : int
         Fixes everything random.
-    missing, gaps, difference, transform : str
+    missing, gaps, calendar, difference, transform : str
         As in `MVLSTM`.
     device : str
         "auto", "cpu" or "cuda".
@@ -118,6 +119,7 @@ class CLSTM(AbstractForecaster):
         seed: int = 0,
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
+        calendar: Calendar = "none",
         difference: Difference = "none",
         transform: TransformChoice = "none",
         device: str = "auto",
@@ -138,6 +140,7 @@ class CLSTM(AbstractForecaster):
         self.seed = seed
         self.missing = missing
         self.gaps = gaps
+        self.calendar = calendar
         self.difference = difference
         self.transform = transform
         self.device = device

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mvlstm.data._calendar import Calendar
 from mvlstm.errors import DataError, check_option
 from mvlstm.forecasters.base import AbstractForecaster, Difference
 from mvlstm.forecasters.io import take_array
@@ -50,7 +51,7 @@ class DUAL(AbstractForecaster):
         Networks trained side by side, from different seeds.
     seed : int
         Fixes everything random.
-    missing, gaps, difference, transform : str
+    missing, gaps, calendar, difference, transform : str
         As in `MVLSTM`.
     device : str
         "auto", "cpu" or "cuda".
@@ -86,6 +87,7 @@ class DUAL(AbstractForecaster):
         seed: int = 0,
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
+        calendar: Calendar = "none",
         difference: Difference = "none",
         transform: TransformChoice = "none",
         device: str = "auto",
@@ -105,6 +107,7 @@ class DUAL(AbstractForecaster):
         self.seed = seed
         self.missing = missing
         self.gaps = gaps
+        self.calendar = calendar
         self.difference = difference
         self.transform = transform
         self.device = device

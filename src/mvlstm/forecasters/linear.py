@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mvlstm.data._calendar import Calendar
 from mvlstm.errors import check_option
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import take_array
@@ -76,7 +77,7 @@ class AR(AbstractLinear):
         Lags of every variable.
     horizon : int
         Steps ahead.
-    missing, gaps, transform : str
+    missing, gaps, calendar, transform : str
         As in `mvlstm.MVLSTM`.
     verbose : int
         Has no effect; there is nothing to wait for.
@@ -96,6 +97,7 @@ class AR(AbstractLinear):
         horizon: int = 1,
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
+        calendar: Calendar = "none",
         transform: TransformChoice = "none",
         verbose: int = 1,
     ) -> None:
@@ -103,6 +105,7 @@ class AR(AbstractLinear):
         self.horizon = horizon
         self.missing = missing
         self.gaps = gaps
+        self.calendar = calendar
         self.transform = transform
         self.verbose = verbose
 
@@ -134,7 +137,7 @@ class ENET(AbstractLinear):
     grid : {"paper", "extended", "quick"}
         Pairs (a, b) tried: the paper's 81, which are all large on a standardised target; those
         and 1e-4 to 1e-2 as well (144); or 18 of the latter.
-    missing, gaps, transform : str
+    missing, gaps, calendar, transform : str
         As in `mvlstm.MVLSTM`.
     verbose : int
         0 is silent.
@@ -148,6 +151,7 @@ class ENET(AbstractLinear):
         grid: GridName = "extended",
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
+        calendar: Calendar = "none",
         transform: TransformChoice = "none",
         verbose: int = 1,
     ) -> None:
@@ -156,6 +160,7 @@ class ENET(AbstractLinear):
         self.grid = grid
         self.missing = missing
         self.gaps = gaps
+        self.calendar = calendar
         self.transform = transform
         self.verbose = verbose
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mvlstm.data._calendar import Calendar
 from mvlstm.errors import check_option
 from mvlstm.forecasters.base import AbstractForecaster, Difference
 from mvlstm.forecasters.link import LINKS, LinkName
@@ -52,7 +53,7 @@ class LSTM(AbstractForecaster):
         Networks trained side by side, from different seeds.
     seed : int
         Fixes everything random.
-    missing, gaps, difference, transform : str
+    missing, gaps, calendar, difference, transform : str
         As in `MVLSTM`.
     device : str
         "auto", "cpu" or "cuda".
@@ -90,6 +91,7 @@ class LSTM(AbstractForecaster):
         seed: int = 0,
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
+        calendar: Calendar = "none",
         difference: Difference = "none",
         transform: TransformChoice = "none",
         device: str = "auto",
@@ -111,6 +113,7 @@ class LSTM(AbstractForecaster):
         self.seed = seed
         self.missing = missing
         self.gaps = gaps
+        self.calendar = calendar
         self.difference = difference
         self.transform = transform
         self.device = device

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from mvlstm.data._calendar import Calendar
 from mvlstm.errors import check_option
 from mvlstm.explain.attention import calibrated_sigma2, posterior
 from mvlstm.forecasters.base import AbstractForecaster, Difference
@@ -75,6 +76,9 @@ class MVLSTM(AbstractForecaster):
     missing, gaps, difference : str
         Missing values "error", "drop", "fill"; uneven spacing "error", "close", "respect";
         differencing "none" or "auto" (by ADF and KPSS tests).
+    calendar : "none", "auto" or sequence of str
+        Cycles of the clock to add as one variable known ahead: "hour", "weekday", "yearday"; or
+        those that the times span at least twice. The paper: "none".
     transform : {"none", "log1p", "auto"}
         Model the target as it is (paper), or log(1 + y) of one that cannot be negative; "auto"
         takes that if the training rows have no negative value and are clearly skewed or uneven.
@@ -121,6 +125,7 @@ class MVLSTM(AbstractForecaster):
         l2_sum: bool = False,
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
+        calendar: Calendar = "none",
         difference: Difference = "none",
         transform: TransformChoice = "none",
         device: str = "auto",
@@ -149,6 +154,7 @@ class MVLSTM(AbstractForecaster):
         self.l2_sum = l2_sum
         self.missing = missing
         self.gaps = gaps
+        self.calendar = calendar
         self.difference = difference
         self.transform = transform
         self.device = device

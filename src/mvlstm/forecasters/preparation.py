@@ -32,6 +32,9 @@ class Preparation:
         Range of the training rows, before transform and differencing.
     transform : Transform
         Of the target, before all else; labels are on its scale too.
+    ahead : int
+        Rows by which inputs known ahead are brought forward, so that a window's last row holds
+        their values at the last step forecast.
     """
 
     orders: IntArray
@@ -39,15 +42,20 @@ class Preparation:
     low: FloatArray
     high: FloatArray
     transform: Transform = IDENTITY
+    ahead: int = 0
 
     @classmethod
     def learn(
-        cls, values: FloatArray, orders: IntArray, transform: Transform = IDENTITY
+        cls,
+        values: FloatArray,
+        orders: IntArray,
+        transform: Transform = IDENTITY,
+        ahead: int = 0,
     ) -> Preparation:
         """Learn the scaling from the training rows' values."""
         lead = int(orders.max(initial=0))
         scaler = Scaler.fit(differenced(transformed(values, transform), orders)[lead:])
-        return cls(orders, scaler, values.min(axis=0), values.max(axis=0), transform)
+        return cls(orders, scaler, values.min(axis=0), values.max(axis=0), transform, ahead)
 
     @property
     def lead(self) -> int:
@@ -59,7 +67,12 @@ class Preparation:
         with np.errstate(over="ignore"):  # a forecast from such a value is refused later
             values = transformed(frame.values, self.transform)
             table = self.scaler.transform(differenced(values, self.orders), dtype=dtype)
-        return Prepared(frame, table, self, values[:, -1])
+        given = None
+        if self.ahead:
+            columns = np.flatnonzero(frame.layout.ahead)
+            later, given = frame.values_ahead(self.ahead)
+            table[:, columns] = self.scaler.take(columns).transform(later, dtype=dtype)
+        return Prepared(frame, table, self, values[:, -1], given)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -69,6 +82,7 @@ class Preparation:
             "low": self.low.tolist(),
             "high": self.high.tolist(),
             "transform": self.transform.name,
+            "ahead": self.ahead,
         }
 
     @classmethod
@@ -82,7 +96,10 @@ class Preparation:
         fits = low.shape == high.shape == orders.shape
         if not fits or not np.isfinite([low, high]).all() or (low > high).any():
             raise ModelFileError("The file's ranges do not fit its columns.")
-        return cls(orders, scaler, low, high, Transform(values.get("transform", "none")))
+        ahead = values.get("ahead", 0)
+        if isinstance(ahead, bool) or not isinstance(ahead, int) or ahead < 0:
+            raise ModelFileError(f"The file's rows ahead are {ahead!r}, not a number of rows.")
+        return cls(orders, scaler, low, high, Transform(values.get("transform", "none")), ahead)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +115,15 @@ class Prepared:
     table: NDArray[Any]  # (rows, columns), float32 or float64
     preparation: Preparation
     target: FloatArray  # (rows,), transformed
+    given: NDArray[np.bool_] | None = None  # (rows,) whether all that is known ahead is there
 
     def origins(self, window: int, horizon: int) -> IntArray:
-        """Rows with a whole window up to them and ``horizon`` known rows after them."""
-        return origins_in(self.frame.segments, window + self.preparation.lead, horizon)
+        """Rows with a whole window up to them and ``horizon`` known rows after them.
+
+        What is known ahead of a row must be there too, by later rows or future ones.
+        """
+        rows = origins_in(self.frame.segments, window + self.preparation.lead, horizon)
+        return rows if self.given is None else rows[self.given[rows]]
 
     def baseline(self, origins: IntArray, horizon: int) -> FloatArray:
         """Return what differencing took away from the target's next steps, (M, H)."""

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mvlstm.data._calendar import Calendar
 from mvlstm.errors import DataError, check_option
 from mvlstm.forecasters.base import AbstractForecaster, Difference
 from mvlstm.forecasters.io import take_array
@@ -56,7 +57,7 @@ class RETAIN(AbstractForecaster):
         Networks trained side by side, from different seeds.
     seed : int
         Fixes everything random.
-    missing, gaps, difference, transform : str
+    missing, gaps, calendar, difference, transform : str
         As in `MVLSTM`.
     device : str
         "auto", "cpu" or "cuda".
@@ -94,6 +95,7 @@ class RETAIN(AbstractForecaster):
         seed: int = 0,
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
+        calendar: Calendar = "none",
         difference: Difference = "none",
         transform: TransformChoice = "none",
         device: str = "auto",
@@ -113,6 +115,7 @@ class RETAIN(AbstractForecaster):
         self.seed = seed
         self.missing = missing
         self.gaps = gaps
+        self.calendar = calendar
         self.difference = difference
         self.transform = transform
         self.device = device

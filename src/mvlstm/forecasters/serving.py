@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm.data._steps import describe_time
+from mvlstm.data._columns import name_list
+from mvlstm.data._steps import counted, describe_time
+from mvlstm.errors import DataError, ParameterError
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.preparation import Prepared
 
@@ -48,6 +50,41 @@ def range_warnings(prepared: Prepared, rows: slice) -> tuple[str, ...]:
     return (
         f"{count:,} {'row has' if count == 1 else 'rows have'} values far outside the training "
         f"range: {'; '.join(named)}{more}. Forecasts that rest on them are extrapolations.",
+    )
+
+
+def check_reach(window: int, ahead: int) -> None:
+    """Refuse a window too short for all steps ahead, where something is known of them."""
+    if window < ahead:
+        raise ParameterError(
+            f"window={window} is shorter than horizon={ahead}: the windows of what is known ahead "
+            "(known=..., calendar=...) end at the last step and would miss the first. Use a "
+            f"window of at least {ahead} (--window {ahead})."
+        )
+
+
+def require_ahead(prepared: Prepared, caller: str) -> None:
+    """Raise `DataError` if values known ahead are missing after a series' last row."""
+    frame, horizon = prepared.frame, prepared.preparation.ahead
+    if prepared.given is None:
+        return
+    rows = frame.last_rows()
+    rows = rows[~prepared.given[rows]]
+    if not len(rows):
+        return
+    row = int(rows[0])
+    times = pd.Index(frame.future_times(rows[:1], horizon)[0])
+    there = 0
+    if frame.future is not None:
+        there = int((frame.future.segments == frame.segments[row]).sum())
+    whose = "" if frame.panel is None else f" of series '{frame.panel.name(row)}'"
+    more = f" So are rows of {len(rows) - 1:,} more series." if len(rows) > 1 else ""
+    raise DataError(
+        f"{caller}() needs {name_list(frame.layout.known)}, known ahead, for the {horizon} "
+        f"steps after {describe_time(frame.times[row])}{whose}; missing: "
+        f"{describe_time(times[there])} to {describe_time(times[-1])} "
+        f"({counted(horizon - there, 'row')}).{more} Add them to the end of the table with the "
+        "target left empty, or pass them as future=... (--future FILE)."
     )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mvlstm.data.windows import gather_windows
 from mvlstm.errors import (
+    DataError,
     MissingExtraError,
     MVLSTMWarning,
     ParameterError,
@@ -77,6 +78,12 @@ class AbstractStateSpace(AbstractForecaster):
 
     def _learn(self, problem: Problem) -> None:
         _require_statsmodels(type(self).__name__)
+        if problem.prepared.preparation.ahead > 1:
+            raise DataError(
+                f"{type(self).__name__} takes the variables of the row before, so that those known "
+                f"ahead serve it at horizon=1 only, not {self.horizon}. Leave out known=..., or "
+                "use AR, GBT or MVLSTM."
+            )
         table = problem.prepared.table
         last = int(problem.origins["train"][-1]) + self.horizon
         first = 0 if self.fit_rows is None else max(0, last + 1 - self.fit_rows)

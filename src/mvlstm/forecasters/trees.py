@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mvlstm.data._calendar import Calendar
 from mvlstm.data.windows import iterate_windows
 from mvlstm.errors import MissingExtraError, ParameterError, check_option
 from mvlstm.forecasters._trees import Trees, from_forest, from_histogram, from_xgboost
@@ -177,7 +178,7 @@ class RF(AbstractTrees):
         Fixes everything random.
     n_jobs : int
         Trees grown at the same time; -1 uses every core. The forecasts do not depend on it.
-    missing, gaps, transform : str
+    missing, gaps, calendar, transform : str
         As in `mvlstm.MVLSTM`.
     verbose : int
         0 is silent.
@@ -196,6 +197,7 @@ class RF(AbstractTrees):
         n_jobs: int = -1,
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
+        calendar: Calendar = "none",
         transform: TransformChoice = "none",
         verbose: int = 1,
     ) -> None:
@@ -207,6 +209,7 @@ class RF(AbstractTrees):
         self.n_jobs = n_jobs
         self.missing = missing
         self.gaps = gaps
+        self.calendar = calendar
         self.transform = transform
         self.verbose = verbose
 
@@ -268,7 +271,7 @@ class XGT(AbstractTrees):
         Fixes everything random.
     n_jobs : int
         Threads; -1 uses every core.
-    missing, gaps, transform : str
+    missing, gaps, calendar, transform : str
         As in `mvlstm.MVLSTM`.
     verbose : int
         0 is silent.
@@ -289,6 +292,7 @@ class XGT(AbstractTrees):
         n_jobs: int = -1,
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
+        calendar: Calendar = "none",
         transform: TransformChoice = "none",
         verbose: int = 1,
     ) -> None:
@@ -301,6 +305,7 @@ class XGT(AbstractTrees):
         self.n_jobs = n_jobs
         self.missing = missing
         self.gaps = gaps
+        self.calendar = calendar
         self.transform = transform
         self.verbose = verbose
 
@@ -401,7 +406,7 @@ class GBT(AbstractTrees):
         Most trees.
     seed : int
         Fixes everything random.
-    missing, gaps, transform : str
+    missing, gaps, calendar, transform : str
         As in `mvlstm.MVLSTM`.
     verbose : int
         0 is silent.
@@ -417,6 +422,7 @@ class GBT(AbstractTrees):
         seed: int = 0,
         missing: Literal["error", "drop", "fill"] = "error",
         gaps: Literal["error", "close", "respect"] = "error",
+        calendar: Calendar = "none",
         transform: TransformChoice = "none",
         verbose: int = 1,
     ) -> None:
@@ -427,6 +433,7 @@ class GBT(AbstractTrees):
         self.seed = seed
         self.missing = missing
         self.gaps = gaps
+        self.calendar = calendar
         self.transform = transform
         self.verbose = verbose
 

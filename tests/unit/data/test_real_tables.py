@@ -88,7 +88,7 @@ def test_missing_categories_follow_the_same_rules_as_numbers() -> None:
 
 def test_many_levels_are_refused_with_remedies() -> None:
     names = [f"site {k % 60}" for k in range(400)]
-    with pytest.raises(DataError, match="60 levels.*at most 50") as caught:
+    with pytest.raises(DataError, match=r"60 levels.*at most 50") as caught:
         build_frame(table(wind=names), target="y")
     assert "series='wind' (--series wind)" in str(caught.value)
     assert "exclude=['wind']" in str(caught.value)
@@ -96,11 +96,11 @@ def test_many_levels_are_refused_with_remedies() -> None:
 
 def test_numbers_with_something_stray_stay_an_error() -> None:
     stray = ["1.5"] * 390 + ["n/a?"] * 10
-    with pytest.raises(DataError, match="Column 'wind' is not numeric: 'n/a\\?'"):
+    with pytest.raises(DataError, match=r"Column 'wind' is not numeric: 'n/a\\?'"):
         build_frame(table(wind=stray), target="y")
     with pytest.raises(DataError, match="always 'NE'"):
         build_frame(table(wind="NE"), target="y")
-    with pytest.raises(DataError, match="not in the table.*Did you mean 'wind'"):
+    with pytest.raises(DataError, match=r"not in the table.*Did you mean 'wind'"):
         build_frame(table(), target="y", categorical="wnd")
     with pytest.raises(DataError, match="named in categorical, but it is not one of"):
         build_frame(table(), target="y", categorical="wind", exclude="wind")
@@ -140,7 +140,7 @@ def test_a_hole_in_the_future_is_refused_or_ends_it() -> None:
     source.iloc[-5:, 3] = np.nan
     holed = source.drop(source.index[-3])
     layout = build_frame(table(), target="y", known="holiday").layout
-    with pytest.raises(DataError, match="do not go on.*2020-01-17 14:00 comes after"):
+    with pytest.raises(DataError, match=r"do not go on.*2020-01-17 14:00 comes after"):
         rebuild_frame(holed, layout)
     respecting = build_frame(table(), target="y", known="holiday", gaps="respect").layout
     future = rebuild_frame(holed, respecting).future
@@ -230,14 +230,14 @@ def test_nothing_of_one_series_reaches_another() -> None:
 
 def test_faults_of_a_panel_name_the_series() -> None:
     source = panel(a=1, b=1)
-    with pytest.raises(DataError, match="series=... \\(--series COLUMN\\)"):
+    with pytest.raises(DataError, match=r"series=... \(--series COLUMN\)"):
         build_frame(source.drop(columns="station"), target="y")
     with pytest.raises(DataError, match="in series 'b'"):
         build_frame(source.iloc[np.r_[0:100, 101, 100, 102:210]], target="y", series="station")
     with pytest.raises(DataError, match="2020-01-01 05:00 in series 'b' stands twice"):
         twice = pd.concat([source, source.iloc[105:106]]).sort_index(kind="stable")
         build_frame(twice, target="y", series="station")
-    with pytest.raises(DataError, match="2 of 207 differ.*series 'a'"):
+    with pytest.raises(DataError, match=r"2 of 207 differ.*series 'a'"):
         build_frame(source.drop(source.index[5]), target="y", series="station")
     with pytest.raises(DataError, match="Series column 'station' has 3 missing values"):
         build_frame(
