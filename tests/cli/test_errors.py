@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -203,12 +204,12 @@ def test_warnings_are_told_apart(
 ) -> None:
     plain = mv.MVLSTM.forecast
 
-    def warn(self: mv.MVLSTM, rows: pd.DataFrame) -> mv.Forecast:
+    def warn(self: mv.MVLSTM, rows: pd.DataFrame, **options: Any) -> mv.Forecast:
         for _ in range(2):
             warnings.warn("Values lie far outside.", mv.MVLSTMWarning, stacklevel=2)
         warnings.warn("a library's own business", DeprecationWarning, stacklevel=2)
         print("a stray print")
-        return plain(self, rows)
+        return plain(self, rows, **options)
 
     monkeypatch.setattr(mv.MVLSTM, "forecast", warn)
     done = run("forecast", model, table, "--json")
