@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mvlstm.data.windows import gather_windows
 from mvlstm.explain.contributions import Contributions, integrated_gradients
 from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.units import contribution_units, mean_units
 
 if TYPE_CHECKING:
     from mvlstm.forecasters.base import AbstractForecaster
@@ -23,6 +24,10 @@ APART = {"quick": 10, "default": 100, "full": 500}  # forecasts taken apart by d
 BACKGROUNDS = {"quick": 4, "default": 4, "full": 8}  # background windows they are measured against
 TOLERANCE = 1e-3  # of a sum of contributions, in standard deviations of the target
 PIECE = 5e-4  # of one piece of the integral
+SCALE_NOTE = (
+    "The model works on log(1 + target). Contributions are found on that scale and brought to the "
+    "target's units by one factor a forecast, so that they add up there."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,24 +68,32 @@ def take_apart(
     H = model.horizon
     start = model.background_baseline_[few].mean(axis=0)  # (H,)
     parts = taken.members
-    parts[:, :, :, -1, -1] += prepared.baseline(rows, H) - start  # a differenced target's level
+    baseline = prepared.baseline(rows, H)
+    parts[:, :, :, -1, -1] += baseline - start  # a differenced target's level
     frame = prepared.frame
     owner = np.asarray(frame.groups)
     grouped = np.stack(
         [parts[..., owner == n].sum(axis=-1) for n in range(frame.n_variables)], axis=3
     )  # (K, M, H, N, T)
+    level = _forecast(model, background).mean(axis=0) + start  # (H,)
+    experts = model._experts(prepared, rows)
+    notes = _integral_notes(taken.missed / scale)
+    if model.preparation_.transform:
+        made = model._forecast_rows(prepared, rows).members.mean(axis=0)
+        grouped, factor = contribution_units(model, grouped, level, made)
+        experts = None if experts is None else experts * factor[..., None]
+        notes = (*notes, SCALE_NOTE)
     times, names = frame.times[rows], pd.Index(frame.variables, name="variable")
     lags = range(1, model.window + 1)
     columns = pd.MultiIndex.from_product([frame.variables, lags], names=["variable", "lag"])
-    experts = model._experts(prepared, rows)
     latest_first = grouped[..., ::-1].mean(axis=0).reshape(len(rows), H, -1)
     tables = {
         "contribution": by_origin(latest_first[None], times, columns),
-        "response": by_origin(_responses(model, windows, owner)[None], times, names),
+        "response": by_origin(_responses(model, windows, owner, baseline)[None], times, names),
         "expert": None if experts is None else by_origin(experts[None], times, names),
-        "background": tuple(float(v) for v in _forecast(model, background).mean(axis=0) + start),
+        "background": tuple(float(v) for v in mean_units(model, level)),
     }
-    return Apart(grouped, tables, _integral_notes(taken.missed / scale))
+    return Apart(grouped, tables, notes)
 
 
 def by_origin(values: FloatArray, times: pd.Index[Any], columns: pd.Index[Any]) -> pd.DataFrame:
@@ -112,10 +125,16 @@ def _integrate(
     return integrated_gradients(gradient, forecast, windows, background, tolerance=tolerance)
 
 
-def _responses(model: AbstractForecaster, windows: FloatArray, owner: IntArray) -> FloatArray:
+def _responses(
+    model: AbstractForecaster, windows: FloatArray, owner: IntArray, baseline: FloatArray
+) -> FloatArray:
     """Change of the forecasts (M, H, N) when a variable is raised by one standard deviation."""
-    now = _forecast(model, windows)
-    changes = [_forecast(model, windows + (owner == n)) - now for n in range(owner.max() + 1)]
+
+    def level(x: FloatArray) -> FloatArray:
+        return mean_units(model, _forecast(model, x) + baseline)
+
+    now = level(windows)
+    changes = [level(windows + (owner == n)) - now for n in range(owner.max() + 1)]
     return np.stack(changes, axis=-1)
 
 

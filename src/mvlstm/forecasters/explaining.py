@@ -16,6 +16,7 @@ from mvlstm.explain.lags import lag_table
 from mvlstm.forecasters.apart import APART, by_origin, take_apart
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.scoring import unseen_origins
+from mvlstm.forecasters.units import member_units
 from mvlstm.results import Explanation
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _natural_cycles(step: object) -> tuple[int, ...]:
 
 def _forecasts(model: AbstractForecaster, prepared: Prepared, origins: IntArray) -> FloatArray:
     members = model._predict_rows(prepared, origins).members
-    return members + prepared.baseline(origins, model.horizon)
+    return member_units(model, members + prepared.baseline(origins, model.horizon))
 
 
 def _scrambler(
@@ -118,7 +119,8 @@ def _scrambler(
     """Return the function that forecasts with some variables' windows taken from other times."""
 
     def scrambled(variables: tuple[int, ...], donors: IntArray) -> FloatArray:
-        return model._predict_scrambled(prepared, origins, variables, donors)
+        found = model._predict_scrambled(prepared, origins, variables, donors)
+        return member_units(model, found)
 
     return scrambled
 
