@@ -19,6 +19,8 @@ from mvlstm.errors import DataError, ParameterError
 
 __all__ = [
     "DieboldMariano",
+    "auprc",
+    "auroc",
     "calibrate_variance",
     "coverage",
     "crps_mixture",
@@ -332,6 +334,38 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     dy = np.sign(y[:, None] - y[None, :])[upper]
     scale = float(np.sqrt(np.sum(dx != 0) * np.sum(dy != 0)))
     return float(np.sum(dx * dy)) / scale if scale > 0 else float("nan")
+
+
+def auroc(scores: ArrayLike, truth: ArrayLike) -> float:
+    """Chance that a true entry scores higher than a false one; ties count half, NaN if one lacks.
+
+    Examples
+    --------
+    >>> auroc([0.9, 0.1, 0.5], [True, False, False])
+    1.0
+    """
+    score, true = np.asarray(scores, dtype=np.float64), np.asarray(truth, dtype=bool)
+    if true.all() or not true.any():
+        return float("nan")
+    ahead = score[true][:, None] - score[~true][None, :]
+    return float(np.mean((ahead > 0) + 0.5 * (ahead == 0)))
+
+
+def auprc(scores: ArrayLike, truth: ArrayLike) -> float:
+    """Average precision: mean over true entries of the share of true ones down to their rank.
+
+    Entries with equal scores share the last rank among them.
+
+    Examples
+    --------
+    >>> auprc([0.9, 0.1, 0.5], [True, False, True])
+    1.0
+    """
+    score, true = np.asarray(scores, dtype=np.float64), np.asarray(truth, dtype=bool)
+    if not true.any():
+        return float("nan")
+    reached = [(score >= value) for value in score[true]]
+    return float(np.mean([true[rows].mean() for rows in reached]))
 
 
 # ------------------------------------------------------------------------------------- inner parts
