@@ -160,7 +160,7 @@ def fit(
     sigma: Annotated[
         str | None,
         typer.Option(
-            metavar="NUMBER|learned|calibrated",
+            metavar="NUMBER|learned|predicted|calibrated",
             help="Standard deviation of a component.",
             rich_help_panel=MODEL,
         ),
@@ -205,6 +205,13 @@ def fit(
         int | None,
         typer.Option(
             help="Epochs without a better validation error before stopping.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None,
+    averaging: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the weights' running mean kept at each step; 0 for none.",
             rich_help_panel=TRAINING,
         ),
     ] = None,
@@ -271,6 +278,7 @@ def fit(
         "batch_size": batch_size,
         "max_epochs": max_epochs,
         "patience": patience,
+        "averaging": averaging,
         "members": members,
         "seed": seed,
         "device": device,

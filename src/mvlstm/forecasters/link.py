@@ -17,7 +17,8 @@ from mvlstm.errors import ModelFileError
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.preparation import Preparation
 from mvlstm.forecasters.problem import Problem
-from mvlstm.forecasters.ridge import Ridge, fit_ridge
+from mvlstm.forecasters.ridge import Ridge
+from mvlstm.forecasters.robust import fit_robust, refit_robust
 
 FloatArray = NDArray[np.float64]
 LinkName = Literal["none", "last", "linear"]
@@ -34,16 +35,35 @@ class Link:
 
     @classmethod
     def learn(cls, name: LinkName, problem: Problem) -> Link:
-        """Set up the link; a linear one is ridge regression, its penalty chosen on validation."""
-        scaler = problem.prepared.preparation.scaler
-        link = cls(name, problem.horizon, scaler.target_center, scaler.target_scale)
+        """Set up the link; a linear one's lags and penalty are chosen on the stopping windows."""
+        prepared = problem.prepared.preparation
+        link = cls(name, problem.horizon, prepared.target_center, prepared.target_scale)
         if name == "linear":
-            link.ridge = fit_ridge(
+            link.ridge = fit_robust(
                 problem.prepared.table,
                 problem.window,
                 (problem.origins["train"], problem.labels("train")),
                 (problem.origins["stop"], problem.labels("stop")),
             )
+        return link
+
+    def refit(self, problem: Problem) -> Link:
+        """Return the link fitted to training and stopping windows, lags and penalty as chosen.
+
+        The stopping windows are the newest that may be learned from: on a drifting series they
+        tell most.
+        """
+        if self.ridge is None:
+            return self
+        rows = [problem.origins["train"], problem.origins["stop"]]
+        labels = [problem.labels("train"), problem.labels("stop")]
+        link = Link(self.name, self.horizon, self.center, self.scale)
+        link.ridge = refit_robust(
+            problem.prepared.table,
+            self.ridge.weights.shape[0],
+            self.ridge.penalty,
+            (np.concatenate(rows), np.concatenate(labels)),
+        )
         return link
 
     def __call__(self, windows: NDArray[np.floating]) -> FloatArray:
@@ -95,10 +115,9 @@ class Link:
         arrays: dict[str, NDArray[Any]],
     ) -> Link:
         """Rebuild a link from the arrays of a model file."""
-        scaler = preparation.scaler
-        link = cls(name, horizon, scaler.target_center, scaler.target_scale)
+        link = cls(name, horizon, preparation.target_center, preparation.target_scale)
         if name == "linear":
-            columns = len(scaler.center)
+            columns = len(preparation.orders)
             weights = take_array(arrays, "link.weights", (None, columns, horizon), np.float64)
             if not 1 <= len(weights) <= window:
                 raise ModelFileError(f"its linear link has {len(weights)} lags, window={window}.")

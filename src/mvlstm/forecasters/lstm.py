@@ -39,16 +39,18 @@ class LSTM(AbstractForecaster):
         Hidden units of a layer.
     layers : int
         Stacked recurrent layers.
-    loss : {"mse", "nll"}
-        Squared error, or likelihood of one normal with a learned variance.
+    loss : {"mse", "nll", "nll+mse"}
+        Squared error, likelihood of one normal with a learned variance, or both.
     link : {"none", "last", "linear"}
-        What the network's forecast is added to: nothing, the last value, or ridge regression on
-        the window.
+        What the network's forecast is added to: nothing, the last value, or a robust linear map of
+        the latest rows.
     dropout, l2, learning_rate : float
         Share of the last state dropped in training; coefficient of the squared weights beside the
         mean loss; Adam's step size.
     batch_size, max_epochs, patience : int
         Windows a step; most epochs; epochs without progress before a member stops.
+    averaging : float
+        Share of the running mean of the weights kept at each step; the mean is used.
     members : int
         Networks trained side by side, from different seeds.
     seed : int
@@ -79,14 +81,15 @@ class LSTM(AbstractForecaster):
         horizon: int = 1,
         hidden_size: int = 64,
         layers: int = 1,
-        loss: Loss = "mse",
+        loss: Loss = "nll+mse",
         link: LinkName = "linear",
-        dropout: float = 0.2,
-        l2: float = 1e-5,
-        learning_rate: float = 1e-3,
+        dropout: float = 0.0,
+        l2: float = 1e-4,
+        learning_rate: float = 5e-3,
         batch_size: int = 64,
         max_epochs: int = 50,
-        patience: int = 6,
+        patience: int = 10,
+        averaging: float = 0.995,
         members: int = 5,
         seed: int = 0,
         missing: Literal["error", "drop", "fill"] = "error",
@@ -109,6 +112,7 @@ class LSTM(AbstractForecaster):
         self.batch_size = batch_size
         self.max_epochs = max_epochs
         self.patience = patience
+        self.averaging = averaging
         self.members = members
         self.seed = seed
         self.missing = missing

@@ -14,7 +14,7 @@ from mvlstm.explain.attention import calibrated_sigma2, posterior
 from mvlstm.forecasters.base import AbstractForecaster, Difference
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.link import LINKS, LinkName
-from mvlstm.forecasters.networks import check_training, network_details
+from mvlstm.forecasters.networks import Details, check_training, network_details
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import AttentionArrays, Problem
@@ -29,6 +29,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 LEAKAGE_WINDOWS = 64
+SIGMAS = ("learned", "predicted", "calibrated")
 
 
 class MVLSTM(AbstractForecaster):
@@ -54,17 +55,21 @@ class MVLSTM(AbstractForecaster):
         Blend the variables' predictions (paper) or their states (MV-Fusion).
     loss : {"nll", "mse", "nll+mse"}
         Likelihood of the mixture (paper), squared error of its mean, or both.
-    sigma : float, "learned" or "calibrated"
+    sigma : float, "learned", "predicted" or "calibrated"
         Spread of the mixture's components in standard deviations of the target: fixed (paper: 1),
-        learned with the weights, or found on the validation rows afterwards.
+        one learned with the weights, predicted for every component and window (where there is a
+        mixture; else learned), or found on the validation rows afterwards.
     link : {"none", "last", "linear"}
-        What the network's forecast is added to: nothing (paper), the last value, or ridge
-        regression on the window.
+        What the network's forecast is added to: nothing (paper), the last value, or a robust
+        linear map of the latest rows, as many as validation asks for.
     dropout, l2, learning_rate : float
         Share of summaries dropped in training; coefficient of the squared weights beside the mean
         loss; Adam's step size. The paper: 0.5, and grids for the others.
     batch_size, max_epochs, patience : int
         Windows a step (paper: 64); most epochs; epochs without progress before a member stops.
+    averaging : float
+        Share of the running mean of the weights kept at each step; the mean is used. The paper: 0,
+        the weights as they are.
     members : int
         Networks trained side by side, from different seeds. The paper repeats 10 times.
     seed : int
@@ -111,14 +116,15 @@ class MVLSTM(AbstractForecaster):
         attention: Attention = "free",
         head: Head = "mixture",
         loss: Loss = "nll+mse",
-        sigma: float | Literal["learned", "calibrated"] = "learned",
+        sigma: float | Literal["learned", "predicted", "calibrated"] = "predicted",
         link: LinkName = "linear",
         dropout: float = 0.0,
-        l2: float = 1e-5,
+        l2: float = 1e-4,
         learning_rate: float = 5e-3,
         batch_size: int = 64,
         max_epochs: int = 50,
         patience: int = 10,
+        averaging: float = 0.995,
         members: int = 5,
         seed: int = 0,
         target_scale: Literal["standard", "raw"] = "standard",
@@ -148,6 +154,7 @@ class MVLSTM(AbstractForecaster):
         self.batch_size = batch_size
         self.max_epochs = max_epochs
         self.patience = patience
+        self.averaging = averaging
         self.members = members
         self.seed = seed
         self.target_scale = target_scale
@@ -179,6 +186,7 @@ class MVLSTM(AbstractForecaster):
             "l2_sum": True,
             "max_epochs": 100,
             "patience": 10,
+            "averaging": 0.0,
             "members": 10,
         }
         return cls(**(settings | changes))
@@ -210,13 +218,15 @@ class MVLSTM(AbstractForecaster):
         check_option("target_scale", self.target_scale, ("standard", "raw"))
         sigma_ok = isinstance(self.sigma, int | float) and 0 < self.sigma < np.inf
         if not sigma_ok or isinstance(self.sigma, bool):
-            check_option("sigma", self.sigma, ("a positive number", "learned", "calibrated"))
+            check_option("sigma", self.sigma, ("a positive number", *SIGMAS))
         check_training(self)
 
     def _network(
         self, groups: tuple[int, ...], n_variables: int, label_scale: float
     ) -> MVLSTMNetwork:
         sigma = 1.0 if self.sigma == "calibrated" else self.sigma
+        if sigma == "predicted" and not self._has_mixture:
+            sigma = "learned"
         if isinstance(sigma, int | float) and self.target_scale == "raw":
             sigma = float(sigma) / label_scale
         return MVLSTMNetwork(
@@ -248,14 +258,17 @@ class MVLSTM(AbstractForecaster):
         if "nll" in self.loss and isinstance(sigma, int | float):
             if self.sigma != "calibrated":
                 return np.full((K, H), float(sigma) ** 2)
+        elif sigma == "predicted":
+            return np.ones((K, H))  # not used: every component and window has its own
         elif "nll" in self.loss:
             return np.asarray(np.exp(self.trained_.parameter("log_sigma2")))
         if self.head == "fusion":
             return np.ones((K, H))
         rows = problem.origins["stop"]
-        mu, log_pi, _ = self._details(problem.prepared, rows)
+        q = self._details(problem.prepared, rows)
+        assert q.mu is not None
         y = self.trained_.labels.scaled(problem.prepared, rows)
-        each = [calibrated_sigma2(log_pi[:, :, h], mu[:, :, h], y[:, h]) for h in range(H)]
+        each = [calibrated_sigma2(q.log_prior[:, :, h], q.mu[:, :, h], y[:, h]) for h in range(H)]
         return np.stack(each, axis=1)
 
     # --------------------------------------------------------------------------------- predicting
@@ -264,9 +277,7 @@ class MVLSTM(AbstractForecaster):
     def _has_mixture(self) -> bool:
         return "nll" in self.loss and self.head == "mixture"
 
-    def _details(
-        self, prepared: Prepared, origins: IntArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _details(self, prepared: Prepared, origins: IntArray) -> Details:
         trained = self.trained_
         where = (prepared.table, origins, self.window, trained.device)
         return network_details(trained.network, trained.flat, *where)
@@ -276,17 +287,22 @@ class MVLSTM(AbstractForecaster):
             return Predictive(self.trained_.rows(prepared.table, origins))
         labels = self.trained_.labels
         link, scale = labels.offset(prepared.table, origins), labels.scale
-        mu, log_pi, _ = self._details(prepared, origins)
-        prior = np.exp(log_pi)
-        K, M, H, N = mu.shape
-        members = (prior * mu).sum(axis=-1) * scale + link
-        variances = np.broadcast_to(self.sigma2_[:, None, :, None] * scale**2, mu.shape)
+        q = self._details(prepared, origins)
+        assert q.mu is not None
+        prior = np.exp(q.log_prior)
+        K, M, H, N = q.mu.shape
+        members = (prior * q.mu).sum(axis=-1) * scale + link
+        variances = np.broadcast_to(self._sigma2(q) * scale**2, q.mu.shape)
 
         def joined(x: FloatArray) -> FloatArray:
             return np.moveaxis(x, 0, 2).reshape(M, H, K * N)
 
-        means = joined(mu) * scale + link[..., None]
+        means = joined(q.mu) * scale + link[..., None]
         return Predictive(members, joined(prior) / K, means, joined(variances))
+
+    def _sigma2(self, q: Details) -> FloatArray:
+        """Return the components' variance, scaled; it broadcasts against (K, M, H, N)."""
+        return self.sigma2_[:, None, :, None] if q.sigma2 is None else q.sigma2
 
     def _predict_windows(self, windows: FloatArray) -> FloatArray:
         return self.trained_.windows(windows)
@@ -300,18 +316,19 @@ class MVLSTM(AbstractForecaster):
     def _experts(self, prepared: Prepared, origins: IntArray) -> FloatArray | None:
         if self.head == "fusion":
             return None
-        mu, log_pi, _ = self._details(prepared, origins)
-        return np.asarray((np.exp(log_pi) * mu).mean(axis=0) * self.trained_.labels.scale)
+        q = self._details(prepared, origins)
+        assert q.mu is not None
+        return np.asarray((np.exp(q.log_prior) * q.mu).mean(axis=0) * self.trained_.labels.scale)
 
     def _attention(self, prepared: Prepared, origins: IntArray) -> AttentionArrays | None:
-        mu, log_pi, temporal = self._details(prepared, origins)
-        prior = np.exp(log_pi)
-        if self.head == "fusion":
-            return AttentionArrays(prior=prior, posterior=None, temporal=temporal, leakage=None)
+        q = self._details(prepared, origins)
+        prior = np.exp(q.log_prior)
+        if q.mu is None:
+            return AttentionArrays(prior=prior, posterior=None, temporal=q.temporal, leakage=None)
         y = self.trained_.labels.scaled(prepared, origins)
-        after = posterior(log_pi, mu, y[None], self.sigma2_[:, None, :, None])
+        after = posterior(q.log_prior, q.mu, y[None], self._sigma2(q))
         flow = self._leakage(prepared, origins)
-        return AttentionArrays(prior=prior, posterior=after, temporal=temporal, leakage=flow)
+        return AttentionArrays(prior=prior, posterior=after, temporal=q.temporal, leakage=flow)
 
     def _leakage(self, prepared: Prepared, origins: IntArray) -> FloatArray:
         """Measure the leakage on a few of the windows, spread evenly."""

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -43,13 +43,15 @@ def check_training(model: Any) -> None:
         value = getattr(model, name, 1)
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise ParameterError(f"{name}={value!r} must be a whole number, at least 1.")
-    for name in ("dropout", "learning_rate", "l2"):
-        value = getattr(model, name)
+    for name in ("dropout", "learning_rate", "l2", "averaging"):
+        value = getattr(model, name, 0.0)
         number = isinstance(value, int | float | np.floating | np.integer)
         if isinstance(value, bool) or not number or not np.isfinite(value):
             raise ParameterError(f"{name}={value!r} must be a number.")
     if not 0 <= model.dropout < 1:
         raise ParameterError(f"dropout={model.dropout!r} must be at least 0 and below 1.")
+    if not 0 <= getattr(model, "averaging", 0.0) < 1:
+        raise ParameterError(f"averaging={model.averaging!r} must be at least 0 and below 1.")
     if not model.learning_rate > 0:
         raise ParameterError(f"learning_rate={model.learning_rate!r} must be positive.")
     if not model.l2 >= 0:
@@ -163,6 +165,15 @@ def _end_notes(
     return (note,)
 
 
+class Details(NamedTuple):
+    """The mixture of K members for M windows, scaled, and their mean attention over time."""
+
+    mu: FloatArray | None  # (K, M, H, N); None for a head without components
+    log_prior: FloatArray  # (K, M, H, N)
+    sigma2: FloatArray | None  # (K, M, H, N) where the network predicts it
+    temporal: FloatArray  # (K, N, T - 1)
+
+
 def network_details(
     network: Network,
     flat: NDArray[np.float32],
@@ -170,26 +181,26 @@ def network_details(
     origins: IntArray,
     window: int,
     device: str,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the mixture and the mean temporal attention.
-
-    Returns
-    -------
-    mu, log_prior : (K, M, H, N); mu is empty for a head without components
-    temporal : (K, N, T - 1), mean over windows
-    """
-    mu, log_pi = [], []
+) -> Details:
+    """Return the mixture and the mean temporal attention."""
+    mu, log_pi, log_sigma2 = [], [], []
     temporal: FloatArray = np.zeros(())
     for q in over_windows(network, network.shapes, flat, table, origins, window, device):
         assert q.log_prior is not None and q.temporal is not None
         log_pi.append(q.log_prior.cpu().numpy().astype(np.float64))
         if q.mu is not None:
             mu.append(q.mu.cpu().numpy().astype(np.float64))
+        if q.log_sigma2.dim() == 4:
+            log_sigma2.append(q.log_sigma2.cpu().numpy().astype(np.float64))
         temporal = temporal + q.temporal.sum(dim=1).cpu().numpy().astype(np.float64)
-    joined = np.concatenate(mu, axis=1) if mu else np.empty(0)
     log_prior = np.concatenate(log_pi, axis=1)
     log_prior -= np.logaddexp.reduce(log_prior, axis=-1, keepdims=True)  # float32's rounding
-    return joined, log_prior, temporal / len(origins)
+    return Details(
+        mu=np.concatenate(mu, axis=1) if mu else None,
+        log_prior=log_prior,
+        sigma2=np.exp(np.concatenate(log_sigma2, axis=1)) if log_sigma2 else None,
+        temporal=temporal / len(origins),
+    )
 
 
 @torch.no_grad()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast
 
@@ -79,6 +79,10 @@ class Labels:
         )
         return cls(learned, float(residual.mean()), float(residual.std()) or 1.0, problem.window)
 
+    def refit(self, problem: Problem) -> Labels:
+        """Return the labels with the link fitted to the stopping windows too, the scale kept."""
+        return replace(self, link=self.link.refit(problem))
+
     def offset(self, table: NDArray[Any], origins: IntArray) -> FloatArray:
         """Return what is added to a network's scaled-up output, (M, H)."""
         return self.link.rows(table, origins, self.window) + self.center
@@ -139,14 +143,19 @@ class TrainedNetwork(Generic[NetworkT]):
             member_list(
                 settings.members, settings.seed, settings.learning_rate, decay, settings.dropout
             ),
-            TrainConfig(batch, settings.max_epochs, settings.patience),
+            TrainConfig(
+                batch,
+                settings.max_epochs,
+                settings.patience,
+                averaging=getattr(settings, "averaging", 0.0),
+            ),
             device=settings.device,
             unit=labels.scale,
             title=type(settings).__name__,
             verbose=settings.verbose,
             model=cast(AbstractForecaster, settings),
         )
-        return cls(network, flat, labels, device), history
+        return cls(network, flat, labels.refit(problem), device), history
 
     def each(
         self,

@@ -15,7 +15,7 @@ from mvlstm.nn.mixture import Prediction, gaussian_nll
 from mvlstm.nn.parameters import Parameters, Shapes, glorot
 from mvlstm.nn.recurrence import recurrence
 
-Loss = Literal["mse", "nll"]
+Loss = Literal["mse", "nll", "nll+mse"]
 Dropout = Callable[..., Tensor]
 
 
@@ -32,15 +32,15 @@ class LSTMNetwork:
         Columns of the table, C.
     hidden_size, layers, horizon : int
         Units of each layer, number of layers, H.
-    loss_name : {"mse", "nll"}
-        Squared error, or likelihood of one normal with a learned variance.
+    loss_name : {"mse", "nll", "nll+mse"}
+        Squared error, likelihood of one normal with a learned variance, or both.
     columns : tuple of int, optional
         The columns it looks at; by default all.
 
     Shapes
     ------
     x : (K, T, B, C)
-    wo (H, hidden_size), bo (H); log_sigma2 (H) with loss "nll"
+    wo (H, hidden_size), bo (H); log_sigma2 (H) where the loss has a likelihood
     """
 
     n_columns: int
@@ -61,7 +61,7 @@ class LSTMNetwork:
     def head_shapes(self) -> Shapes:
         """Shapes of the parameters above the recurrence."""
         shapes: Shapes = {"wo": (self.horizon, self.hidden_size), "bo": (self.horizon,)}
-        if self.loss_name == "nll":
+        if "nll" in self.loss_name:
             shapes["log_sigma2"] = (self.horizon,)
         return shapes
 
@@ -105,9 +105,12 @@ class LSTMNetwork:
 
     def loss(self, prediction: Prediction, y: Tensor) -> Tensor:
         """Return each member's mean loss (K,) against labels y (K, B, H)."""
-        if self.loss_name == "nll":
-            return gaussian_nll(prediction, y).mean(dim=(1, 2))
-        return (y - prediction.mean).square().mean(dim=(1, 2))
+        total = torch.zeros_like(y[:, 0, 0])
+        if "nll" in self.loss_name:
+            total = total + gaussian_nll(prediction, y).mean(dim=(1, 2))
+        if "mse" in self.loss_name:
+            total = total + (y - prediction.mean).square().mean(dim=(1, 2))
+        return total
 
 
 @lru_cache(maxsize=64)

@@ -21,7 +21,7 @@ class Prediction(NamedTuple):
     """
 
     mean: Tensor  # (K, B, H) the point forecast, sum_n pi_n mu_n
-    log_sigma2: Tensor  # (K, H)
+    log_sigma2: Tensor  # (K, H), or (K, B, H, N) where each component has its own
     mu: Tensor | None = None  # (K, B, H, N)
     log_prior: Tensor | None = None  # (K, B, H, N)
     temporal: Tensor | None = None  # (K, B, N, T - 1)
@@ -39,9 +39,10 @@ def log_joint(log_pi: Tensor, mu: Tensor, y: Tensor, log_sigma2: Tensor) -> Tens
     ----------
     log_pi, mu : (K, B, H, N)
     y : (K, B, H)
-    log_sigma2 : (K, H)
+    log_sigma2 : (K, H), or (K, B, H, N) where each component has its own
     """
-    log_sigma2 = log_sigma2[:, None, :, None]
+    if log_sigma2.dim() == 2:
+        log_sigma2 = log_sigma2[:, None, :, None]
     residual = y.unsqueeze(-1) - mu
     log_normal = -0.5 * (log(2 * pi) + log_sigma2 + residual.square() * torch.exp(-log_sigma2))
     return log_pi + log_normal

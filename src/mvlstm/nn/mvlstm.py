@@ -21,6 +21,8 @@ Attention = Literal["bounded", "free"]
 Head = Literal["mixture", "fusion"]
 Loss = Literal["nll", "mse", "nll+mse"]
 Dropout = Callable[..., Tensor]
+Sigma = float | Literal["learned", "predicted"]
+LEAST_LOG_SIGMA2, MOST_LOG_SIGMA2 = -9.0, 6.0  # of a predicted variance
 
 
 @dataclass(frozen=True)
@@ -44,14 +46,16 @@ class MVLSTMNetwork:
         Variable of each input column; the target's variable is the last.
     n_variables, hidden_size, layers, horizon : int
         N, d, number of stacked layers, H.
-    sigma : float or "learned"
-        Standard deviation of the components in units of the scaled target.
+    sigma : float, "learned" or "predicted"
+        Standard deviation of the components in units of the scaled target: fixed, one learned for
+        all, or a component's own in each window, :math:`\log \sigma_n^2 = W_r^n \cdot
+        \tilde h^n + b_r^n` (mixture only).
 
     Shapes
     ------
     x : (K, T, B, C)
     Ws (N, d), bs (N), Wv (H, 2 d), bv (H), and Wo (H, N, 2 d), bo (H, N) or wf (H, 2 d), bf (H);
-    log_sigma2 (H) if learned
+    log_sigma2 (H) if learned; Wr (H, N, 2 d), br (H, N) if predicted
     """
 
     groups: tuple[int, ...]
@@ -64,7 +68,7 @@ class MVLSTMNetwork:
     attention: Attention = "bounded"
     head: Head = "mixture"
     loss_name: Loss = "nll"
-    sigma: float | Literal["learned"] = 1.0
+    sigma: Sigma = 1.0
 
     @cached_property
     def stack(self) -> tuple[Layer, ...]:
@@ -87,6 +91,8 @@ class MVLSTMNetwork:
             shapes |= {"wf": (H, 2 * d), "bf": (H,)}
         if self.sigma == "learned":
             shapes["log_sigma2"] = (H,)
+        if self.sigma == "predicted":
+            shapes |= {"Wr": (H, N, 2 * d), "br": (H, N)}
         return shapes
 
     @cached_property
@@ -144,8 +150,12 @@ class MVLSTMNetwork:
         return Prediction(mean, log_sigma2, mu, log_pi, weights)
 
     def _log_sigma2(self, p: Parameters, like: Tensor) -> Tensor:
+        """Return (K, H), or (K, B, H, N) if predicted from the summaries ``like``."""
         if self.sigma == "learned":
             return p["log_sigma2"]
+        if self.sigma == "predicted":
+            log_sigma2 = torch.einsum("kbnf,khnf->kbhn", like, p["Wr"]) + p["br"].unsqueeze(1)
+            return log_sigma2.clamp(LEAST_LOG_SIGMA2, MOST_LOG_SIGMA2)
         return like.new_full((like.shape[0], self.horizon), 2 * log(float(self.sigma)))
 
     def loss(self, prediction: Prediction, y: Tensor) -> Tensor:

@@ -27,6 +27,9 @@ class TrainConfig:
         Most epochs; epochs without a better validation error before a member stops.
     gradient_clip : float
         Largest norm of a member's gradient.
+    averaging : float
+        Share of the running mean of the weights that is kept at each step; the mean is what is
+        validated and used. 0: the weights as they are.
     drop_failed : bool
         Go on without members whose loss is no longer finite (a grid search) instead of raising.
     """
@@ -35,4 +38,5 @@ class TrainConfig:
     max_epochs: int = 100
     patience: int = 10
     gradient_clip: float = 5.0
+    averaging: float = 0.0
     drop_failed: bool = False

@@ -65,7 +65,7 @@ def train(
             )
             if losses is None:
                 break
-            errors = validation_errors(network, stepper.flat.detach(), data)
+            errors = validation_errors(network, stepper.weights, data)
             record(state, stepper, losses, errors, members, config)
             if on_epoch is not None:
                 on_epoch(progress(state, config, clock.seconds), state)
@@ -148,7 +148,7 @@ def record(
     if not config.drop_failed:
         require_finite(finite, rows, members, int(state.epoch))
     better = finite & (errors < state.best_error[rows])
-    state.best[rows[better]] = stepper.flat.detach()[better]
+    state.best[rows[better]] = stepper.weights[better]
     state.best_error[rows[better]] = errors[better]
     state.best_epoch[rows[better]] = int(state.epoch)
     waited = int(state.epoch) - state.best_epoch[rows]

@@ -72,6 +72,7 @@ def _join(parts: Sequence[Prediction], axis: int) -> Prediction:
     joined: dict[str, Tensor | None] = {}
     for name in Prediction._fields:
         tensors = [getattr(part, name) for part in parts]
-        whole = tensors[0] is None or (name == "log_sigma2" and axis == 1)  # same in every part
+        shared = name == "log_sigma2" and axis == 1 and tensors[0].dim() == 2  # by all windows
+        whole = tensors[0] is None or shared
         joined[name] = tensors[0] if whole else torch.cat(tensors, dim=axis)
     return Prediction(**joined)  # type: ignore[arg-type]

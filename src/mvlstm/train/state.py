@@ -25,6 +25,7 @@ class TrainState:
     flat: Tensor  # (K, P) weights now
     first: Tensor  # (K, P) Adam's running mean of the gradient
     second: Tensor  # (K, P) and of its square
+    mean: Tensor  # (K, P) running mean of the weights, where they are averaged
     best: Tensor  # (K, P) weights with the lowest validation error so far
     best_error: Tensor  # (K,)
     best_epoch: Tensor  # (K,) int64, counted from 1; 0 before the first
@@ -52,6 +53,7 @@ class TrainState:
             flat=flat,
             first=torch.zeros_like(flat),
             second=torch.zeros_like(flat),
+            mean=flat.clone(),
             best=flat.clone(),
             best_error=torch.full((K,), torch.inf, dtype=dtype, device=device),
             best_epoch=torch.zeros(K, dtype=torch.int64, device=device),

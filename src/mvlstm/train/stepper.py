@@ -60,6 +60,7 @@ class Stepper:
         self.flat = state.flat[self.rows].clone().requires_grad_(True)
         self.first = state.first[self.rows].clone()
         self.second = state.second[self.rows].clone()
+        self.mean = state.mean[self.rows].clone()
         self.step_count = state.step.to(device, torch.int32, copy=True)
         self.dropout = KeyedDropout(self.keys, self.step_count, rates)
         self.batch = min(config.batch_size, len(data.train))
@@ -93,6 +94,11 @@ class Stepper:
         self.loss_sum.zero_()
         return losses
 
+    @property
+    def weights(self) -> Tensor:
+        """The weights to validate and use, (k, P): their running mean, if they are averaged."""
+        return self.mean if self.config.averaging else self.flat.detach()
+
     def step(self) -> None:
         """Move every member by one batch of its own."""
         if self.data.device.type == "cpu":
@@ -102,7 +108,8 @@ class Stepper:
 
     @cached_property
     def _replay(self) -> Callable[[], object]:
-        changed = [self.flat, self.first, self.second, self.step_count, self.cursor, self.loss_sum]
+        moments = [self.flat, self.first, self.second, self.mean]
+        changed = [*moments, self.step_count, self.cursor, self.loss_sum]
         return recorded(self.step_at_once, changed)
 
     def step_at_once(self) -> None:
@@ -122,6 +129,10 @@ class Stepper:
                 learning_rate=self.learning_rate,
                 count=self.step_count,
             )
+            if self.config.averaging:
+                share = 1.0 / self.step_count.to(self.mean.dtype)
+                share = share.clamp(min=1 - self.config.averaging)
+                self.mean.lerp_(self.flat.detach(), share)
 
     def _step_on_cores(self) -> None:
         whole = [slice(k, k + 1) for k in range(self.n_whole)]
@@ -175,12 +186,16 @@ class Stepper:
             rate=float(self.learning_rate[member]),
             count=(self.step_count + 1).to(torch.float32),
         )
+        if self.config.averaging:
+            share = max(1 / (int(self.step_count) + 1), 1 - self.config.averaging)
+            self.mean[member].lerp_(flat, share)
 
     def write_back(self, state: TrainState) -> None:
         """Put the members' tensors back into the whole state."""
         state.flat[self.rows] = self.flat.detach()
         state.first[self.rows] = self.first
         state.second[self.rows] = self.second
+        state.mean[self.rows] = self.mean
         state.step = self.step_count.to("cpu", torch.int64)
         state.batch = self.cursor.to("cpu", copy=True).reshape(())
         state.loss_sum[self.rows] = self.loss_sum

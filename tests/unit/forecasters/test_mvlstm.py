@@ -42,6 +42,7 @@ def test_presets_are_the_papers_settings() -> None:
         "members": 10,
         "l2_sum": True,
         "target_scale": "standard",
+        "averaging": 0.0,
     }
     assert {name: paper[name] for name in want} == want
     assert mv.MVLSTM.indep().gates == "variable"
@@ -56,6 +57,7 @@ def test_presets_are_the_papers_settings() -> None:
         ({"sigma": -1.0}, "sigma=-1.0 is not an option; choose 'a positive number'"),
         ({"window": 1}, "window=1 must be a whole number, 2 or more"),
         ({"dropout": 1.0}, "dropout=1.0 must be at least 0 and below 1"),
+        ({"averaging": 1.0}, "averaging=1.0 must be at least 0 and below 1"),
         ({"learning_rate": 0.0}, "learning_rate=0.0 must be positive"),
         ({"members": 0}, "members=0 must be a whole number, at least 1"),
         ({"hidden_size": 2.5}, "hidden_size=2.5 must be a whole number"),
@@ -182,3 +184,24 @@ def test_members_of_a_larger_ensemble_are_the_same_members(table) -> None:
     few = mv.MVLSTM(**QUICK).fit(table, target="y", test=0.2).predict(table)
     more = mv.MVLSTM(**(QUICK | {"members": 3})).fit(table, target="y", test=0.2).predict(table)
     np.testing.assert_allclose(few.members, more.members[:2], atol=1e-4)
+
+
+def test_a_predicted_spread_is_wider_where_the_noise_is() -> None:
+    rng = np.random.default_rng(0)
+    loud = (np.arange(1500) // 25 % 2).astype(float)  # known a step ahead, but at the borders
+    noisy = pd.DataFrame({"loud": loud, "y": rng.normal(size=1500) * (0.1 + loud)})
+    settings = {"window": 3, "hidden_size": 4, "members": 2, "max_epochs": 15, "verbose": 0}
+    now = loud[-400:] > 0
+    ratio = {}
+    for sigma in ("learned", "predicted"):
+        model = mv.MVLSTM(**settings, sigma=sigma, link="none").fit(noisy, "y", test=0.3)
+        low, high = model.predict(noisy).interval(0.9)
+        width = (high - low).to_numpy()[-400:]
+        ratio[sigma] = np.median(width[now]) / np.median(width[~now])
+    assert ratio["predicted"] > 1.5 * ratio["learned"]
+
+
+def test_one_spread_for_all_is_learned_where_there_is_no_mixture(table) -> None:
+    for changes in ({"head": "fusion"}, {"loss": "mse"}):
+        model = mv.MVLSTM(**QUICK, **changes, sigma="predicted").fit(table, target="y", test=0.2)
+        assert np.isfinite(model.evaluate(table).scores.loc["MVLSTM", "crps"])

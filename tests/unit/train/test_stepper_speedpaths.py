@@ -82,6 +82,21 @@ def test_pieces_on_cores_move_members_as_one_batched_step_does(layers, n_pieces,
     assert int(in_pieces.step_count) == int(together.step_count) == in_pieces.n_batches
 
 
+@pytest.mark.parametrize("way", ["step", "step_at_once"])
+def test_the_running_mean_of_the_weights_is_kept(way) -> None:
+    """It is the plain mean of all steps at first, then forgets all but ten or so."""
+    network, data = make_network(), make_data(torch.float64)
+    state = TrainState.start(network, MEMBERS, data.device, data.table.dtype)
+    config = TrainConfig(batch_size=16, averaging=0.9)
+    stepper = Stepper(network, data, config, MEMBERS, state)
+    expected = torch.zeros_like(stepper.mean)
+    for count in range(1, 16):
+        getattr(stepper, way)()
+        expected += (stepper.flat.detach() - expected) * max(1 / count, 0.1)
+    torch.testing.assert_close(stepper.weights, expected, rtol=0, atol=1e-12)
+    assert not torch.equal(stepper.weights, stepper.flat)
+
+
 def test_fused_adam_equals_the_formula() -> None:
     torch.manual_seed(0)
     one = [torch.randn(1, 50, dtype=torch.float64) for _ in range(3)]
