@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mvlstm.cli.files import PAGE_SUFFIXES, check_output
 from mvlstm.cli.options import AsJson, Debug, Quiet
 from mvlstm.cli.session import session
 from mvlstm.cli.words import SpacedLists, numbers, words
+
+if TYPE_CHECKING:
+    from mvlstm.bench.document import Document
 
 app = typer.Typer(
     help="The paper's experiments, and any others: run jobs, then make tables.",
@@ -20,6 +24,7 @@ RUN_EXAMPLE = (
     "Example: mvlstm bench run --suite paper --budget quick --datasets synthetic --windows 10 "
     "--out out"
 )
+TABLES_EXAMPLE = "Example: mvlstm bench tables out --html tables.html"
 WHAT, HOW = "What to run", "How to run it"
 
 
@@ -157,3 +162,66 @@ def run(
             output.show("Failed jobs are run again with --retry-failed.")
         output.show(f"tables: mvlstm bench tables {out}")
         output.code = 1 if summary.failed else 0
+
+
+@app.command("tables", epilog=TABLES_EXAMPLE)
+def tables(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of records.")],
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a page to look at, an .html file."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write tables.md and a CSV file for each table."),
+    ] = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Make the paper's tables from records, its own numbers beside them; Markdown is printed."""
+    with session(as_json=as_json, debug=debug) as output:
+        if html is not None:
+            check_output(html, suffixes=PAGE_SUFFIXES, inputs=(), option="--html")
+        from mvlstm.bench.tables import make_tables
+
+        document = make_tables(folder)
+        for problem in document.problems:
+            output.warn(problem)
+        if out is not None:
+            output.data = {"written": [str(path) for path in document.write(out)]}
+        if html is not None:
+            from mvlstm.data.io import write_atomic
+
+            write_atomic(html, _page(document))
+        if as_json:
+            from mvlstm.bench.records import plain
+
+            output.data = {
+                "tables": [
+                    {"title": t.title, "rows": plain(t.numbers.to_dict(orient="records"))}
+                    for t in document.tables
+                ]
+            }
+        if out is None and html is None:
+            output.show(document.markdown().rstrip("\n"))
+        output.show(*(f"wrote {path}" for path in (out, html) if path is not None))
+
+
+def _page(document: Document) -> str:
+    """Draw the tables and their figures as one page."""
+    from mvlstm import plot
+    from mvlstm.report import tables_page
+
+    figures = {
+        table.title: (plot.histograms(table.numbers), table.numbers)
+        for table in document.tables
+        if table.figure is not None
+    }
+    notes = [note for table in document.tables for note in table.notes]
+    return tables_page(
+        document.title,
+        {table.title: table.shown for table in document.tables},
+        figures,
+        summary=[text for section in document.sections for text in section.text],
+        notes=list(dict.fromkeys(notes)),
+    )

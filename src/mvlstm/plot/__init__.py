@@ -31,6 +31,7 @@ from mvlstm.plot.forecasts import (
     members,
     members_table,
 )
+from mvlstm.plot.histograms import histograms
 from mvlstm.plot.methods import comparison, comparison_table, training_curves
 from mvlstm.plot.theme import THEMES, Style, Theme, get_theme, label, styles
 from mvlstm.plot.trust import (
@@ -76,6 +77,7 @@ __all__ = [
     "forecast_table",
     "future_table",
     "get_theme",
+    "histograms",
     "label",
     "lag_table",
     "leakage",

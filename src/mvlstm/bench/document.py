@@ -1,0 +1,192 @@
+"""Tables with their titles and sentences: as Markdown, as CSV files, or for a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import floor, isfinite, log10
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mvlstm.data.io import write_atomic, write_table
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One table.
+
+    Parameters
+    ----------
+    title : str
+    shown : DataFrame
+        What a person reads: texts, in order.
+    numbers : DataFrame
+        The same as plain numbers, a row a fact, for a CSV file.
+    notes : tuple of str
+        Sentences below it.
+    figure : dict, optional
+        What a figure is drawn from: ``kind`` and its numbers.
+    """
+
+    title: str
+    shown: pd.DataFrame
+    numbers: pd.DataFrame
+    notes: tuple[str, ...] = ()
+    figure: dict[str, Any] | None = None
+
+    def markdown(self) -> str:
+        """Return the table as Markdown, its title in bold above it."""
+        head = [str(column) for column in self.shown.columns]
+        rows = [[_cell(value) for value in row] for row in self.shown.itertuples(index=False)]
+        right = [all(_is_number(row[k]) for row in rows) for k in range(len(head))]
+        rule = ["---:" if numeric else "---" for numeric in right]
+        lines = [_line(map(_cell, head)), _line(rule), *map(_line, rows)]
+        text = [f"**{self.title}**", "", *lines]
+        for note in self.notes:
+            text += ["", note]
+        return "\n".join(text)
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """Tables that belong together.
+
+    Parameters
+    ----------
+    title : str
+    text : tuple of str
+        Sentences below the title.
+    tables : tuple of Table
+    level : int
+        1 for a chapter, 2 for a section in it.
+    """
+
+    title: str
+    text: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    level: int = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """All tables of a folder of records.
+
+    Parameters
+    ----------
+    title : str
+    sections : tuple of Section
+    problems : tuple of str
+        Records that could not be read.
+    """
+
+    title: str
+    sections: tuple[Section, ...]
+    problems: tuple[str, ...] = field(default=())
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Every table, in order."""
+        return tuple(table for section in self.sections for table in section.tables)
+
+    def markdown(self) -> str:
+        """Return everything as one Markdown text."""
+        blocks = [f"# {self.title}"]
+        for section in self.sections:
+            blocks.append(f"{'#' * (section.level + 1)} {section.title}")
+            blocks += section.text
+            blocks += [table.markdown() for table in section.tables]
+        return "\n\n".join(blocks) + "\n"
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write ``tables.md`` and a CSV file for each table; return what was written."""
+        folder.mkdir(parents=True, exist_ok=True)
+        written = [write_atomic(folder / "tables.md", self.markdown())]
+        for name, table in zip(file_names(self.tables), self.tables, strict=True):
+            written.append(write_table(folder / f"{name}.csv", table.numbers))
+        return written
+
+
+def file_names(tables: Sequence[Table]) -> list[str]:
+    """Return a name for each table's file, none twice."""
+    names: list[str] = []
+    for table in tables:
+        name = re.sub(r"[^a-z0-9]+", "-", table.title.lower()).strip("-")[:90]
+        same = sum(1 for other in names if other == name or other.startswith(f"{name}--"))
+        names.append(f"{name}--{same + 1}" if same else name)
+    return names
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """Write a number with so many digits, empty if there is none.
+
+    Examples
+    --------
+    >>> number(20.1234), number(0.02331), number(None)
+    ('20.12', '0.02331', '')
+    """
+    if value is None or not isfinite(value):
+        return ""
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - floor(log10(abs(value))))
+    return f"{value:.{min(decimals, 8)}f}"
+
+
+def with_error(mean: Any, error: Any, digits: int = 4) -> str:
+    """Write a mean with its standard error, if there is one.
+
+    Examples
+    --------
+    >>> with_error(20.1234, 0.0512), with_error(20.1234, None)
+    ('20.12 ± 0.05', '20.12')
+    """
+    text = number(mean, digits)
+    if not text or error is None or not isfinite(error):
+        return text
+    decimals = len(text.partition(".")[2])
+    return f"{text} ± {error:.{decimals}f}"
+
+
+def p_text(p: Any) -> str:
+    """Write a p-value for a person.
+
+    Examples
+    --------
+    >>> p_text(0.0004), p_text(0.0312)
+    ('<0.001', '0.031')
+    """
+    if p is None or not isfinite(p):
+        return ""
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def spark(counts: Sequence[float], bins: int = 20) -> str:
+    """Draw a histogram as a line of blocks; a bin that holds anything is never blank.
+
+    Examples
+    --------
+    >>> spark([0, 1, 4, 8], bins=4)
+    ' ▁▄█'
+    """
+    blocks = "▁▂▃▄▅▆▇█"
+    width = max(1, len(counts) // bins)
+    sums = [sum(counts[k : k + width]) for k in range(0, len(counts), width)]
+    top = max(sums, default=0) or 1
+    return "".join(" " if not s else blocks[max(0, round(8 * s / top) - 1)] for s in sums)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and not isfinite(value)):
+        return ""
+    return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+def _is_number(text: str) -> bool:
+    return not text or bool(re.fullmatch(r"[\s*<±+\-−\d.,e%]+", text))

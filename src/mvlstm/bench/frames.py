@@ -1,0 +1,96 @@
+"""From records to tidy frames: a row for every cell, method and kind of forecast."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mvlstm.bench.records import Record
+
+CELL = ["dataset", "protocol", "window", "horizon", "fold", "folds"]
+SCORES = ("rmse", "mae", "crps", "coverage", "worst_month", "skill", "valid_rmse")
+PAPER_SETS = {"synthetic": "Synthetic", "energy": "Energy", "plant": "Plant", "pm25": "PM2.5"}
+KINDS = ("single", "ensemble")
+
+
+@lru_cache(maxsize=1)
+def paper_tables() -> dict[str, Any]:
+    """Return the numbers printed in the paper."""
+    text = (resources.files("mvlstm.bench") / "paper_tables.json").read_text("utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def score_frame(records: Sequence[Record]) -> pd.DataFrame:
+    """Return a row for every finished job and kind: means and standard errors of its scores.
+
+    Columns: ``suite, budget, part``, those of `CELL`, ``method, label, setting, kind, members,
+    repeats, key``, every score of `SCORES`, each with ``_se`` (the standard error over repeats,
+    NaN with one), ``values`` (RMSE of each repeat), ``seconds`` and ``n``.
+    """
+    rows = []
+    for record in records:
+        job = record["job"]
+        if record["status"] != "done" or job["kind"] != "forecast":
+            continue
+        for kind in KINDS:
+            if record[kind]:
+                rows.append(_row(record, job, kind))
+    columns = ["suite", "budget", "part", *CELL, "method", "label", "setting", "kind"]
+    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)
+
+
+def _row(record: Record, job: dict[str, Any], kind: str) -> dict[str, Any]:
+    scores = record[kind]
+    members = job["members"] if job["members"] > 1 else len(record["single"]["rmse"])
+    row: dict[str, Any] = {
+        **{name: job[name] for name in ("suite", "budget", "part", *CELL)},
+        **{name: job[name] for name in ("method", "label", "setting")},
+        "kind": kind,
+        "members": members if kind == "ensemble" else 1,
+        "repeats": len(scores["rmse"]),
+        "key": record["key"],
+        "n": record["n"],
+        "seconds": record["timings"]["tune"] + record["timings"]["fit"],
+    }
+    for name in SCORES:
+        row[name], row[f"{name}_se"] = mean_and_error(scores[name])
+    row["values"] = list(scores["rmse"])
+    row["rmse_by_step"] = scores.get("rmse_by_step")
+    return row
+
+
+def mean_and_error(values: Sequence[float | None]) -> tuple[float, float]:
+    """Return mean and standard error of repeats; NaN for the error of a single one.
+
+    Examples
+    --------
+    >>> mean_and_error([1.0, 3.0])
+    (2.0, 1.0)
+    """
+    known = np.array([v for v in values if v is not None], dtype=np.float64)
+    if not known.size:
+        return float("nan"), float("nan")
+    error = known.std(ddof=1) / np.sqrt(known.size) if known.size > 1 else float("nan")
+    return float(known.mean()), float(error)
+
+
+def title_of(row: Any) -> str:
+    """Return what a row of scores is called in a table."""
+    name = row["label"] if not row["setting"] else f"{row['label']}, {row['setting']}"
+    return f"{name}, mean of {row['members']}" if row["kind"] == "ensemble" else str(name)
+
+
+def paper_score(label: str, dataset: str, window: int, metric: str) -> tuple[float, float] | None:
+    """Return mean and standard error printed in the paper, if it has such a cell."""
+    try:
+        cell = paper_tables()[str(window)][metric][label][PAPER_SETS[dataset]]
+    except KeyError:
+        return None
+    return float(cell["mean"]), float(cell["stderr"])

@@ -1,0 +1,355 @@
+"""Tables of importance, with the variables that matter marked, and of attention's histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm.bench.document import Table, number, p_text, spark, with_error
+from mvlstm.bench.frames import PAPER_SETS, mean_and_error, paper_tables
+from mvlstm.bench.records import Record
+from mvlstm.metrics import kendall_tau
+
+FloatArray = NDArray[np.float64]
+OWN_PAST = "Autoregressive"  # the paper's name of the target's own past
+MARK = " ★"
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One method's importance of each variable.
+
+    Parameters
+    ----------
+    title : str
+    mean, error : dict
+        By variable; the error over seeds, where there are several.
+    each : list of dict
+        By seed, to see whether rankings agree.
+    printed : str, optional
+        Method in the paper that this can be put beside.
+    """
+
+    title: str
+    mean: dict[str, float]
+    error: dict[str, float]
+    each: tuple[dict[str, float], ...] = ()
+    printed: str | None = None
+
+
+def importance_tables(records: Sequence[Record], every: Sequence[Record]) -> Iterator[Table]:
+    """Yield for each data set and protocol the importance at the longest window, and its quality.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        Finished jobs of one part.
+    every : sequence of dict
+        Those of the whole suite, Granger tests among them.
+    """
+    cells: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        job = record["job"]
+        if job["kind"] == "forecast" and job["fold"] == job["folds"]:
+            cells.setdefault((job["dataset"], job["protocol"]), []).append(record)
+    for (dataset, protocol), cell in cells.items():
+        longest = max(one["job"]["window"] for one in cell)
+        least = min(one["job"]["horizon"] for one in cell)
+        chosen = [
+            one
+            for one in cell
+            if one["job"]["window"] == longest and one["job"]["horizon"] == least
+        ]
+        columns = [column for one in chosen for column in columns_of(one)]
+        if columns:
+            tests = _granger(every, dataset, protocol)
+            yield from _tables(dataset, protocol, longest, chosen[0], columns, tests)
+
+
+def _granger(every: Sequence[Record], dataset: str, protocol: str) -> Record | None:
+    for one in every:
+        job = one["job"]
+        if job["kind"] == "granger" and (job["dataset"], job["protocol"]) == (dataset, protocol):
+            return one
+    return None
+
+
+def columns_of(record: Record) -> Iterator[Column]:
+    """Yield what a job says about its variables: attention, its own measure, scrambling."""
+    job, names = record["job"], record["data"]["variables"]
+    label = job["label"] if not job["setting"] else f"{job['label']}, {job['setting']}"
+    found = record.get("attention") or {}
+    for kind in ("posterior", "prior", "signed"):
+        if kind not in found or (kind == "prior" and job["base"] == "dual"):
+            continue
+        values = np.array(found[kind], dtype=np.float64)  # (K, N)
+        if kind == "signed":
+            total = values.sum(axis=1, keepdims=True)
+            values = values / np.where(np.abs(total) > 1e-9, total, 1.0)
+        printed = label if kind in ("posterior", "signed") else None
+        yield _column(f"{label}, {kind}", values, names, printed)
+    table = {row["variable"]: row for row in record.get("importance") or ()}
+    for key, words in (("own", "its own"), ("importance", "scrambling")):
+        if any(row.get(key) is not None for row in table.values()):
+            mean = {name: _float(table.get(name, {}).get(key)) for name in names}
+            printed = label if key == "own" and job["base"] in ("dual", "clstm") else None
+            yield Column(f"{label}, {words}", mean, {}, (), printed)
+
+
+def _column(title: str, values: FloatArray, names: list[str], printed: str | None) -> Column:
+    pairs = [mean_and_error(list(values[:, n])) for n in range(len(names))]
+    return Column(
+        title,
+        {name: pair[0] for name, pair in zip(names, pairs, strict=True)},
+        {name: pair[1] for name, pair in zip(names, pairs, strict=True)},
+        tuple(dict(zip(names, map(float, row), strict=True)) for row in values),
+        printed,
+    )
+
+
+def _float(value: Any) -> float:
+    return float("nan") if value is None else float(value)
+
+
+# ------------------------------------------------------------------------------- one cell's tables
+
+
+def _tables(
+    dataset: str,
+    protocol: str,
+    window: int,
+    first: Record,
+    columns: list[Column],
+    tests: Record | None,
+) -> Iterator[Table]:
+    names: list[str] = first["data"]["variables"]
+    target = first["data"]["target"]
+    important, source = _important(first, tests)
+    where = f"{dataset}, window {window}, protocol {protocol}"
+    printed = _printed(dataset, names)
+    shown: dict[str, list[str]] = {
+        "variable": [
+            f"{_name(name, target, dataset, names)}{MARK if name in important else ''}"
+            for name in names
+        ]
+    }
+    numbers: list[dict[str, Any]] = []
+    for column in columns:
+        shown[column.title] = [
+            with_error(column.mean[name], column.error.get(name), 2) for name in names
+        ]
+        theirs = printed.get(column.printed or "", {})
+        if theirs:
+            shown[f"{column.printed}, paper"] = [_paper_text(theirs.get(name)) for name in names]
+        numbers += [
+            {
+                "variable": name,
+                "measure": column.title,
+                "importance": column.mean[name],
+                "standard_error": column.error.get(name),
+                "important": name in important,
+                "paper": (theirs.get(name) or {}).get("importance"),
+            }
+            for name in names
+        ]
+    notes = [source] if source else []
+    notes.append(
+        "Posterior and prior: mean attention over training windows, mean ± standard error over "
+        "seeds; signed: RETAIN's coefficients over their sum; its own: the method's measure; "
+        "scrambling: share of the rise in error on test rows when the variable is scrambled."
+    )
+    yield Table(f"{where}: importance", pd.DataFrame(shown), pd.DataFrame(numbers), tuple(notes))
+    if tests is not None:
+        yield _test_table(tests, f"{dataset}, protocol {protocol}: Granger tests", printed)
+    if important:
+        yield _quality(columns, names, target, important, where)
+
+
+def _name(name: str, target: str, dataset: str, names: list[str]) -> str:
+    if name == target:
+        return f"{name} (own past)"
+    key = PAPER_SETS.get(dataset)
+    if key is None or dataset == "synthetic" or len(paper_tables()["variables"][key]) != len(names):
+        return name
+    return f"{name} ({paper_tables()['variables'][key][names.index(name)].lower()})"
+
+
+def _important(first: Record, tests: Record | None) -> tuple[set[str], str]:
+    """Return the variables that matter, and where that is known from."""
+    drivers = first["data"].get("drivers")
+    if drivers:
+        return set(drivers), f"{MARK.strip()} acts on the target by construction."
+    if tests is None:
+        return set(), ""
+    found = {row["variable"] for row in tests["granger"] if row["conditional"]}
+    return found, (
+        f"{MARK.strip()} Granger-causes the target given all others (Wald test in a vector "
+        f"autoregression of {tests['lags']} lags on the training rows, p < 0.01 after Holm)."
+    )
+
+
+def _printed(dataset: str, names: list[str]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the paper's importances by method and our name of the variable."""
+    key = PAPER_SETS.get(dataset)
+    if key is None or len(paper_tables()["variables"][key]) != len(names):
+        return {}
+    ours = dict(zip(paper_tables()["variables"][key], names, strict=True))
+    ours[OWN_PAST] = names[-1]
+    result: dict[str, dict[str, dict[str, Any]]] = {}
+    for method, rows in paper_tables()["importance"]["full"].get(key, {}).items():
+        result[method] = {ours[row["variable"]]: row for row in rows if row["variable"] in ours}
+    return result
+
+
+def _paper_text(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    text = "yes" if row["importance"] is None else number(row["importance"], 2)
+    return f"{text}{MARK}" if row["boxed"] else text
+
+
+def _test_table(tests: Record, title: str, printed: dict[str, dict[str, Any]]) -> Table:
+    frame = pd.DataFrame(tests["granger"]).sort_values("gain", ascending=False, kind="stable")
+    boxed = {name for rows in printed.values() for name, row in rows.items() if row["boxed"]}
+    shown = pd.DataFrame(
+        {
+            "variable": frame["variable"],
+            "conditional": ["yes" if v else "no" for v in frame["conditional"]],
+            "p": [p_text(p) for p in frame["conditional_p"]],
+            "pairwise": ["yes" if v else "no" for v in frame["pairwise"]],
+            "p (pairwise)": [p_text(p) for p in frame["pairwise_p"]],
+            "gain": [f"{100 * v:.2f} %" for v in frame["gain"]],
+        }
+    )
+    if boxed:
+        shown["paper"] = ["yes" if name in boxed else "no" for name in frame["variable"]]
+    differenced = ", ".join(tests["differenced"]) or "none"
+    note = (
+        f"{tests['rows']:,} training rows, {tests['lags']} lags, differenced: {differenced}. Gain: "
+        "share of the target's remaining variance that the variable's past explains beside all "
+        "others; with so many rows small gains are significant too."
+    )
+    return Table(title, shown, frame, (note,))
+
+
+# --------------------------------------------------------------------------- how good a ranking is
+
+
+def _quality(
+    columns: list[Column], names: list[str], target: str, important: set[str], where: str
+) -> Table:
+    rows = []
+    others = [name for name in names if name != target]
+    truth = np.array([name in important for name in others])
+    for column in columns:
+        values = np.nan_to_num(np.array([column.mean[name] for name in others]), nan=-np.inf)
+        each = np.array([[one[name] for name in others] for one in column.each])
+        taus = [kendall_tau(a, b) for a, b in combinations(each, 2)] if len(each) > 1 else []
+        rows.append(
+            {
+                "measure": column.title,
+                "precision": precision_at(values, truth),
+                "auroc": auroc(values, truth),
+                "average_precision": average_precision(values, truth),
+                "kendall_tau": float(np.nanmean(taus)) if taus else float("nan"),
+            }
+        )
+    numbers = pd.DataFrame(rows)
+    shown = pd.DataFrame(
+        {
+            "measure": numbers["measure"],
+            f"precision at {int(truth.sum())}": [number(v, 2) for v in numbers["precision"]],
+            "AUROC": [number(v, 3) for v in numbers["auroc"]],
+            "average precision": [number(v, 3) for v in numbers["average_precision"]],
+            "agreement of seeds (Kendall's tau)": [number(v, 2) for v in numbers["kendall_tau"]],
+        }
+    )
+    note = "How well each ranking of the variables beside the target finds the marked ones."
+    return Table(f"{where}: how well the marked variables are found", shown, numbers, (note,))
+
+
+def auroc(values: FloatArray, truth: NDArray[np.bool_]) -> float:
+    """Return the chance that an important variable ranks above another, ties counted half.
+
+    Examples
+    --------
+    >>> auroc(np.array([0.9, 0.1, 0.5]), np.array([True, False, False]))
+    1.0
+    """
+    mine, rest = values[truth], values[~truth]
+    if not len(mine) or not len(rest):
+        return float("nan")
+    above = (mine[:, None] > rest).sum() + 0.5 * (mine[:, None] == rest).sum()
+    return float(above / (len(mine) * len(rest)))
+
+
+def average_precision(values: FloatArray, truth: NDArray[np.bool_]) -> float:
+    """Return the mean precision at the places of the important variables."""
+    if not truth.any():
+        return float("nan")
+    ranked = truth[np.argsort(-values, kind="stable")]
+    places = np.flatnonzero(ranked) + 1
+    return float(np.mean(np.arange(1, len(places) + 1) / places))
+
+
+def precision_at(values: FloatArray, truth: NDArray[np.bool_]) -> float:
+    """Return the share of important variables among as many leading ones as there are."""
+    k = int(truth.sum())
+    return float(truth[np.argsort(-values, kind="stable")[:k]].mean()) if k else float("nan")
+
+
+# ------------------------------------------------------------------------------------- attention
+
+
+def attention_tables(records: Sequence[Record]) -> Iterator[Table]:
+    """Yield histograms of attention by variable, for each cell at its longest window."""
+    with_it = [
+        one for one in records if one.get("attention") and one["job"]["fold"] == one["job"]["folds"]
+    ]
+    longest: dict[tuple[str, str], int] = {}
+    for one in with_it:
+        job = one["job"]
+        where = (job["dataset"], job["protocol"])
+        longest[where] = max(longest.get(where, 0), job["window"])
+    for one in with_it:
+        job = one["job"]
+        if job["window"] == longest[job["dataset"], job["protocol"]]:
+            yield _histograms(one)
+
+
+def _histograms(record: Record) -> Table:
+    job, found = record["job"], record["attention"]
+    names: list[str] = record["data"]["variables"]
+    kinds = [kind for kind in ("prior", "posterior", "signed") if kind in found]
+    shown: dict[str, list[str]] = {"variable": list(names)}
+    numbers: list[dict[str, Any]] = []
+    for kind in kinds:
+        means = np.array(found[kind], dtype=np.float64).mean(axis=0)
+        drawn = found[f"{kind}_histogram"]
+        shown[kind] = [number(value, 2) for value in means]
+        shown[f"{kind}, from {number(drawn['low'], 2)} to {number(drawn['high'], 2)}"] = [
+            f"`{spark(counts)}`" for counts in drawn["counts"]
+        ]
+        edges = np.linspace(drawn["low"], drawn["high"], len(drawn["counts"][0]) + 1)
+        numbers += [
+            {"variable": name, "attention": kind, "low": low, "high": high, "count": count}
+            for name, counts in zip(names, drawn["counts"], strict=True)
+            for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
+        ]
+    notes = [f"{found['windows']:,} training windows, all seeds together, 40 bins."]
+    if "kl" in found:
+        notes.append(
+            f"Divergence of posterior from prior {found['kl']:.3f}, entropy "
+            f"{found['prior_entropy']:.2f} before and {found['posterior_entropy']:.2f} after, in "
+            "nats."
+        )
+    label = job["label"] if not job["setting"] else f"{job['label']}, {job['setting']}"
+    title = f"{label} on {job['dataset']}, window {job['window']}, {job['protocol']}: attention"
+    figure = {"kind": "attention", "names": names, "kinds": kinds, "data": found}
+    return Table(title, pd.DataFrame(shown), pd.DataFrame(numbers), tuple(notes), figure)

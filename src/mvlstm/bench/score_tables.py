@@ -1,0 +1,354 @@
+"""Tables of errors: the paper's layout, the details of each cell, horizons, folds, searches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mvlstm import metrics
+from mvlstm.bench.document import Table, number, p_text, with_error
+from mvlstm.bench.frames import KINDS, mean_and_error, paper_score, title_of
+from mvlstm.bench.records import Record, Records
+
+Errors = Callable[[str, str], "pd.Series[float] | None"]
+METRICS = ("rmse", "mae")
+OTHER_ROWS = (
+    "Columns 'paper' repeat the printed numbers. They come from other rows and a filter on what is "
+    "forecast (protocol `authors`), so they are no yardstick here."
+)
+SAME_ROWS = "Columns 'paper' repeat the printed numbers; the rows are those of the authors."
+SYNTHETIC = "The paper's synthetic data are not published; ours follow another recipe."
+
+
+def layout_tables(scores: pd.DataFrame, records: dict[str, Record]) -> Iterator[Table]:
+    """Yield RMSE and MAE for each protocol, window and horizon: methods by data sets."""
+    for (protocol, window, horizon), cell in _groups(scores, ["protocol", "window", "horizon"]):
+        for metric in METRICS:
+            yield _layout(cell, records, str(protocol), int(window), int(horizon), metric)
+
+
+def _layout(
+    cell: pd.DataFrame,
+    records: dict[str, Record],
+    protocol: str,
+    window: int,
+    horizon: int,
+    metric: str,
+) -> Table:
+    sets = list(dict.fromkeys(cell["dataset"]))
+    order = _order(cell)
+    shown: dict[str, list[str]] = {"method": list(order.values())}
+    numbers: list[dict[str, Any]] = []
+    with_paper = horizon == 1 and any(
+        paper_score(label, name, window, metric.upper()) for label in cell["label"] for name in sets
+    )
+    references = _references(cell, records, metric)
+    shown["method"] += list(references)
+    for name in sets:
+        mine, printed, values = [], [], []
+        for key in order:
+            mean, error = _over_folds(_pick(cell, name, key), metric)
+            values.append(mean)
+            mine.append(with_error(mean, error))
+            found = None
+            if horizon == 1 and key[2] == "single" and not key[1]:
+                label = str(cell.loc[cell["method"] == key[0], "label"].iloc[0])
+                found = paper_score(label, name, window, metric.upper())
+            printed.append(with_error(*found) if found else "")
+            numbers.append(
+                {
+                    "method": order[key],
+                    "dataset": name,
+                    "mean": mean,
+                    "standard_error": error,
+                    "paper": found[0] if found else None,
+                    "paper_standard_error": found[1] if found else None,
+                }
+            )
+        _embolden(mine, values, order)
+        for title, by_set in references.items():
+            value = by_set.get(name)
+            mine.append(number(value))
+            printed.append("")
+            numbers.append({"method": title, "dataset": name, "mean": value})
+        shown[name] = mine
+        if any(printed):
+            shown[f"{name}, paper"] = printed
+    ahead = f", {horizon} steps ahead" if horizon > 1 else ""
+    folds = int(cell["folds"].max())
+    notes = [_what(cell, folds)]
+    if with_paper:
+        notes.append(SAME_ROWS if protocol == "authors" else OTHER_ROWS)
+        if "synthetic" in sets:
+            notes.append(SYNTHETIC)
+    title = f"{metric.upper()}, window {window}{ahead}, protocol {protocol}"
+    return Table(title, pd.DataFrame(shown), pd.DataFrame(numbers), tuple(notes))
+
+
+def _what(cell: pd.DataFrame, folds: int) -> str:
+    if folds > 1:
+        spread = f"the standard error over {folds} rolling origins"
+    else:
+        spread = "the standard error over repeats with other seeds"
+    text = f"Mean ± {spread}, in units of the target; less is better."
+    if (cell["kind"] == "ensemble").any():
+        text += " 'Mean of k': the forecast is the mean of k networks, or of k fits."
+    return f"{text} The best single method and the best mean are bold."
+
+
+def _order(cell: pd.DataFrame) -> dict[tuple[str, str, str], str]:
+    """Return the rows of a table: (method, setting, kind) and its title, singles first."""
+    found: dict[tuple[str, str, str], str] = {}
+    for kind in KINDS:
+        for row in cell[cell["kind"] == kind].to_dict(orient="records"):
+            key = (row["method"], row["setting"], kind)
+            found.setdefault(key, title_of(row))
+    return found
+
+
+def _pick(cell: pd.DataFrame, dataset: str, key: tuple[str, str, str]) -> pd.DataFrame:
+    method, setting, kind = key
+    same = (cell["method"] == method) & (cell["setting"] == setting) & (cell["kind"] == kind)
+    return cell[same & (cell["dataset"] == dataset)]
+
+
+def _over_folds(rows: pd.DataFrame, metric: str) -> tuple[float, float]:
+    """Return mean and standard error: over repeats, or over folds where there are several."""
+    if len(rows) == 1:
+        return float(rows[metric].iloc[0]), float(rows[f"{metric}_se"].iloc[0])
+    return mean_and_error(list(rows[metric]))
+
+
+def _references(
+    cell: pd.DataFrame, records: dict[str, Record], metric: str
+) -> dict[str, dict[str, float]]:
+    """Return the errors of persistence, unless it is a method here, and of the oracle."""
+    found: dict[str, dict[str, list[float]]] = {"Persistence": {}, "Oracle (best possible)": {}}
+    for row in cell.drop_duplicates(["dataset", "fold"]).to_dict(orient="records"):
+        record = records[row["key"]]
+        for title, key in zip(found, ("persistence", "oracle"), strict=True):
+            if record[key]:
+                found[title].setdefault(row["dataset"], []).append(record[key][metric])
+    if (cell["method"] == "persistence").any():
+        found.pop("Persistence")
+    return {
+        title: {name: float(np.mean(values)) for name, values in by_set.items()}
+        for title, by_set in found.items()
+        if by_set
+    }
+
+
+def _embolden(
+    texts: list[str], values: list[float], order: dict[tuple[str, str, str], str]
+) -> None:
+    for kind in KINDS:
+        places = [k for k, key in enumerate(order) if key[2] == kind and np.isfinite(values[k])]
+        if len(places) > 1:
+            best = min(places, key=lambda k: values[k])
+            texts[best] = f"**{texts[best]}**"
+
+
+# -------------------------------------------------------------------------------- details of cells
+
+
+def detail_tables(scores: pd.DataFrame, records: Records) -> Iterator[Table]:
+    """Yield all scores of each cell, with paired differences and Diebold-Mariano tests."""
+    by = ["dataset", "protocol", "window", "horizon"]
+    for (dataset, protocol, window, horizon), cell in _groups(scores, by):
+        yield _detail(cell, records, str(dataset), str(protocol), int(window), int(horizon))
+
+
+def _detail(
+    cell: pd.DataFrame, records: Records, dataset: str, protocol: str, window: int, horizon: int
+) -> Table:
+    rows = [_detail_row(cell, dataset, key, title) for key, title in _order(cell).items()]
+    notes: list[str] = []
+    for kind in KINDS:
+        family = [row for row in rows if row["kind"] == kind]
+        if len(family) > 1:
+            best = min(family, key=lambda row: row["valid_rmse"])
+            _compare(family, best, cell, records, horizon)
+            what = "singles" if kind == "single" else "means"
+            notes.append(f"Of the {what}, {best['method']} was best on validation rows.")
+    frame = pd.DataFrame(rows).sort_values("rmse", kind="stable")
+    shown = pd.DataFrame(
+        {
+            "method": frame["method"],
+            "RMSE": [
+                with_error(m, e) for m, e in zip(frame["rmse"], frame["rmse_se"], strict=True)
+            ],
+            "MAE": [with_error(m, e) for m, e in zip(frame["mae"], frame["mae_se"], strict=True)],
+            "CRPS": [number(v) for v in frame["crps"]],
+            "coverage": [_percent(v) for v in frame["coverage"]],
+            "worst month": [_percent(v) for v in frame["worst_month"]],
+            "skill": [_percent(v) for v in frame["skill"]],
+            "validation RMSE": [number(v) for v in frame["valid_rmse"]],
+            "behind": [
+                with_error(m, e, 2) if np.isfinite(m) else ""
+                for m, e in zip(frame["difference"], frame["difference_se"], strict=True)
+            ],
+            "p": [p_text(p) for p in frame["dm_p"]],
+            "seconds": [f"{v:.0f}" for v in frame["seconds"]],
+        }
+    )
+    shown = shown.loc[:, [name for name in shown if name == "method" or (shown[name] != "").any()]]
+    notes.append(
+        "Coverage of the 90 % interval, in all and in its worst month; skill: share of "
+        "persistence's RMSE removed; behind: RMSE less that of the method best on validation "
+        "rows, mean ± standard error over paired seeds; p: Diebold-Mariano test that this best "
+        "one is more accurate, after Holm, singles with singles and means with means; seconds "
+        "to tune and fit."
+    )
+    ahead = f", {horizon} steps ahead" if horizon > 1 else ""
+    title = f"{dataset}, window {window}{ahead}, protocol {protocol}: all scores"
+    return Table(title, shown, frame.drop(columns=["values", "keys"]), tuple(notes))
+
+
+def _detail_row(
+    cell: pd.DataFrame, dataset: str, key: tuple[str, str, str], title: str
+) -> dict[str, Any]:
+    rows = _pick(cell, dataset, key)
+    row: dict[str, Any] = {"method": title, "kind": key[2]}
+    for name in ("rmse", "mae"):
+        row[name], row[f"{name}_se"] = _over_folds(rows, name)
+    for name in ("crps", "coverage", "worst_month", "skill", "valid_rmse"):
+        row[name] = float(rows[name].mean())
+    row["worst_month"] = float(rows["worst_month"].min())
+    row |= {"difference": np.nan, "difference_se": np.nan, "dm_p": np.nan}
+    row["n"], row["seconds"] = int(rows["n"].sum()), float(rows["seconds"].sum())
+    row["values"] = [values for values in rows["values"]]
+    row["keys"] = list(rows["key"])
+    return row
+
+
+def _compare(
+    family: list[dict[str, Any]],
+    best: dict[str, Any],
+    cell: pd.DataFrame,
+    records: Records,
+    horizon: int,
+) -> None:
+    """Enter paired differences from the best on validation rows, and corrected p-values."""
+    rivals = [row for row in family if row is not best]
+    reference = _row_errors(best, records)
+    raw, tested = [], []
+    for row in rivals:
+        pairs = _paired(row["values"], best["values"])
+        row["difference"], row["difference_se"] = mean_and_error(pairs)
+        errors = _row_errors(row, records)
+        if reference is None or errors is None:
+            continue
+        shared = reference.index.intersection(errors.index)
+        if len(shared) < max(3, horizon + 1):
+            continue
+        test = metrics.diebold_mariano(reference[shared], errors[shared], horizon=horizon)
+        raw.append(test.p_value)
+        tested.append(row)
+    for row, p in zip(tested, metrics.holm(raw) if raw else (), strict=True):
+        row["dm_p"] = float(p)
+
+
+def _paired(one: list[list[float]], other: list[list[float]]) -> list[float]:
+    """Return differences by fold and repeat; one value stands for all seeds of its fold."""
+    pairs: list[float] = []
+    for mine, theirs in zip(one, other, strict=False):
+        n = max(len(mine), len(theirs))
+        if len(mine) not in (1, n) or len(theirs) not in (1, n):
+            mine, theirs, n = [float(np.mean(mine))], [float(np.mean(theirs))], 1
+        pairs += [mine[k % len(mine)] - theirs[k % len(theirs)] for k in range(n)]
+    return pairs
+
+
+def _row_errors(row: dict[str, Any], records: Records) -> pd.Series[float] | None:
+    """Return the errors of a method's test rows, those of several folds one after another."""
+    found = []
+    for key in row["keys"]:
+        arrays = records.arrays({"key": key})
+        if arrays is None or row["kind"] not in arrays:
+            return None
+        found.append(pd.Series(arrays[row["kind"]].astype(np.float64), index=arrays["rows"]))
+    return pd.concat(found) if found else None
+
+
+# --------------------------------------------------------------------- horizons, folds and searches
+
+
+def step_tables(scores: pd.DataFrame) -> Iterator[Table]:
+    """Yield the RMSE by step ahead, for cells with several steps."""
+    several = scores[scores["horizon"] > 1]
+    for (dataset, protocol, window, horizon), cell in _groups(
+        several, ["dataset", "protocol", "window", "horizon"]
+    ):
+        steps = sorted({h for h in (1, 2, 3, 6, 12, 24, 48, int(horizon)) if h <= int(horizon)})
+        rows = []
+        for key, title in _order(cell).items():
+            found = [s for s in _pick(cell, str(dataset), key)["rmse_by_step"] if s]
+            if found:
+                each = [np.mean([np.array(one) for one in fold], axis=0) for fold in found]
+                mean = np.mean(each, axis=0)
+                rows.append({"method": title, **{f"step {h}": float(mean[h - 1]) for h in steps}})
+        if rows:
+            numbers = pd.DataFrame(rows)
+            shown = numbers.map(lambda v: number(v) if isinstance(v, float) else v)
+            title = f"{dataset}, window {window}, protocol {protocol}: RMSE by step ahead"
+            yield Table(f"{title}, of {horizon}", shown, numbers)
+
+
+def fold_tables(scores: pd.DataFrame) -> Iterator[Table]:
+    """Yield the RMSE of each rolling origin, for cells with several."""
+    several = scores[scores["folds"] > 1]
+    for (dataset, window, horizon), cell in _groups(several, ["dataset", "window", "horizon"]):
+        rows = []
+        for key, title in _order(cell).items():
+            picked = _pick(cell, str(dataset), key)
+            by_fold = dict(zip(picked["fold"], picked["rmse"], strict=True))
+            rows.append({"method": title, **{f"origin {k}": by_fold[k] for k in sorted(by_fold)}})
+        numbers = pd.DataFrame(rows)
+        shown = numbers.map(lambda v: number(v) if isinstance(v, float) else v)
+        ahead = f", {horizon} steps ahead" if int(horizon) > 1 else ""
+        yield Table(f"{dataset}, window {window}{ahead}: RMSE at each origin", shown, numbers)
+
+
+def search_tables(scores: pd.DataFrame) -> Iterator[Table]:
+    """Yield settings that were run side by side, the best on validation rows first."""
+    several = scores[scores["setting"] != ""]
+    for (dataset, protocol, window, horizon, method), cell in _groups(
+        several, ["dataset", "protocol", "window", "horizon", "method"]
+    ):
+        kind = "ensemble" if (cell["kind"] == "ensemble").any() else "single"
+        chosen = cell[cell["kind"] == kind]
+        rows = (
+            chosen.groupby("setting", sort=False)[["valid_rmse", "rmse", "mae", "crps", "coverage"]]
+            .mean()
+            .reset_index()
+            .sort_values("valid_rmse", kind="stable")
+        )
+        shown = pd.DataFrame(
+            {
+                "setting": rows["setting"],
+                "validation RMSE": [number(v, 5) for v in rows["valid_rmse"]],
+                "test RMSE": [number(v, 5) for v in rows["rmse"]],
+                "test MAE": [number(v, 5) for v in rows["mae"]],
+                "test CRPS": [number(v, 5) for v in rows["crps"]],
+                "coverage": [_percent(v) for v in rows["coverage"]],
+            }
+        )
+        ahead = f", {horizon} steps ahead" if int(horizon) > 1 else ""
+        title = f"{method} on {dataset}, window {window}{ahead}, {protocol}: settings side by side"
+        note = "Choose by the validation column; the test columns are there to look at afterwards."
+        yield Table(title, shown, rows, (note,))
+
+
+def _groups(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Group in order of appearance; a single key comes as a tuple too."""
+    if not len(frame):
+        return
+    for key, group in frame.groupby(by, sort=False):
+        yield (key if isinstance(key, tuple) else (key,)), group
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %" if np.isfinite(value) else ""

@@ -1,0 +1,123 @@
+"""All tables of a folder of records: a pure function of what lies there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from mvlstm.bench.document import Document, Section, Table
+from mvlstm.bench.frames import score_frame
+from mvlstm.bench.importance_tables import attention_tables, importance_tables
+from mvlstm.bench.records import Record, Records, read_records
+from mvlstm.bench.score_tables import (
+    detail_tables,
+    fold_tables,
+    layout_tables,
+    search_tables,
+    step_tables,
+)
+
+
+def make_tables(folder: str | Path) -> Document:
+    """Return every table that the records of a folder give.
+
+    Parameters
+    ----------
+    folder : str or Path
+        What `mvlstm bench run` wrote; copies of several such folders may have been put together.
+    """
+    records = read_records(folder, must_exist=True)
+    sections: list[Section] = []
+    for (suite, budget), group in _by_suite(records.found).items():
+        sections += _suite(suite, budget, group, records)
+    return Document("Results", tuple(sections), records.problems)
+
+
+def _by_suite(found: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in found:
+        job = record["job"]
+        groups.setdefault((job["suite"], job["budget"]), []).append(record)
+    return groups
+
+
+def _suite(suite: str, budget: str, group: list[Record], records: Records) -> Iterator[Section]:
+    done = {one["key"]: one for one in group if one["status"] == "done"}
+    words = f", budget {budget}" if budget else ""
+    yield Section(f"Suite {suite}{words}", _facts(group), level=1)
+    scores = score_frame(list(done.values()))
+    for part in dict.fromkeys(scores["part"]):
+        own = scores[scores["part"] == part]
+        yield Section(
+            f"{part}: errors",
+            tables=(
+                *layout_tables(own, done),
+                *step_tables(own),
+                *fold_tables(own),
+                *search_tables(own),
+            ),
+        )
+        yield Section(f"{part}: every cell", tables=tuple(detail_tables(own, records)))
+        mine = [one for one in done.values() if one["job"]["part"] == part]
+        importance = tuple(importance_tables(mine, list(done.values())))
+        if importance:
+            yield Section(f"{part}: importance of variables", tables=importance)
+        attention = tuple(attention_tables(mine))
+        if attention:
+            yield Section(f"{part}: attention before and after the fact", tables=attention)
+    chosen = _chosen(list(done.values()))
+    if chosen is not None:
+        yield Section("Settings chosen on validation rows", tables=(chosen,))
+    failed = [one for one in group if one["status"] != "done"]
+    if failed:
+        yield Section("Jobs that failed", tables=(_failures(failed),))
+
+
+def _facts(group: list[Record]) -> tuple[str, ...]:
+    """Say how many jobs there are, and under which circumstances they were run."""
+    done = sum(one["status"] == "done" for one in group)
+    seconds = sum(one["timings"].get("total", 0.0) for one in group)
+    devices = dict.fromkeys(str(one["hardware"]["device"]) for one in group)
+    processors = dict.fromkeys(str(one["hardware"]["processor"]) for one in group)
+    torch = dict.fromkeys(str(one["versions"]["torch"]) for one in group)
+    ours = dict.fromkeys(str(one["versions"]["mvlstm"]) for one in group)
+    commits = dict.fromkeys(str(one["commit"])[:10] for one in group if one["commit"])
+    text = f"{done} of {len(group)} jobs finished, {seconds / 60:.1f} minutes of work in all."
+    where = (
+        f"Run with mvlstm {', '.join(ours)} and torch {', '.join(torch)}; networks on "
+        f"{', '.join(devices)}, the rest on {', '.join(processors)}."
+    )
+    return (text, where + (f" Commits: {', '.join(commits)}." if commits else ""))
+
+
+def _chosen(done: list[Record]) -> Table | None:
+    rows = []
+    for record in done:
+        job = record["job"]
+        if record.get("chosen"):
+            tried = record["tuning"]
+            rows.append(
+                {
+                    "data set": job["dataset"],
+                    "protocol": job["protocol"],
+                    "window": job["window"],
+                    "method": job["label"],
+                    "chosen": ", ".join(
+                        f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}"
+                        for k, v in record["chosen"].items()
+                    ),
+                    "of": len(tried),
+                }
+            )
+    if not rows:
+        return None
+    frame = pd.DataFrame(rows)
+    return Table("Settings chosen", frame, frame)
+
+
+def _failures(failed: list[Record]) -> Table:
+    frame = pd.DataFrame([{"job": one["key"], "error": one["error"]["message"]} for one in failed])
+    note = "Run them again with `mvlstm bench run ... --retry-failed`."
+    return Table("Jobs that failed", frame, frame, (note,))
