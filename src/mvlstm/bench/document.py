@@ -135,6 +135,17 @@ def number(value: Any, digits: int = 4) -> str:
     return f"{value:.{min(decimals, 8)}f}"
 
 
+def fixed(value: Any, decimals: int = 3) -> str:
+    """Write a share or a correlation with so many decimals, empty if there is none.
+
+    Examples
+    --------
+    >>> fixed(0.12345), fixed(float("nan"))
+    ('0.123', '')
+    """
+    return "" if value is None or not isfinite(value) else f"{value:.{decimals}f}"
+
+
 def with_error(mean: Any, error: Any, digits: int = 4) -> str:
     """Write a mean with its standard error, if there is one.
 

@@ -11,14 +11,27 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm.bench.document import Table, number, p_text, spark, with_error
+from mvlstm.bench.document import Table, fixed, number, p_text, spark
 from mvlstm.bench.frames import PAPER_SETS, mean_and_error, paper_tables
 from mvlstm.bench.records import Record
-from mvlstm.metrics import kendall_tau
+from mvlstm.metrics import auprc, auroc, kendall_tau
 
 FloatArray = NDArray[np.float64]
 OWN_PAST = "Autoregressive"  # the paper's name of the target's own past
 MARK = " ★"
+IMPORTANCE_TEXT = (
+    "At the longest window. Posterior and prior: mean attention over the training windows, after "
+    "and before the value is seen, mean ± standard error over seeds. Signed: RETAIN's coefficients "
+    "over their sum, as the paper prints them. Its own: a method's own measure, such as attention "
+    "to driving series, weights or gains. Scrambling: share of the rise in squared error on test "
+    "rows when a variable's windows are exchanged between times. The paper's numbers stand beside "
+    "ours, ★ where it boxes them."
+)
+ATTENTION_TEXT = (
+    "Histograms over training windows and seeds at the longest window: prior attention (before "
+    "the value is seen) and posterior attention (after) of the multi-variable networks, attention "
+    "to driving series of DUAL, summed coefficients of RETAIN on an axis of its own."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +54,11 @@ class Column:
     error: dict[str, float]
     each: tuple[dict[str, float], ...] = ()
     printed: str | None = None
+
+    @property
+    def scrambled(self) -> bool:
+        """Whether it comes from scrambling, which every method can undergo."""
+        return self.title.endswith(", scrambling")
 
 
 def importance_tables(records: Sequence[Record], every: Sequence[Record]) -> Iterator[Table]:
@@ -133,17 +151,35 @@ def _tables(
     important, source = _important(first, tests)
     where = f"{dataset}, window {window}, protocol {protocol}"
     printed = _printed(dataset, names)
-    shown: dict[str, list[str]] = {
-        "variable": [
-            f"{_name(name, target, dataset, names)}{MARK if name in important else ''}"
-            for name in names
-        ]
-    }
+    rows = [
+        f"{_name(name, target, dataset, names)}{MARK if name in important else ''}"
+        for name in names
+    ]
+    notes = (source,) if source else ()
+    for words, scrambled in (("importance", False), ("importance by scrambling", True)):
+        chosen = [column for column in columns if column.scrambled is scrambled]
+        if chosen:
+            table = _one_table(chosen, names, rows, important, printed)
+            yield Table(f"{where}: {words}", *table, notes)
+    if tests is not None:
+        yield _test_table(tests, f"{dataset}, protocol {protocol}: Granger tests", printed)
+    if important:
+        yield _quality(columns, names, target, important, where)
+
+
+def _one_table(
+    columns: list[Column],
+    names: list[str],
+    rows: list[str],
+    important: set[str],
+    printed: dict[str, dict[str, dict[str, Any]]],
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return columns of importance side by side, the paper's beside ours; and their numbers."""
+    shown: dict[str, list[str]] = {"variable": rows}
     numbers: list[dict[str, Any]] = []
     for column in columns:
-        shown[column.title] = [
-            with_error(column.mean[name], column.error.get(name), 2) for name in names
-        ]
+        title = column.title.removesuffix(", scrambling")
+        shown[title] = [_text(column.mean[name], column.error.get(name)) for name in names]
         theirs = printed.get(column.printed or "", {})
         if theirs:
             shown[f"{column.printed}, paper"] = [_paper_text(theirs.get(name)) for name in names]
@@ -158,17 +194,12 @@ def _tables(
             }
             for name in names
         ]
-    notes = [source] if source else []
-    notes.append(
-        "Posterior and prior: mean attention over training windows, mean ± standard error over "
-        "seeds; signed: RETAIN's coefficients over their sum; its own: the method's measure; "
-        "scrambling: share of the rise in error on test rows when the variable is scrambled."
-    )
-    yield Table(f"{where}: importance", pd.DataFrame(shown), pd.DataFrame(numbers), tuple(notes))
-    if tests is not None:
-        yield _test_table(tests, f"{dataset}, protocol {protocol}: Granger tests", printed)
-    if important:
-        yield _quality(columns, names, target, important, where)
+    return pd.DataFrame(shown), pd.DataFrame(numbers)
+
+
+def _text(mean: float, error: float | None) -> str:
+    text = fixed(mean)
+    return f"{text} ± {fixed(error)}" if text and fixed(error) else text
 
 
 def _name(name: str, target: str, dataset: str, names: list[str]) -> str:
@@ -210,7 +241,7 @@ def _printed(dataset: str, names: list[str]) -> dict[str, dict[str, dict[str, An
 def _paper_text(row: dict[str, Any] | None) -> str:
     if row is None:
         return ""
-    text = "yes" if row["importance"] is None else number(row["importance"], 2)
+    text = "yes" if row["importance"] is None else fixed(row["importance"], 2)
     return f"{text}{MARK}" if row["boxed"] else text
 
 
@@ -248,7 +279,8 @@ def _quality(
     others = [name for name in names if name != target]
     truth = np.array([name in important for name in others])
     for column in columns:
-        values = np.nan_to_num(np.array([column.mean[name] for name in others]), nan=-np.inf)
+        values = np.array([column.mean[name] for name in others])
+        values = np.where(np.isfinite(values), values, np.nanmin(values) - 1.0)
         each = np.array([[one[name] for name in others] for one in column.each])
         taus = [kendall_tau(a, b) for a, b in combinations(each, 2)] if len(each) > 1 else []
         rows.append(
@@ -256,7 +288,7 @@ def _quality(
                 "measure": column.title,
                 "precision": precision_at(values, truth),
                 "auroc": auroc(values, truth),
-                "average_precision": average_precision(values, truth),
+                "average_precision": auprc(values, truth),
                 "kendall_tau": float(np.nanmean(taus)) if taus else float("nan"),
             }
         )
@@ -264,38 +296,14 @@ def _quality(
     shown = pd.DataFrame(
         {
             "measure": numbers["measure"],
-            f"precision at {int(truth.sum())}": [number(v, 2) for v in numbers["precision"]],
-            "AUROC": [number(v, 3) for v in numbers["auroc"]],
-            "average precision": [number(v, 3) for v in numbers["average_precision"]],
-            "agreement of seeds (Kendall's tau)": [number(v, 2) for v in numbers["kendall_tau"]],
+            f"precision at {int(truth.sum())}": [fixed(v, 2) for v in numbers["precision"]],
+            "AUROC": [fixed(v) for v in numbers["auroc"]],
+            "average precision": [fixed(v) for v in numbers["average_precision"]],
+            "agreement of seeds (Kendall's tau)": [fixed(v, 2) for v in numbers["kendall_tau"]],
         }
     )
     note = "How well each ranking of the variables beside the target finds the marked ones."
     return Table(f"{where}: how well the marked variables are found", shown, numbers, (note,))
-
-
-def auroc(values: FloatArray, truth: NDArray[np.bool_]) -> float:
-    """Return the chance that an important variable ranks above another, ties counted half.
-
-    Examples
-    --------
-    >>> auroc(np.array([0.9, 0.1, 0.5]), np.array([True, False, False]))
-    1.0
-    """
-    mine, rest = values[truth], values[~truth]
-    if not len(mine) or not len(rest):
-        return float("nan")
-    above = (mine[:, None] > rest).sum() + 0.5 * (mine[:, None] == rest).sum()
-    return float(above / (len(mine) * len(rest)))
-
-
-def average_precision(values: FloatArray, truth: NDArray[np.bool_]) -> float:
-    """Return the mean precision at the places of the important variables."""
-    if not truth.any():
-        return float("nan")
-    ranked = truth[np.argsort(-values, kind="stable")]
-    places = np.flatnonzero(ranked) + 1
-    return float(np.mean(np.arange(1, len(places) + 1) / places))
 
 
 def precision_at(values: FloatArray, truth: NDArray[np.bool_]) -> float:
@@ -332,7 +340,7 @@ def _histograms(record: Record) -> Table:
     for kind in kinds:
         means = np.array(found[kind], dtype=np.float64).mean(axis=0)
         drawn = found[f"{kind}_histogram"]
-        shown[kind] = [number(value, 2) for value in means]
+        shown[kind] = [fixed(value) for value in means]
         shown[f"{kind}, from {number(drawn['low'], 2)} to {number(drawn['high'], 2)}"] = [
             f"`{spark(counts)}`" for counts in drawn["counts"]
         ]

@@ -85,7 +85,7 @@ class Records:
     ----------
     folder : Path
     found : tuple of dict
-        One record for each key, finished ones before failed ones.
+        One record for each key, in the order of the suite.
     problems : tuple of str
         Lines that could not be read, a sentence each.
     """
@@ -133,7 +133,15 @@ def read_records(folder: str | Path, *, must_exist: bool = False) -> Records:
             earlier = found.get(record["key"])
             if earlier is None or (earlier["status"] != "done" and record["status"] == "done"):
                 found[record["key"]] = record
-    return Records(place, tuple(found.values()), tuple(problems))
+    ordered = sorted(found.values(), key=_place)
+    return Records(place, tuple(ordered), tuple(problems))
+
+
+def _place(record: Record) -> tuple[str, str, int, str]:
+    """Return what orders records: suite, budget, place in it."""
+    job = record.get("job", {})
+    where = (str(job.get("suite", "")), str(job.get("budget", "")), int(job.get("place", 0)))
+    return *where, str(record["key"])
 
 
 def _lines(file: Path, problems: list[str]) -> Iterable[Record]:

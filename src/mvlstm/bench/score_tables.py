@@ -15,6 +15,17 @@ from mvlstm.bench.records import Record, Records
 
 Errors = Callable[[str, str], "pd.Series[float] | None"]
 METRICS = ("rmse", "mae")
+ERRORS_TEXT = (
+    "Mean ± standard error, over repeats with other seeds or, where there are rolling origins, "
+    "over these; in units of the target, less is better. 'Mean of k': the forecast is the mean of "
+    "k networks, or of k fits. The best single method and the best mean are bold."
+)
+CELLS_TEXT = (
+    "Coverage of the 90 % interval, in all and in its worst month; skill: share of persistence's "
+    "RMSE removed; behind: RMSE less that of the method best on validation rows, mean ± standard "
+    "error over paired seeds; p: Diebold-Mariano test that this best one is more accurate, after "
+    "Holm, singles with singles and means with means; seconds: to tune and fit."
+)
 OTHER_ROWS = (
     "Columns 'paper' repeat the printed numbers. They come from other rows and a filter on what is "
     "forecast (protocol `authors`), so they are no yardstick here."
@@ -78,25 +89,13 @@ def _layout(
         if any(printed):
             shown[f"{name}, paper"] = printed
     ahead = f", {horizon} steps ahead" if horizon > 1 else ""
-    folds = int(cell["folds"].max())
-    notes = [_what(cell, folds)]
+    notes: list[str] = []
     if with_paper:
         notes.append(SAME_ROWS if protocol == "authors" else OTHER_ROWS)
         if "synthetic" in sets:
             notes.append(SYNTHETIC)
     title = f"{metric.upper()}, window {window}{ahead}, protocol {protocol}"
     return Table(title, pd.DataFrame(shown), pd.DataFrame(numbers), tuple(notes))
-
-
-def _what(cell: pd.DataFrame, folds: int) -> str:
-    if folds > 1:
-        spread = f"the standard error over {folds} rolling origins"
-    else:
-        spread = "the standard error over repeats with other seeds"
-    text = f"Mean ± {spread}, in units of the target; less is better."
-    if (cell["kind"] == "ensemble").any():
-        text += " 'Mean of k': the forecast is the mean of k networks, or of k fits."
-    return f"{text} The best single method and the best mean are bold."
 
 
 def _order(cell: pd.DataFrame) -> dict[tuple[str, str, str], str]:
@@ -195,13 +194,6 @@ def _detail(
         }
     )
     shown = shown.loc[:, [name for name in shown if name == "method" or (shown[name] != "").any()]]
-    notes.append(
-        "Coverage of the 90 % interval, in all and in its worst month; skill: share of "
-        "persistence's RMSE removed; behind: RMSE less that of the method best on validation "
-        "rows, mean ± standard error over paired seeds; p: Diebold-Mariano test that this best "
-        "one is more accurate, after Holm, singles with singles and means with means; seconds "
-        "to tune and fit."
-    )
     ahead = f", {horizon} steps ahead" if horizon > 1 else ""
     title = f"{dataset}, window {window}{ahead}, protocol {protocol}: all scores"
     return Table(title, shown, frame.drop(columns=["values", "keys"]), tuple(notes))

@@ -8,7 +8,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
@@ -60,6 +60,8 @@ class Job:
         Training windows a network sees in all, from which its epochs follow.
     explain : bool
         Whether to scramble variables.
+    place : int
+        Its place in the suite, for the order of tables; no part of the key.
     """
 
     suite: str
@@ -85,6 +87,7 @@ class Job:
     seed: int = 0
     windows_seen: int | None = None
     explain: bool = True
+    place: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -99,7 +102,8 @@ class Job:
     @property
     def key(self) -> str:
         """Name that is the same for the same work: readable, with a hash of all that matters."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        work = {name: value for name, value in self.to_dict().items() if name != "place"}
+        text = json.dumps(work, sort_keys=True, separators=(",", ":"))
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         fold = f"f{self.fold}of{self.folds}" if self.folds > 1 else ""
         words = (
@@ -246,7 +250,8 @@ def parse_suite(
     parts = tree.get("parts", [])
     if not parts:
         raise ParameterError("The suite has no [[parts]]; give at least one.")
-    jobs = tuple(itertools.chain.from_iterable(reader.jobs(part) for part in parts))
+    each = itertools.chain.from_iterable(reader.jobs(part) for part in parts)
+    jobs = tuple(replace(job, place=place) for place, job in enumerate(each))
     repeated = [key for key, n in _counts(job.key for job in jobs).items() if n > 1]
     if repeated:
         raise ParameterError(f"The suite lists the same job twice: {repeated[0]}.")

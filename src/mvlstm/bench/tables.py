@@ -9,9 +9,16 @@ import pandas as pd
 
 from mvlstm.bench.document import Document, Section, Table
 from mvlstm.bench.frames import score_frame
-from mvlstm.bench.importance_tables import attention_tables, importance_tables
+from mvlstm.bench.importance_tables import (
+    ATTENTION_TEXT,
+    IMPORTANCE_TEXT,
+    attention_tables,
+    importance_tables,
+)
 from mvlstm.bench.records import Record, Records, read_records
 from mvlstm.bench.score_tables import (
+    CELLS_TEXT,
+    ERRORS_TEXT,
     detail_tables,
     fold_tables,
     layout_tables,
@@ -52,6 +59,7 @@ def _suite(suite: str, budget: str, group: list[Record], records: Records) -> It
         own = scores[scores["part"] == part]
         yield Section(
             f"{part}: errors",
+            (ERRORS_TEXT,),
             tables=(
                 *layout_tables(own, done),
                 *step_tables(own),
@@ -59,14 +67,15 @@ def _suite(suite: str, budget: str, group: list[Record], records: Records) -> It
                 *search_tables(own),
             ),
         )
-        yield Section(f"{part}: every cell", tables=tuple(detail_tables(own, records)))
+        details = tuple(detail_tables(own, records))
+        yield Section(f"{part}: every cell", (CELLS_TEXT,), details)
         mine = [one for one in done.values() if one["job"]["part"] == part]
         importance = tuple(importance_tables(mine, list(done.values())))
         if importance:
-            yield Section(f"{part}: importance of variables", tables=importance)
+            yield Section(f"{part}: importance of variables", (IMPORTANCE_TEXT,), importance)
         attention = tuple(attention_tables(mine))
         if attention:
-            yield Section(f"{part}: attention before and after the fact", tables=attention)
+            yield Section(f"{part}: attention", (ATTENTION_TEXT,), attention)
     chosen = _chosen(list(done.values()))
     if chosen is not None:
         yield Section("Settings chosen on validation rows", tables=(chosen,))

@@ -137,6 +137,9 @@ class RETAIN(AbstractForecaster):
             network, problem, labels, self, batch_size=batch
         )
         self.device_ = self.trained_.device
+        self._settle(problem)
+
+    def _settle(self, problem: Problem) -> None:
         self.importance_ = self._importance(problem)
 
     # --------------------------------------------------------------------------------- importance
@@ -176,6 +179,17 @@ class RETAIN(AbstractForecaster):
         total = float(grouped[1].sum())
         degenerate = abs(total) < 1e-3 * np.abs(grouped[1]).sum()
         return np.stack([grouped[0] / grouped[0].sum(), grouped[1] / (1 if degenerate else total)])
+
+    def window_attention(self, prepared: Prepared, origins: IntArray) -> FloatArray:
+        """Return the coefficients of each variable, summed over time, (K, M, H, N)."""
+        network = self.trained_.network
+
+        def summed(p: Parameters, x: Tensor) -> Tensor:
+            return network.coefficients(p, x).sum(dim=3)  # (K, B, H, C)
+
+        pieces = self.trained_.each(summed, prepared.table, origins)
+        whole = np.concatenate([piece.cpu().numpy() for piece in pieces], axis=1)
+        return np.asarray(whole.astype(np.float64) @ _owner(prepared))
 
     def contributions(self, table: pd.DataFrame, *, by_lag: bool = False) -> pd.DataFrame:
         """Take the forecasts apart into what each variable (and lag) adds, in units of the target.
