@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
-from mvlstm.cli.options import AsJson, Debug
+from mvlstm.cli.options import AsJson, Debug, Quiet
 from mvlstm.cli.session import session, table
 
 app = typer.Typer(
@@ -46,6 +48,8 @@ def list_sets(as_json: AsJson = False, debug: Debug = False) -> None:
         ]
         output.show(table(pd.DataFrame(rows), title="Data sets"))
         output.show(*(f"{i.name}: {i.title}. {i.oddities} {i.citation}." for i in infos))
+        if not all(present.values()):
+            output.show("Those of UCI are downloaded with: mvlstm data fetch")
 
 
 @app.command("path", epilog="Example: MVLSTM_DATA=~/data mvlstm data path")
@@ -57,6 +61,42 @@ def path(as_json: AsJson = False, debug: Debug = False) -> None:
         folder = datasets.data_folder()
         output.data = {"path": str(folder)}
         output.show(str(folder))
+
+
+@app.command("fetch", epilog="Example: mvlstm data fetch pm25 energy")
+def fetch_sets(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Which; by default all that can be had."),
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="URL|FILE.zip", help="Take the archive of one set from here."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Download again what is there.")] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Download data sets of the UCI repository into the data folder, and verify their contents."""
+    with session(as_json=as_json, debug=debug) as output:
+        from mvlstm.data import datasets
+        from mvlstm.data.fetch import fetch, fetchable
+        from mvlstm.errors import ParameterError
+
+        chosen = list(dict.fromkeys(names or fetchable()))
+        for name in chosen:
+            datasets.describe(name)
+        if source is not None and len(chosen) != 1:
+            raise ParameterError("--source is the archive of one data set; name that one.")
+        written = {}
+        for name in chosen:
+            notice = None if quiet else (lambda text: typer.echo(text, err=True))
+            files = fetch(name, source=source, force=force, notice=notice)
+            written[name] = [str(path) for path in files]
+            state = "already there" if not files else f"{len(files)} file(s) verified and written"
+            output.show(f"{name}: {state}")
+        output.data = {"folder": str(datasets.data_folder()), "written": written}
 
 
 def _where(builtin: bool, present: bool) -> str:

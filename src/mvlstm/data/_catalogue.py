@@ -22,7 +22,9 @@ class DatasetInfo:
     files : dict
         File in the data folder: its SHA-256. Empty for sets that are made up.
     url : str
-        Where to get it.
+        Page that describes it.
+    archive : str
+        Address of its archive, where it may be downloaded.
     """
 
     name: str
@@ -34,6 +36,7 @@ class DatasetInfo:
     oddities: str
     files: dict[str, str] = field(default_factory=dict)
     url: str = ""
+    archive: str = ""
 
     @property
     def target(self) -> str:
@@ -96,6 +99,7 @@ CATALOGUE = {
             ),
             files={PM25_FILE: "4127f868775e31b3956522adc0ec75af8937dde6a3896e8beed3a376c6d27f1c"},
             url="https://archive.ics.uci.edu/dataset/381/beijing+pm2+5+data",
+            archive="https://archive.ics.uci.edu/static/public/381/beijing+pm2+5+data.zip",
         ),
         DatasetInfo(
             name="energy",
@@ -113,6 +117,7 @@ CATALOGUE = {
             oddities="Lights, humidities of the rooms and the two noise columns are left out.",
             files={ENERGY_FILE: "2820bf712ad0275cb18b85a05250926100d8e65ebb9f4d2d016ca91ea152a25d"},
             url="https://archive.ics.uci.edu/dataset/374/appliances+energy+prediction",
+            archive="https://archive.ics.uci.edu/static/public/374/appliances+energy+prediction.zip",
         ),
         DatasetInfo(
             name="sml2010",
@@ -150,6 +155,7 @@ CATALOGUE = {
                 SML_FILES[1]: "1c008643381903a51557a0599cbd7706ae71b07f2d449d165b17f13b6e12a97e",
             },
             url="https://archive.ics.uci.edu/dataset/274/sml2010",
+            archive="https://archive.ics.uci.edu/static/public/274/sml2010.zip",
         ),
         DatasetInfo(
             name="plant",

@@ -143,7 +143,8 @@ def load(name: str, **options: Any) -> Dataset:
         One of `available()`.
     **options
         For ``synthetic``: ``n, seed, snr, lin``; for ``lorenz96``: ``n, p, forcing, noise, seed``;
-        for ``pm25``: ``with_wind`` (wind direction as four 0/1 columns). Others take none.
+        for ``pm25``: ``with_wind`` (wind direction as four 0/1 columns); for ``plant``: ``folder``
+        (where the challenge's CSV files lie). Others take none.
 
     Returns
     -------
@@ -169,21 +170,24 @@ def load(name: str, **options: Any) -> Dataset:
     return loader(info, **options)
 
 
-def _path(info: DatasetInfo, file: str) -> Path:
+def _path(info: DatasetInfo, file: str, place: Path | None = None) -> Path:
     """Find one file of a data set, or say where it was looked for."""
-    path = data_folder() / file
+    path = place or data_folder() / file
     if path.is_file():
         return path
     source = f" It comes from {info.url}." if info.url else ""
+    get = f", or download it: mvlstm data fetch {info.name}" if info.archive else ""
     raise DataError(
         f"Data set '{info.name}' needs the file '{path}', which is not there.{source} Set "
-        f"MVLSTM_DATA to the folder that holds '{file}', or put the file there."
+        f"MVLSTM_DATA to the folder that holds '{file}', or put the file there{get}."
     )
 
 
-def _read_csv(info: DatasetInfo, file: str, **options: Any) -> pd.DataFrame:
+def _read_csv(
+    info: DatasetInfo, file: str, *, place: Path | None = None, **options: Any
+) -> pd.DataFrame:
     """Read one file of a data set, turning every fault into one message."""
-    path = _path(info, file)
+    path = _path(info, file, place)
     try:
         table = pd.read_csv(path, **options)
     except (OSError, ValueError, UnicodeError) as error:
@@ -258,19 +262,32 @@ def _load_sml2010(info: DatasetInfo) -> Dataset:
     return Dataset(info.name, frame, info.target, info, gaps="close")
 
 
-def _load_plant(info: DatasetInfo) -> Dataset:
+def _load_plant(info: DatasetInfo, folder: str | Path | None = None) -> Dataset:
     hours = list(range(2, 21))
     clock = pd.to_timedelta(hours, unit="h").to_numpy()
     columns = {}
     for name, file in PLANT_FILES.items():
+        place = None if folder is None else Path(folder).expanduser() / Path(file).name
         raw = _read_csv(
-            info, file, sep=";", skiprows=1, header=None, names=["plant", "day", *hours]
+            info,
+            file,
+            place=place,
+            sep=";",
+            skiprows=1,
+            header=None,
+            names=["plant", "day", *hours],
         )
         raw = raw[raw["plant"] == 1]
-        days = pd.to_datetime(raw["day"], format="%d/%m/%Y")
+        try:
+            days = pd.to_datetime(raw["day"], format="%d/%m/%Y")
+            values = raw[hours].to_numpy(float).ravel()
+        except ValueError as error:
+            raise DataError(
+                f"The file '{place or data_folder() / file}' of data set 'plant' cannot be read: "
+                f"{error}. Replace it with a fresh copy."
+            ) from error
         times = (days.to_numpy()[:, None] + clock).ravel()
-        index = pd.DatetimeIndex(times, name="time")
-        columns[name] = pd.Series(raw[hours].to_numpy(float).ravel(), index=index)
+        columns[name] = pd.Series(values, index=pd.DatetimeIndex(times, name="time"))
     frame = _take(info, pd.DataFrame(columns), info.rows, PLANT_FILES["power"])
     return Dataset(info.name, frame, info.target, info, gaps="close")
 
