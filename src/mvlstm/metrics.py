@@ -36,6 +36,7 @@ __all__ = [
     "pit",
     "rmse",
     "skill",
+    "variance_of_mean",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -289,7 +290,7 @@ def diebold_mariano(errors: ArrayLike, rival: ArrayLike, *, horizon: int = 1) ->
             f"at least {max(3, horizon + 1)} are needed."
         )
     d = e**2 - r**2
-    lags = min(max(horizon - 1, int(np.floor(n ** (1.0 / 3.0) + 1e-9))), n - 1)
+    lags = _lags(n, horizon)
     difference = float(d.mean())
     variance = _newey_west(d - difference, lags) / n
     correction = np.sqrt(max(n + 1 - 2 * horizon + horizon * (horizon - 1) / n, 0.0) / n)
@@ -299,6 +300,22 @@ def diebold_mariano(errors: ArrayLike, rival: ArrayLike, *, horizon: int = 1) ->
         statistic = float(correction * difference / np.sqrt(variance))
     p_value = 1.0 if not d.any() else float(stdtr(n - 1, statistic))
     return DieboldMariano(statistic, p_value, difference, n, lags)
+
+
+def variance_of_mean(values: ArrayLike, *, horizon: int = 1) -> float:
+    """Return the sampling variance of the mean of values in time order.
+
+    They may depend on one another: it is Newey-West's, with as many lags as in `diebold_mariano`.
+
+    Examples
+    --------
+    >>> variance_of_mean([1.0, 1.0, 1.0])
+    0.0
+    """
+    x = np.asarray(values, dtype=np.float64)
+    if x.size < 2:
+        return float("nan")
+    return max(_newey_west(x - x.mean(), _lags(x.size, horizon)), 0.0) / x.size
 
 
 def holm(p_values: ArrayLike) -> FloatArray:
@@ -480,6 +497,10 @@ def _likely_scale(mix: _Mixture, y: FloatArray, rounds: int = 30) -> float:
         share /= share.sum(axis=-1, keepdims=True)
         factor = float(np.mean(np.sum(share * squared, axis=-1)))
     return float(np.clip(factor, 1e-10, 1e10))
+
+
+def _lags(n: int, horizon: int) -> int:
+    return min(max(horizon - 1, int(np.floor(n ** (1.0 / 3.0) + 1e-9))), n - 1)
 
 
 def _newey_west(centred: FloatArray, lags: int) -> float:

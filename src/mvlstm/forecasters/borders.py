@@ -49,6 +49,15 @@ class Borders:
         chosen = np.asarray(index > self.stop) & np.asarray(index <= self.calibration)
         return np.asarray(chosen.reshape(times.shape))
 
+    def after(self, times: NDArray[Any], border: Any = None) -> NDArray[np.bool_]:
+        """Say which of ``times`` come after a border, by default after all the model knows."""
+        later = self._index(times) > (self.calibration if border is None else border)
+        return np.asarray(later).reshape(times.shape)
+
+    def since(self, times: NDArray[Any], start: Any) -> NDArray[np.bool_]:
+        """Say which of ``times`` are ``start`` or later."""
+        return np.asarray(self._index(times) >= start).reshape(times.shape)
+
     def _index(self, times: NDArray[Any]) -> pd.Index[Any]:
         flat: pd.Index[Any] = pd.Index(times.reshape(-1))
         if isinstance(self.start, pd.Timestamp) and self.start.tz is not None:

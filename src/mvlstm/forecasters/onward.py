@@ -1,0 +1,156 @@
+"""Networks trained further from the weights they have, or again for as long as was found best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mvlstm.forecasters.networks import member_list, usable_device
+from mvlstm.forecasters.problem import Problem
+from mvlstm.forecasters.trained import Labels, TrainedNetwork, short_batch
+from mvlstm.train.config import Member, TrainConfig
+from mvlstm.train.control import Control
+from mvlstm.train.data import WindowData
+from mvlstm.train.loop import OnEpoch, Progress, train, validation_errors
+from mvlstm.train.progress import show_progress
+from mvlstm.train.state import TrainState
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+JUDGED = 256  # windows that a run of fixed length is watched on
+
+
+@dataclass(frozen=True, eq=False)
+class Onward:
+    """Members after further training.
+
+    Parameters
+    ----------
+    trained : TrainedNetwork
+    changed : bool array (K,)
+        Members whose weights changed.
+    """
+
+    trained: TrainedNetwork[Any]
+    changed: NDArray[np.bool_]
+
+
+def train_further(
+    trained: TrainedNetwork[Any],
+    problem: Problem,
+    settings: Any,
+    *,
+    max_epochs: int,
+    learning_rate: float,
+) -> Onward:
+    """Go on from a model's weights; a member changes only if its error on "stop" falls.
+
+    Scaling and link stay as they are.
+    """
+    data = _data(trained, problem, trained.labels)
+    members = _members(settings, problem, learning_rate)
+    flat = torch.as_tensor(trained.flat, device=data.device)
+    state = TrainState.start(trained.network, members, data.device, torch.float32)
+    state = replace(
+        state,
+        flat=flat.clone(),
+        mean=flat.clone(),
+        best=flat.clone(),
+        best_error=validation_errors(trained.network, flat, data),
+    )
+    config = _config(settings, problem, max_epochs)
+    state = _run(trained, data, members, config, state, settings)
+    better = (state.best_epoch > 0).unsqueeze(1)
+    found = torch.where(better, state.best, flat).cpu().numpy()
+    return Onward(replace(trained, flat=found), better[:, 0].cpu().numpy())
+
+
+def train_again(
+    trained: TrainedNetwork[Any], problem: Problem, settings: Any, epochs: IntArray
+) -> TrainedNetwork[Any]:
+    """Train each member from its seed for a given number of epochs (K,), with nothing held out.
+
+    The scaling stays as it is; the link is fitted to all the windows, with the penalty found.
+    """
+    labels = trained.labels.refit(problem)
+    data = _data(trained, problem, labels)
+    members = _members(settings, problem, settings.learning_rate)
+    state = TrainState.start(trained.network, members, data.device, torch.float32)
+    config = _config(settings, problem, int(epochs.max()))
+    kept = state.flat.clone()
+
+    def keep(progress: Progress, state: TrainState) -> None:
+        done = torch.as_tensor(epochs == progress.epoch, device=kept.device)
+        kept[done] = (state.mean if config.averaging else state.flat)[done]
+        state.running &= ~done
+
+    _run(trained, data, members, config, state, settings, keep)
+    return replace(trained, flat=kept.cpu().numpy(), labels=labels)
+
+
+def _data(trained: TrainedNetwork[Any], problem: Problem, labels: Labels) -> WindowData:
+    where = usable_device(trained.device)
+    by_row = torch.as_tensor(labels.by_row(problem), dtype=torch.float32, device=where)
+    return WindowData(
+        table=torch.as_tensor(problem.prepared.table, dtype=torch.float32, device=where),
+        labels=by_row,
+        train=torch.as_tensor(problem.origins["train"], device=where),
+        stop=torch.as_tensor(problem.origins["stop"], device=where),
+        window=problem.window,
+    )
+
+
+def _members(settings: Any, problem: Problem, learning_rate: float) -> list[Member]:
+    windows = len(problem.origins["train"])
+    l2 = settings.l2 / windows if getattr(settings, "l2_sum", False) else settings.l2
+    return member_list(settings.members, settings.seed, learning_rate, l2, settings.dropout)
+
+
+def _config(settings: Any, problem: Problem, epochs: int) -> TrainConfig:
+    return TrainConfig(
+        short_batch(settings.batch_size, problem),
+        max_epochs=epochs,
+        patience=epochs + 1,
+        averaging=getattr(settings, "averaging", 0.0),
+    )
+
+
+def _run(
+    trained: TrainedNetwork[Any],
+    data: WindowData,
+    members: list[Member],
+    config: TrainConfig,
+    state: TrainState,
+    settings: Any,
+    keep: OnEpoch | None = None,
+) -> TrainState:
+    """Train with a progress display; Ctrl-C interrupts, and nothing of the run is used."""
+    control = Control()
+    with show_progress(settings.verbose, "update", trained.labels.scale) as show:
+
+        def on_epoch(progress: Progress, state: TrainState) -> None:
+            show(progress, state)
+            if keep is not None:
+                keep(progress, state)
+
+        state = train(
+            trained.network,
+            data,
+            members,
+            config,
+            state=state,
+            on_epoch=on_epoch,
+            control=control,
+        )
+    if control.stopped is not None:
+        raise KeyboardInterrupt
+    return state
+
+
+def watched(origins: IntArray) -> IntArray:
+    """Choose a few windows, spread evenly, for a run in which nothing is held out."""
+    return origins[:: max(1, len(origins) // JUDGED)]

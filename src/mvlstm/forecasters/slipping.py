@@ -1,0 +1,194 @@
+"""Scores of what has arrived since a time, by period, and whether the model has slipped.
+
+Both statements are one-sided tests at the 1 % level against the rows that the intervals were
+calibrated on, which the model had not been trained on either; the errors' dependence in time is
+taken into account (Newey and West). A slip must also be large enough to matter.
+
+- Skill: the log of the ratio of mean squared errors, the model's over persistence's, has risen, and
+  the skill has fallen by `LEAST_SKILL` or more.
+- Coverage: the 90 % interval holds fewer values than it did there, and `LEAST_COVERAGE` or more
+  fewer than 90 %.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from mvlstm import metrics
+from mvlstm.data._steps import describe_time
+from mvlstm.errors import DataError, ParameterError
+from mvlstm.forecasters.scoring import persistence_forecast, score_unseen
+from mvlstm.results import Evaluation, Forecast
+from mvlstm.results.reference import LEVEL, Reference
+
+if TYPE_CHECKING:
+    from mvlstm.forecasters.base import AbstractForecaster
+
+FloatArray = NDArray[np.float64]
+
+SIGNIFICANT = 0.01
+LEAST_SKILL, LEAST_COVERAGE = 0.02, 0.02
+PERIODS = {"day": "D", "week": "W-SUN", "month": "M", "quarter": "Q", "year": "Y"}
+MOST_PERIODS = 31
+FEWEST_TIMES = 20  # a period should have, on average
+
+
+def score_since(
+    model: AbstractForecaster, forecast: Forecast, table: pd.DataFrame, since: Any
+) -> Evaluation:
+    """Score the unseen rows of a forecast from ``since`` on; see `AbstractForecaster.evaluate`."""
+    start = read_time(model, since)
+    borders = model.borders_
+    later = np.asarray(borders.since(forecast.time, start).all(axis=1))
+    chosen = later & np.asarray(borders.after(forecast.time).all(axis=1))
+    if not chosen.any():
+        raise DataError(
+            f"The table has no rows since {describe_time(start)} that the model does not know; it "
+            f"knows those up to {describe_time(borders.calibration)}. Supply newer rows."
+        )
+    scored = forecast.take(chosen)
+    evaluation = score_unseen(model, scored, table)
+    rival = persistence_forecast(model, scored, table)
+    found, statements = find_slips(model.reference_, _reference(scored, rival))
+    left_out = int((later & ~chosen).sum())
+    notes = list(evaluation.notes)
+    if left_out:
+        notes.append(
+            f"{left_out:,} forecasts since {describe_time(start)} are of rows the model knows, up "
+            f"to {describe_time(borders.calibration)}, and are left out."
+        )
+    return replace(
+        evaluation,
+        notes=(*notes, *statements),
+        periods=by_period(scored, rival),
+        slips=found,
+    )
+
+
+def read_time(model: AbstractForecaster, since: Any) -> Any:
+    """Read a time given as text, timestamp or number as one of the model's."""
+    layout = model.layout_
+    try:
+        if layout.time_kind == "integer":
+            return int(since)
+        time = pd.Timestamp(since)
+    except (ValueError, TypeError) as error:
+        kind = "a whole number" if layout.time_kind == "integer" else "a date such as 2024-05-01"
+        raise ParameterError(f"since={since!r} is no time of this table; give {kind}.") from error
+    if pd.isna(time):
+        raise ParameterError(f"since={since!r} is no time; give a date such as 2024-05-01.")
+    if layout.time_zone is None:
+        return time.tz_localize(None) if time.tz is not None else time
+    if time.tz is None:
+        return time.tz_localize(layout.time_zone)
+    return time.tz_convert(layout.time_zone)
+
+
+# ------------------------------------------------------------------------------------------- slips
+
+
+def find_slips(
+    then: Reference | None, now: Reference | None
+) -> tuple[pd.DataFrame | None, tuple[str, ...]]:
+    """Compare two references; return a row for skill and one for coverage, and sentences."""
+    if then is None or now is None:
+        why = "too few rows" if then is not None else "the model file holds no scores to compare"
+        return None, (f"Whether the model has slipped cannot be told: {why}.",)
+    spread = np.sqrt([then.ratio_variance + now.ratio_variance, _coverage_variance(then, now)])
+    risen = np.array([now.ratio - then.ratio, min(then.coverage, LEVEL) - now.coverage])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(spread > 0, risen / spread, np.inf * np.sign(risen))
+    p = 1.0 - ndtr(np.nan_to_num(z, nan=0.0, posinf=40.0, neginf=-40.0))
+    large = np.array(
+        [then.skill - now.skill >= LEAST_SKILL, LEVEL - now.coverage >= LEAST_COVERAGE]
+    )
+    table = pd.DataFrame(
+        {
+            "score": ["skill", "coverage"],
+            "then": [then.skill, then.coverage],
+            "now": [now.skill, now.coverage],
+            "p_value": p,
+            "slipped": (p < SIGNIFICANT) & large,
+        }
+    )
+    return table, tuple(_sentence(row) for row in table.to_dict(orient="records"))
+
+
+def _reference(forecast: Forecast, rival: Forecast) -> Reference | None:
+    return Reference.of_forecast(forecast, forecast.actual - rival.members.mean(axis=0))
+
+
+def _coverage_variance(then: Reference, now: Reference) -> float:
+    """Variance of the difference of coverages.
+
+    On the rows of calibration the coverage is 90 % by construction; its sampling variance still
+    says how far off the factor found there may be.
+    """
+    return then.coverage_variance + max(now.coverage_variance, LEVEL * (1 - LEVEL) / now.n)
+
+
+def _sentence(row: Any) -> str:
+    now, then = (f"{row[when]:.1%}" for when in ("now", "then"))
+    name = "Skill" if row["score"] == "skill" else "Coverage of the 90 % interval"
+    if row["slipped"]:
+        return (
+            f"{name} has slipped: {now}, and {then} on the rows held out when the model was made "
+            f"(p = {row['p_value']:.2g}). Update the model or fit it anew."
+        )
+    p = f"p = {row['p_value']:.2g}"
+    return f"{name} has not slipped: {now}, and {then} on the rows held out ({p})."
+
+
+# ----------------------------------------------------------------------------------------- periods
+
+
+def by_period(forecast: Forecast, rival: Forecast) -> pd.DataFrame:
+    """Score each day, week, month, quarter or year, whichever suits, or blocks of numbered rows."""
+    first = pd.Index(forecast.time[:, 0])
+    labels, word = _period_labels(first)
+    rows = []
+    for label in pd.unique(labels):
+        mine = np.flatnonzero(labels == label)
+        score, theirs = (one.take(mine).score(part="all") for one in (forecast, rival))
+        rows.append(
+            {
+                word: label,
+                **{key: score[key] for key in ("rmse", "mae", "crps", "coverage")},
+                "skill": metrics.skill(score["rmse"], theirs["rmse"]),
+                "n": score["n"],
+            }
+        )
+    return pd.DataFrame(rows).sort_values(word, kind="stable", ignore_index=True)
+
+
+def _period_labels(times: pd.Index[Any]) -> tuple[NDArray[Any], str]:
+    """Return each time's period as text that sorts, and what the periods are."""
+    if not isinstance(times, pd.DatetimeIndex):
+        if times.dtype == object:
+            times = pd.DatetimeIndex(pd.to_datetime(times, utc=True))
+        else:
+            return _blocks(np.asarray(times, dtype=np.int64)), "from"
+    wall = times.tz_localize(None)
+    found = {word: wall.to_period(code).start_time for word, code in PERIODS.items()}
+    word = next((word for word, starts in found.items() if _suits(starts)), "year")
+    return np.asarray(found[word].strftime("%Y-%m-%d"), dtype=object), word
+
+
+def _suits(starts: pd.DatetimeIndex) -> bool:
+    """Say whether there are not too many periods, and enough times in them."""
+    count = starts.nunique()
+    return count <= MOST_PERIODS and len(starts) / count >= FEWEST_TIMES
+
+
+def _blocks(times: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the first time of each time's block; at most 10 blocks, of 20 times at least."""
+    every = np.unique(times)
+    count = int(np.clip(len(every) // FEWEST_TIMES, 1, 10))
+    starts = every[np.linspace(0, len(every), count, endpoint=False).astype(np.int64)]
+    return np.asarray(starts[np.searchsorted(starts, times, side="right") - 1])

@@ -1,0 +1,321 @@
+"""A fitted model brought up to date with rows that came after those it knew.
+
+The newest of these rows are held out. A network goes on from its weights on the others, with a
+sample of older rows beside them so that it forgets little, and each member is changed only if that
+lowers its error on the held-out rows; the intervals are then calibrated on these. Other
+forecasters are fitted anew with their settings. If the error on the new rows is not lower than
+that of the model as it was, it stays as it was, but for its intervals.
+
+With ``refit="full"`` nothing is held out: the members are trained again, from their seeds, on all
+rows and for as many steps as the fit found best. Intervals then rest on the errors that the model
+as it was made on the new rows, which it had not seen.
+"""
+
+from __future__ import annotations
+
+import copy
+import time as clock
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from mvlstm.data._steps import describe_time
+from mvlstm.errors import DataError, ParameterError, check_option
+from mvlstm.forecasters.borders import Borders
+from mvlstm.forecasters.calibration import calibrate
+from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.problem import Problem
+from mvlstm.results.update import REFITS, Refit, Update
+
+if TYPE_CHECKING:
+    from mvlstm.forecasters.base import AbstractForecaster
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+FEWEST = 40  # new windows that an update needs
+HELD_OUT = 0.4  # share of the new times that is held out, at their end
+OLD_SHARE = 3  # windows of older rows trained on, for each new one
+SLOWER = 0.2  # learning rate, as a share of the fit's
+
+
+@dataclass(frozen=True, eq=False)
+class NewRows:
+    """Windows of a table, by what they are to the model as it was.
+
+    Parameters
+    ----------
+    old, train, held_out : int array
+        Origins of windows whose labels the model knew; of new ones to train on, and held out.
+    every : int array
+        Of all new ones.
+    borders : Borders
+        Of the parts after the update.
+    rows : int
+        New rows.
+    first, last : timestamp or int
+        Their times.
+    """
+
+    old: IntArray
+    train: IntArray
+    held_out: IntArray
+    every: IntArray
+    borders: Borders
+    rows: int
+    first: Any
+    last: Any
+
+
+def update_forecaster(
+    model: AbstractForecaster,
+    table: pd.DataFrame,
+    *,
+    refit: Refit = "newest",
+    max_epochs: int = 5,
+    learning_rate: float | None = None,
+) -> None:
+    """Bring ``model`` up to date, whole or not at all; see `AbstractForecaster.update`."""
+    started = clock.monotonic()
+    check_option("refit", refit, REFITS)
+    frame = model._read(table, "update")
+    prepared = model._prepare(frame)
+    new = find_new_rows(model, prepared)
+    work = copy.copy(model)
+    if refit == "full":
+        outcome = _train_again(work, prepared, new)
+    elif hasattr(model, "trained_"):
+        rate = _rate(model, learning_rate)
+        outcome = _train_further(work, prepared, new, _epochs(max_epochs), rate)
+    else:
+        outcome = _fit_anew(work, prepared, new)
+    record = Update(
+        when=datetime.now(UTC).isoformat(timespec="seconds"),
+        first=describe_time(new.first),
+        last=describe_time(new.last),
+        rows=new.rows,
+        refit=refit,
+        members=len(work.spread_),
+        seconds=clock.monotonic() - started,
+        **outcome,
+    )
+    work.updates_ = (*model.updates_, record)
+    model.__dict__.update(vars(work))
+
+
+def find_new_rows(model: AbstractForecaster, prepared: Prepared) -> NewRows:
+    """Divide a table's windows into old, new to train on, and new to hold out."""
+    frame, borders, H = prepared.frame, model.borders_, model.horizon
+    later = borders.after(_column(frame.times))[:, 0]
+    if not later.any():
+        raise DataError(
+            f"The table has no rows after {describe_time(borders.calibration)}, up to which the "
+            "model knows it. Supply newer rows."
+        )
+    origins = prepared.origins(model.window, H)
+    times = frame.future_times(origins, H)
+    every = borders.after(times).all(axis=1)
+    known = (borders.parts(times) != "new").all(axis=1)
+    moments = pd.Index(frame.times[later]).unique().sort_values()
+    cut = moments[max(0, int(np.ceil((1 - HELD_OUT) * len(moments))) - 1)]
+    moved = Borders(borders.start, cut, cut, moments[-1])
+    held_out = every & moved.after(times, moved.train).all(axis=1)
+    train = every & (moved.parts(times) == "train").all(axis=1)
+    return NewRows(
+        old=origins[known],
+        train=origins[train],
+        held_out=origins[held_out],
+        every=origins[every],
+        borders=moved,
+        rows=int(later.sum()),
+        first=moments[0],
+        last=moments[-1],
+    )
+
+
+# --------------------------------------------------------------------------------- the three ways
+
+
+def _train_further(
+    model: AbstractForecaster, prepared: Prepared, new: NewRows, epochs: int, rate: float
+) -> dict[str, Any]:
+    """Go on from the weights on new windows and a sample of old ones."""
+    from mvlstm.forecasters.onward import train_further
+
+    _require_enough(new)
+    sample = _spread(new.old, OLD_SHARE * len(new.train))
+    problem = _problem(model, prepared, np.concatenate([sample, new.train]), new.held_out)
+    before = _errors(model, prepared, new)
+    former = model.trained_
+    onward = train_further(former, problem, model, max_epochs=epochs, learning_rate=rate)
+    model.trained_ = onward.trained
+    after = _errors(model, prepared, new)
+    changed = int(onward.changed.sum())
+    if (after > before).any():  # of all new rows, or of those held out
+        model.trained_, after, changed = former, before, 0
+    model._settle(problem)
+    calibrate(model, problem)
+    model.borders_ = new.borders
+    return {
+        "trained": len(problem.origins["train"]),
+        "held_out": len(new.held_out),
+        "settings": {"epochs": epochs, "learning_rate": rate},
+        "changed": changed,
+        "rmse_before": float(before[1]),
+        "rmse_after": float(after[1]),
+    }
+
+
+def _fit_anew(model: AbstractForecaster, prepared: Prepared, new: NewRows) -> dict[str, Any]:
+    """Fit the forecaster to all rows, and keep the better of the two on the new ones."""
+    _require_enough(new)
+    _require_history(model, prepared)
+    known = model.borders_.parts(_column(prepared.frame.times))[:, 0]
+    share = float((known == "validation").sum() / (known != "new").sum())
+    fresh = clone(model)
+    problem = fresh._start(prepared.frame, test=0.0, valid=share)
+    fresh._learn(problem)
+    calibrate(fresh, problem)
+    fresh._keep_background(problem)
+    judged = replace(new, held_out=np.intersect1d(problem.origins["calibration"], new.every))
+    before = _errors(model, prepared, judged)
+    after = _errors(fresh, problem.prepared, judged)
+    better = not (after > before).any()
+    if better:
+        fresh.fit_seconds_ = model.fit_seconds_
+        model.__dict__.update(vars(fresh))
+        held_out = len(problem.origins["calibration"])
+    else:
+        problem = _problem(model, prepared, new.train, new.held_out)
+        calibrate(model, problem)
+        model.borders_ = new.borders
+        after, held_out = before, len(new.held_out)
+    return {
+        "trained": len(problem.origins["train"]),
+        "held_out": held_out,
+        "settings": {},
+        "changed": len(model.spread_) if better else 0,
+        "rmse_before": float(before[1]),
+        "rmse_after": float(after[1]),
+    }
+
+
+def _train_again(model: AbstractForecaster, prepared: Prepared, new: NewRows) -> dict[str, Any]:
+    """Train the members on all rows for the steps found; calibrate the model as it was first."""
+    if not hasattr(model, "trained_"):
+        raise ParameterError(
+            f"refit='full' trains networks again; {type(model).__name__} is none. Use "
+            "refit='newest', which fits it to all rows but the newest."
+        )
+    from mvlstm.forecasters.onward import train_again, watched
+
+    _require_history(model, prepared)
+    every = np.sort(np.concatenate([new.old, new.every]))
+    problem = _problem(model, prepared, every, watched(every))
+    before = _errors(model, prepared, new, of_all=True)
+    if len(new.every) >= FEWEST:
+        calibrate(model, _problem(model, prepared, every, new.every))
+    former, spread = model.trained_, getattr(model, "sigma2_", None)
+    model.trained_ = train_again(former, problem, model, _epochs_found(model, new, len(every)))
+    after = _errors(model, prepared, new, of_all=True)
+    better = not (after > before).any()
+    if better:
+        model._settle(problem)
+    else:
+        model.trained_, after = former, before
+    if spread is not None:
+        model.sigma2_ = spread  # the calibration belongs to it
+    last = new.borders.calibration
+    model.borders_ = Borders(new.borders.start, last, last, last)
+    return {
+        "trained": len(every),
+        "held_out": 0,
+        "settings": {"learning_rate": float(model.learning_rate)},
+        "changed": len(model.spread_) if better else 0,
+        "rmse_before": float(before[1]),
+        "rmse_after": float(after[1]),
+    }
+
+
+# ------------------------------------------------------------------------------------- inner parts
+
+
+def _problem(
+    model: AbstractForecaster, prepared: Prepared, train: IntArray, held_out: IntArray
+) -> Problem:
+    origins = {"train": train, "stop": held_out, "calibration": held_out, "new": train[:0]}
+    return Problem(prepared, origins, model.window, model.horizon)  # type: ignore[arg-type]
+
+
+def _errors(
+    model: AbstractForecaster, prepared: Prepared, new: NewRows, *, of_all: bool = False
+) -> FloatArray:
+    """Return the RMSE on all new windows and on those held out (or, again, on all)."""
+    if not len(new.every):
+        return np.zeros(2)
+    forecast = model._forecast_rows(prepared, new.every)
+    squared = (forecast.members.mean(axis=0) - forecast.actual) ** 2
+    chosen = np.isin(new.every, new.held_out) | of_all
+    return np.sqrt([np.mean(squared), np.mean(squared[chosen])])
+
+
+def _epochs_found(model: AbstractForecaster, new: NewRows, windows: int) -> IntArray:
+    """Return for each member the epochs over ``windows`` that make the steps found by the fit."""
+    best = model.history_.best_epoch
+    if not len(best):
+        raise ParameterError(
+            "refit='full' needs the number of steps that the fit found, and this model's file "
+            "does not tell it. Fit it anew."
+        )
+    trained = model.n_train_ or len(new.old)
+    epochs = np.rint(np.maximum(best, 1) * trained / windows)
+    return np.maximum(epochs, 1).astype(np.int64)
+
+
+def _require_enough(new: NewRows) -> None:
+    if len(new.every) < FEWEST or not len(new.held_out) or not len(new.train):
+        raise DataError(
+            f"{new.rows:,} new rows (from {describe_time(new.first)}) give {len(new.every):,} "
+            f"windows; an update needs {FEWEST}, to train on the first and judge by the last of "
+            "them. Wait for more rows, or fit anew."
+        )
+
+
+def _require_history(model: AbstractForecaster, prepared: Prepared) -> None:
+    first = prepared.frame.times.min()
+    if first > model.borders_.start:
+        raise DataError(
+            f"The table begins at {describe_time(first)}, but the model was fitted on rows from "
+            f"{describe_time(model.borders_.start)}: fitting to all rows needs them. Supply the "
+            "whole history, or fit anew on what there is."
+        )
+
+
+def _spread(origins: IntArray, count: int) -> IntArray:
+    """Choose at most ``count`` origins, spread evenly."""
+    if len(origins) <= count:
+        return origins
+    return origins[np.linspace(0, len(origins) - 1, count).astype(np.int64)]
+
+
+def _column(times: pd.Index[Any]) -> NDArray[Any]:
+    return np.asarray(times)[:, None]
+
+
+def _epochs(value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ParameterError(f"max_epochs={value!r} must be a whole number, at least 1.")
+    return int(value)
+
+
+def _rate(model: AbstractForecaster, value: float | None) -> float:
+    if value is None:
+        return float(SLOWER * model.get_params()["learning_rate"])
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
+        raise ParameterError(f"learning_rate={value!r} must be a positive number.")
+    return float(value)

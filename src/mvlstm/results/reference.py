@@ -1,0 +1,99 @@
+"""How good a model was on the rows its intervals were calibrated on, to compare with later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm import metrics
+from mvlstm.results.forecast import Forecast
+
+FloatArray = NDArray[np.float64]
+LEVEL = 0.9  # of the interval whose coverage is measured
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Error beside persistence's, and coverage, on some rows, each with its uncertainty.
+
+    Parameters
+    ----------
+    n : int
+        Times scored.
+    ratio : float
+        Log of the model's mean squared error over persistence's; skill is ``1 - exp(ratio / 2)``.
+    ratio_variance : float
+        Sampling variance of ``ratio``, for errors that depend on one another in time.
+    coverage, coverage_variance : float
+        Share of the values in the 90 % interval; its sampling variance.
+    """
+
+    n: int
+    ratio: float
+    ratio_variance: float
+    coverage: float
+    coverage_variance: float
+
+    @classmethod
+    def measure(
+        cls, squared: FloatArray, rival: FloatArray, covered: FloatArray, *, horizon: int
+    ) -> Reference | None:
+        """Measure from a value a time: squared errors, persistence's, and share covered.
+
+        None where there is nothing to compare: too few times, or an error that is zero.
+        """
+        ours, theirs = float(squared.mean()), float(rival.mean())
+        if len(squared) < 3 or not ours > 0 or not theirs > 0:
+            return None
+        influence = squared / ours - rival / theirs
+        return cls(
+            n=len(squared),
+            ratio=float(np.log(ours / theirs)),
+            ratio_variance=metrics.variance_of_mean(influence, horizon=horizon),
+            coverage=float(covered.mean()),
+            coverage_variance=metrics.variance_of_mean(covered, horizon=horizon),
+        )
+
+    @classmethod
+    def of_forecast(cls, forecast: Forecast, moves: FloatArray) -> Reference | None:
+        """Measure a forecast with known actual values, given persistence's errors (M, H)."""
+        at = forecast.pit().to_numpy().reshape(forecast.actual.shape)
+        tail = 0.5 * (1.0 - LEVEL)
+        values = pd.DataFrame(
+            {
+                "ours": ((forecast.members.mean(axis=0) - forecast.actual) ** 2).mean(axis=1),
+                "theirs": (moves**2).mean(axis=1),
+                "covered": ((at >= tail) & (at <= 1.0 - tail)).mean(axis=1),
+            }
+        )
+        known = np.isfinite(values["ours"].to_numpy())
+        by_time = values[known].groupby(np.asarray(forecast.origin)[known]).mean()
+        if by_time.empty:
+            return None
+        columns = (by_time[name].to_numpy() for name in values)
+        return cls.measure(*columns, horizon=forecast.horizon)
+
+    @property
+    def skill(self) -> float:
+        """Share of persistence's RMSE that is removed."""
+        return float(1.0 - np.exp(0.5 * self.ratio))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold, read back by `from_dict`."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Reference:
+        """Build from what `to_dict` returned; raises ValueError where a value cannot be."""
+        found = cls(**values)
+        numbers = asdict(found).values()
+        good = all(type(value) in (int, float) and isfinite(value) for value in numbers)
+        if not good or min(found.ratio_variance, found.coverage_variance) < 0:
+            raise ValueError(f"the scores of its held-out rows are damaged: {dict(values)}")
+        return found

@@ -1,0 +1,83 @@
+"""What an update did to a model: kept with it, so that its file tells how it came about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any, Literal
+
+Refit = Literal["newest", "full"]
+REFITS: tuple[Refit, ...] = ("newest", "full")
+
+
+@dataclass(frozen=True)
+class Update:
+    """One update of a model on rows that came after those it knew.
+
+    Parameters
+    ----------
+    when : str
+        When it was made, UTC.
+    first, last : str
+        First and last of the new times.
+    rows : int
+        New rows.
+    trained, held_out : int
+        Windows trained on, older ones included; newest windows held out to choose and calibrate
+        on, 0 if all were trained on.
+    refit : {"newest", "full"}
+        Whether training went on, or all was trained again on all rows.
+    settings : dict
+        With what: epochs and learning rate, for networks.
+    changed, members : int
+        Members that were changed; the others were better as they were.
+    rmse_before, rmse_after : float
+        Error on the held-out newest rows (on all new rows for ``"full"``), in units of the target.
+    seconds : float
+        Time it took.
+    """
+
+    when: str
+    first: str
+    last: str
+    rows: int
+    trained: int
+    held_out: int
+    refit: Refit
+    settings: Mapping[str, float]
+    changed: int
+    members: int
+    rmse_before: float
+    rmse_after: float
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold, read back by `from_dict`."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Update:
+        """Build from what `to_dict` returned; raises ValueError where a value cannot be."""
+        found = cls(**{**values, "settings": dict(values["settings"])})
+        texts = (found.when, found.first, found.last)
+        counts = (found.rows, found.trained, found.held_out, found.changed, found.members)
+        numbers = (found.rmse_before, found.rmse_after, found.seconds, *found.settings.values())
+        good = (
+            all(isinstance(text, str) for text in texts)
+            and all(type(count) is int and count >= 0 for count in counts)
+            and all(type(n) in (int, float) and isfinite(n) for n in numbers)
+            and found.refit in REFITS
+        )
+        if not good:
+            raise ValueError(f"the record of an update is damaged: {dict(values)}")
+        return found
+
+    def __str__(self) -> str:
+        how = "trained again on all rows" if self.refit == "full" else "trained further"
+        where = "the new rows" if self.refit == "full" else "those held out"
+        return (
+            f"{self.when}: {how}, {self.rows:,} new rows from {self.first} to {self.last}, "
+            f"{self.changed} of {self.members} members changed, RMSE on {where} "
+            f"{self.rmse_before:.4g} before and {self.rmse_after:.4g} after"
+        )
