@@ -149,7 +149,8 @@ def _load_rows(name: str, options_text: str) -> Rows:
     options = json.loads(options_text)
     if "file" in options:
         return _user_rows(name, options)
-    datasets.verify(name)
+    if "folder" not in options:
+        datasets.verify(name)
     data = datasets.load(name, **options)
     frame = build_frame(data.frame, **data.frame_options)
     return _validated(name, frame, data.truth)
@@ -159,7 +160,7 @@ def _user_rows(name: str, options: dict[str, Any]) -> Rows:
     """Read a user's own table, as `mvlstm fit` does."""
     from mvlstm.data.io import read_table
 
-    given = dict(options)
+    given = {k: v for k, v in options.items() if k not in ("sha256", "test", "valid")}
     reading = {key: given.pop(key) for key in ("sep", "decimal") if key in given}
     table = read_table(given.pop("file"), **reading)
     if "target" not in given:
@@ -187,9 +188,10 @@ def _validated(name: str, frame: SeriesFrame, truth: Truth | None) -> Rows:
 
 
 def _shares(job: Job, found: Rows, protocol: Protocol) -> Cell:
-    cuts = fold_rows(found.frame.n_rows, folds=job.folds, test=protocol.test, valid=protocol.valid)
+    test, valid = job.data.get("test", protocol.test), job.data.get("valid", protocol.valid)
+    cuts = fold_rows(found.frame.n_rows, folds=job.folds, test=test, valid=valid)
     start, end = cuts[job.fold - 1]
-    parts = chronological(end, test=end - start, valid=protocol.valid)
+    parts = chronological(end, test=end - start, valid=valid)
     return _plain(job, found, protocol, end=end, test=end - start, valid=parts.b - parts.a)
 
 

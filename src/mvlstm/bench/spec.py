@@ -16,14 +16,17 @@ from typing import Any
 
 from mvlstm.bench.protocols import PROTOCOLS
 from mvlstm.data import datasets
-from mvlstm.errors import ParameterError
+from mvlstm.errors import DataError, ParameterError
 from mvlstm.evaluate.methods import METHODS
 
-KINDS = ("forecast", "granger")
+KINDS = ("forecast", "search", "granger")
 SUITE_KEYS = ("name", "title", "seed", "budgets", "data", "methods", "parts")
 BUDGET_KEYS = ("words", "repeats", "members", "tune_seeds", "windows_seen", "data")
 METHOD_KEYS = ("method", "label", "settings", "grid", "each", "repeats", "members")
-FILE_KEYS = ("file", "target", "time", "variables", "exclude", "missing", "gaps", "sep", "decimal")
+FILE_KEYS = (
+    *("file", "target", "time", "variables", "exclude", "missing", "gaps", "sep", "decimal"),
+    *("test", "valid"),
+)
 PART_KEYS = (
     *("name", "title", "kind", "datasets", "protocols", "windows", "horizons", "folds", "methods"),
     *("repeats", "members", "explain"),
@@ -37,7 +40,8 @@ class Job:
     Parameters
     ----------
     suite, budget, part, kind : str
-        Where it comes from; kind "forecast" or "granger".
+        Where it comes from; kind "forecast", "search" (settings are tried, none is scored on
+        test rows) or "granger".
     dataset : str
         Name of the data set.
     data : dict
@@ -333,8 +337,8 @@ class _Reader:
         options |= self.limits.get("data", {}).get(dataset, {})
         if "file" in options:
             _check_keys(options, FILE_KEYS, f"data set '{dataset}'")
-        else:
-            datasets.describe(dataset)
+            return {**options, "sha256": file_digest(options["file"])}
+        datasets.describe(dataset)
         return options
 
     def _entries(self, name: str, kind: str) -> Iterator[dict[str, Any]]:
@@ -375,6 +379,15 @@ class _Reader:
                 "grid": grid,
                 **numbers,
             }
+
+
+def file_digest(path: str | Path) -> str:
+    """Return the SHA-256 of a user's table, so that other contents make other jobs."""
+    try:
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"'{path}' cannot be read: {error.strerror or error}.") from error
 
 
 def _listed(part: Mapping[str, Any], name: str, default: Sequence[Any]) -> list[Any]:

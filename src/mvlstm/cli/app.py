@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mvlstm._version import __version__
-from mvlstm.cli import bench, compare, data, demo, evaluate, explain, fit, forecast, report
+from mvlstm.cli import bench, compare, data, demo, evaluate, explain, fit, forecast, report, tune
 
 app = typer.Typer(
     name="mvlstm",
@@ -43,6 +43,7 @@ app.command("evaluate", epilog=evaluate.EXAMPLE)(evaluate.evaluate)
 app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
 app.command("report", epilog=report.EXAMPLE)(report.report)
 app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
+app.command("tune", epilog=tune.EXAMPLE)(tune.tune)
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
 

@@ -1,0 +1,206 @@
+"""`mvlstm tune`: settings of the model for a user's own table, chosen on validation rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mvlstm.cli.files import TABLE_SUFFIXES, check_output
+from mvlstm.cli.options import (
+    COLUMNS,
+    AsJson,
+    DataFile,
+    Debug,
+    Decimal,
+    Quiet,
+    Separator,
+    fraction_or_count,
+    split_names,
+)
+from mvlstm.cli.session import session, table
+
+EXAMPLE = "Example: mvlstm tune air.csv --target pm2.5 --grid lr=0.001,0.005,hidden=10,20"
+SEARCH, RUNNING = "What to try", "How to run it"
+SHOWN = 10  # settings listed
+
+
+def tune(
+    data: DataFile,
+    target: Annotated[
+        str, typer.Option(metavar="COL", help="Column to forecast.", rich_help_panel=COLUMNS)
+    ],
+    time: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL[,COL...]",
+            help="Time column, or several such as year,month,day,hour.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None,
+    variables: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL[,COL...]", help="Use only these variables.", rich_help_panel=COLUMNS
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL[,COL...]", help="Leave these out.", rich_help_panel=COLUMNS),
+    ] = None,
+    missing: Annotated[
+        str,
+        typer.Option(
+            metavar="error|drop|fill", help="What missing values lead to.", rich_help_panel=COLUMNS
+        ),
+    ] = "error",
+    gaps: Annotated[
+        str,
+        typer.Option(
+            metavar="error|close|respect",
+            help="What irregular times lead to.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = "error",
+    test: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE|ROWS", help="Last rows, not looked at.", rich_help_panel=COLUMNS
+        ),
+    ] = "0.2",
+    valid: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE|ROWS", help="Rows before them, to choose on.", rich_help_panel=COLUMNS
+        ),
+    ] = "0.1",
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=V[,V...]",
+            help="Values to try, such as lr=0.001,0.01,l2=1e-5,hidden=10,20. Default: the paper's.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = None,
+    preset: Annotated[
+        str,
+        typer.Option(
+            metavar="default|paper|indep|fusion", help="Start from these.", rich_help_panel=SEARCH
+        ),
+    ] = "default",
+    window: Annotated[int, typer.Option(help="Rows looked back on.", rich_help_panel=SEARCH)] = 30,
+    horizon: Annotated[int, typer.Option(help="Steps ahead.", rich_help_panel=SEARCH)] = 1,
+    max_epochs: Annotated[
+        int | None, typer.Option(help="Most epochs of a training.", rich_help_panel=SEARCH)
+    ] = None,
+    seeds: Annotated[
+        int,
+        typer.Option(help="Networks for each setting; their mean counts.", rich_help_panel=SEARCH),
+    ] = 1,
+    seed: Annotated[
+        int, typer.Option(help="Fixes all that is random.", rich_help_panel=SEARCH)
+    ] = 0,
+    engine: Annotated[
+        str,
+        typer.Option(metavar="local|ray", help="This machine, or Ray.", rich_help_panel=RUNNING),
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="An existing Ray cluster.", rich_help_panel=RUNNING),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(help="Processes side by side (engine local).", rich_help_panel=RUNNING)
+    ] = 1,
+    device: Annotated[
+        str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.", rich_help_panel=RUNNING)
+    ] = "auto",
+    records: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder of records, from which an interrupted search goes on. Default: DATA-tune.",
+            rich_help_panel=RUNNING,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the ranking: .csv, .parquet or .json."),
+    ] = None,
+    sep: Separator = None,
+    decimal: Decimal = ".",
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Try settings on validation rows, many networks as one batch; print the best and its command.
+
+    The same command goes on where an interrupted search was. The test rows are not looked at.
+    """
+    with session(as_json=as_json, debug=debug) as output:
+        if out is not None:
+            check_output(out, suffixes=TABLE_SUFFIXES, inputs=[data])
+        from mvlstm.bench.search import fit_command, paper_grid, parse_grid, tune_jobs, tune_table
+        from mvlstm.data.frame import build_frame
+        from mvlstm.data.io import read_table, write_table
+
+        columns = list(read_table(data, sep=sep, decimal=decimal).columns)
+        options: dict[str, Any] = {
+            "file": str(data),
+            "target": target,
+            "time": split_names(time, columns),
+            "variables": split_names(variables, columns),
+            "exclude": split_names(exclude, columns),
+            "missing": missing,
+            "gaps": gaps,
+            "sep": sep,
+            "decimal": decimal,
+            "test": fraction_or_count("--test", test),
+            "valid": fraction_or_count("--valid", valid),
+        }
+        given = {name: value for name, value in options.items() if value is not None}
+        reading = ("file", "sep", "decimal", "test", "valid")
+        asked: dict[str, Any] = {k: v for k, v in given.items() if k not in reading}
+        build_frame(read_table(data, sep=sep, decimal=decimal), **asked)  # refuse a bad table now
+        settings = {} if max_epochs is None else {"max_epochs": max_epochs}
+        jobs = tune_jobs(
+            given,
+            preset=preset,
+            grid=parse_grid(grid) if grid else paper_grid(preset),
+            window=window,
+            horizon=horizon,
+            seeds=seeds,
+            seed=seed,
+            settings=settings,
+        )
+        found = tune_table(
+            jobs,
+            records or Path(f"{data.stem}-tune"),
+            engine=engine,
+            address=address,
+            workers=workers,
+            device=device,
+            retry_failed=True,
+            verbose=0 if quiet else 1,
+        )
+        for problem in found.problems:
+            output.warn(problem)
+        chosen = {**settings, **found.best}
+        command = fit_command(given, chosen, preset=preset, window=window, horizon=horizon)
+        if out is not None:
+            write_table(out, found.ranking)
+        output.data = {
+            "best": found.best,
+            "command": command,
+            "ranking": found.ranking.to_dict(orient="records"),
+            "failed": found.failed,
+            "records": str(found.folder),
+        }
+        count = len(found.ranking)
+        title = f"Settings by validation RMSE, the best {min(SHOWN, count)} of {count}"
+        output.show(table(found.ranking.head(SHOWN), title=title))
+        output.show(*(f"failed: {key}: {why}" for key, why in found.failed.items()))
+        best = ", ".join(f"{name}={value}" for name, value in found.best.items())
+        output.show(f"best: {best}", f"use it: {command}")
+        if out is not None:
+            output.show(f"wrote {out}")
