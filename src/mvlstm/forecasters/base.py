@@ -47,6 +47,8 @@ from mvlstm.forecasters.transforming import (
     choose_transform,
 )
 from mvlstm.results import Evaluation, Explanation, Forecast, History
+from mvlstm.results.reference import Reference
+from mvlstm.results.update import Refit, Update
 
 if TYPE_CHECKING:
     from mvlstm.report import ReportData
@@ -91,6 +93,9 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     notes_: tuple[str, ...]
     fit_seconds_: float
     stopped_: Literal["interrupt", "time limit"] | None  # what ended training early
+    n_train_: int | None = None  # windows the fit trained on; unknown in files of old versions
+    updates_: tuple[Update, ...] = ()  # what was done to the model since, oldest first
+    reference_: Reference | None = None  # how good it was on the rows of calibration
 
     # ------------------------------------------------------------------ what a subclass supplies
 
@@ -113,6 +118,10 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
         """Put back what `_weights` returned, checking every shape."""
+
+    def _settle(self, problem: Problem) -> None:
+        """Work out what follows from newly trained weights, for networks that have such a thing."""
+        return None
 
     def _attention(self, prepared: Prepared, origins: IntArray) -> AttentionArrays | None:
         """Return attention over variables and time, for models that have it."""
@@ -277,15 +286,67 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         age = age_warnings(frame.times, self.borders_)
         return _warned(replace(result, warnings=(*result.warnings, *age)))
 
-    def evaluate(self, table: pd.DataFrame) -> Evaluation:
+    def evaluate(self, table: pd.DataFrame, *, since: Any = None) -> Evaluation:
         """Score forecasts of rows the model has not seen, persistence beside them.
 
         If the table has no such rows, the rows the intervals were calibrated on are used and the
         result says so.
+
+        Parameters
+        ----------
+        table : DataFrame
+        since : str, timestamp or int, optional
+            Score only what has arrived from this time on, by day, week or month too, and say
+            whether skill or coverage has slipped: see `mvlstm.results.Evaluation`.
         """
         prepared = self._prepare(self._read(table, "evaluate"))
         origins, _, _ = unseen_origins(self, prepared, "evaluate")
-        return score_unseen(self, _warned(self._forecast_rows(prepared, origins)), table)
+        forecast = _warned(self._forecast_rows(prepared, origins))
+        if since is None:
+            return score_unseen(self, forecast, table)
+        from mvlstm.forecasters.slipping import score_since
+
+        return score_since(self, forecast, table, since)
+
+    def update(
+        self,
+        table: pd.DataFrame,
+        *,
+        refit: Refit = "newest",
+        max_epochs: int = 5,
+        learning_rate: float | None = None,
+    ) -> Self:
+        """Bring the model up to date with rows that came after those it knows.
+
+        Scaling, columns and settings stay. The newest of the rows are held out; a network goes on
+        training from its weights on the others and a sample of older rows, and each member is
+        changed only if that lowers its error on the held-out rows. The intervals are calibrated
+        on these. Other forecasters are fitted anew to the whole table. A model that was better on
+        the new rows as it was stays so. ``updates_`` tells what was done.
+
+        Parameters
+        ----------
+        table : DataFrame
+            With the columns of the fit. A network needs the new rows and the window before them,
+            and is better off with older rows; other forecasters need all rows.
+        refit : {"newest", "full"}
+            "full" trains a network again, from its seeds, on all rows, the newest too, for as
+            many steps as the fit found best. Its intervals are then calibrated by the errors
+            that the model as it was made on the new rows.
+        max_epochs : int
+            Most epochs of further training.
+        learning_rate : float, optional
+            Of further training; by default a fifth of the fit's.
+
+        Returns
+        -------
+        self
+        """
+        from mvlstm.forecasters.updating import update_forecaster
+
+        settings: dict[str, Any] = {"max_epochs": max_epochs, "learning_rate": learning_rate}
+        update_forecaster(self, table, refit=refit, **settings)
+        return self
 
     def explain(
         self,
@@ -374,6 +435,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         self.notes_ = (*frame.notes, *notes)
         self.history_ = History(np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.int64))
         self.stopped_ = None
+        self.n_train_, self.updates_ = len(problem.origins["train"]), ()
         return problem
 
     def _problem(
@@ -428,10 +490,13 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         self.background_ = gather_windows(problem.prepared.table, few, self.window)
         self.background_baseline_ = problem.prepared.baseline(few, self.horizon)
 
-    def _forecast_rows(self, prepared: Prepared, origins: IntArray) -> Forecast:
+    def _forecast_rows(
+        self, prepared: Prepared, origins: IntArray, predictive: Predictive | None = None
+    ) -> Forecast:
+        """Put dates, names and units to what the model predicts, or has predicted already."""
         frame, H = prepared.frame, self.horizon
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at next
-            predictive = self._predict_rows(prepared, origins)
+            predictive = predictive or self._predict_rows(prepared, origins)
             predictive = predictive.shifted(prepared.baseline(origins, H))
         self._require_finite(predictive.members, frame, origins)
         seen = slice(int(origins[0]) - self.window + 1, int(origins[-1]) + 1)

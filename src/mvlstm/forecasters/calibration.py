@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mvlstm import metrics
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import Problem
+from mvlstm.results.reference import Reference
 
 if TYPE_CHECKING:
     from mvlstm.forecasters.base import AbstractForecaster
@@ -20,19 +21,25 @@ LEVEL = 0.9  # the interval that is calibrated
 
 
 def calibrate(model: AbstractForecaster, problem: Problem) -> None:
-    """Find each member's spread, and the factor that makes the intervals cover."""
+    """Find each member's spread, and the factor that makes the intervals cover.
+
+    How good the model is on the rows of calibration is kept, to see later whether it slips.
+    """
     prepared, H = problem.prepared, model.horizon
     stop, rows = problem.origins["stop"], problem.origins["calibration"]
     errors = model._predict_rows(prepared, stop).members - problem.labels("stop")
     model.spread_ = np.maximum(np.mean(errors**2, axis=1), _tiny(problem))  # (K, H)
     labels = problem.labels("calibration")
-    mixture = model._predict_rows(prepared, rows).mixture(model.spread_)
-    model.calibration_ = _factors(mixture, labels)
+    predictive = model._predict_rows(prepared, rows)
+    model.calibration_ = _factors(predictive.mixture(model.spread_), labels)
     moved = _moves(prepared, np.concatenate([stop, rows]), H)
     spread = np.maximum(np.mean(moved[: len(stop)] ** 2, axis=0), _tiny(problem))
     one = np.ones((len(rows), H, 1))
     own = (one, 0 * one, np.broadcast_to(spread[:, None], one.shape))
     model.persistence_ = spread * _factors(own, moved[len(stop) :])
+    forecast = model._forecast_rows(prepared, rows, predictive)
+    last = prepared.frame.target_values[rows][:, None]
+    model.reference_ = Reference.of_forecast(forecast, forecast.actual - last)
 
 
 def _moves(prepared: Prepared, origins: IntArray, horizon: int) -> FloatArray:

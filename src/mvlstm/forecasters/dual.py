@@ -135,6 +135,9 @@ class DUAL(AbstractForecaster):
             network, problem, labels, self, batch_size=batch
         )
         self.device_ = self.trained_.device
+        self._settle(problem)
+
+    def _settle(self, problem: Problem) -> None:
         weights = self._series_attention(problem.prepared, problem.origins["train"])
         self.importance_ = weights.mean(axis=(0, 1))[:-1]  # (N - 1,)
 

@@ -20,6 +20,8 @@ from mvlstm.forecasters.container import pack, unpack
 from mvlstm.forecasters.preparation import Preparation
 from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
 from mvlstm.results import History
+from mvlstm.results.reference import Reference
+from mvlstm.results.update import Update
 
 SCHEMA = 1
 KIND = "mvlstm"
@@ -38,6 +40,9 @@ def save(model: AbstractForecaster, path: str | Path) -> None:
         "history": model.history_.to_dict(),
         "notes": list(model.notes_),
         "fit_seconds": model.fit_seconds_,
+        "n_train": model.n_train_,
+        "reference": None if model.reference_ is None else model.reference_.to_dict(),
+        "updates": [update.to_dict() for update in model.updates_],
         "versions": versions(),
         "extra": extra,
     }
@@ -106,6 +111,10 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
     model.history_ = _history(header["history"])
     model.notes_ = tuple(str(note) for note in header["notes"])
     model.fit_seconds_ = finite_number(header, "fit_seconds")
+    model.n_train_ = _windows(header.get("n_train"))
+    reference = header.get("reference")
+    model.reference_ = None if reference is None else Reference.from_dict(reference)
+    model.updates_ = tuple(Update.from_dict(one) for one in header.get("updates", ()))
     for key, array in arrays.items():
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ModelFileError(f"its array '{key}' holds values that are not finite.")
@@ -125,6 +134,12 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
     if unknown or len(arrays) != sum(k.startswith(("common.", "model.")) for k in arrays):
         raise ModelFileError(f"it holds arrays this model does not have: {sorted(arrays)}.")
     return model
+
+
+def _windows(value: Any) -> int | None:
+    if value is not None and (type(value) is not int or value < 1):
+        raise ModelFileError(f"its number of training windows is {value!r}.")
+    return value
 
 
 def _members(model: AbstractForecaster) -> int:

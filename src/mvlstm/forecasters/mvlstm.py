@@ -249,6 +249,9 @@ class MVLSTM(AbstractForecaster):
         l2 = self.l2 / len(problem.origins["train"]) if self.l2_sum else self.l2
         self.trained_, self.history_ = TrainedNetwork.fit(network, problem, labels, self, l2=l2)
         self.device_ = self.trained_.device
+        self._settle(problem)
+
+    def _settle(self, problem: Problem) -> None:
         self.sigma2_ = self._find_sigma2(problem)
 
     def _find_sigma2(self, problem: Problem) -> FloatArray:

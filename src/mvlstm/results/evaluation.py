@@ -29,6 +29,13 @@ class Evaluation:
         RMSE of every single variable's expert, for models that have them.
     notes : tuple of str
         What to bear in mind.
+    by_series : DataFrame, optional
+        The model's scores on each series alone, where there are several.
+    periods : DataFrame, optional
+        The model's scores by day, week, month, quarter or year, for ``evaluate(since=...)``.
+    slips : DataFrame, optional
+        Likewise: a row for skill and one for coverage, with what it was on the rows held out
+        (``then``), what it is (``now``), the p-value of a fall, and whether it has ``slipped``.
     """
 
     target: str
@@ -37,6 +44,16 @@ class Evaluation:
     period: tuple[Any, Any]
     experts: pd.DataFrame | None = None
     notes: tuple[str, ...] = ()
+    by_series: pd.DataFrame | None = None
+    periods: pd.DataFrame | None = None
+    slips: pd.DataFrame | None = None
+
+    @property
+    def slipped(self) -> tuple[str, ...]:
+        """What has slipped: ``"skill"``, ``"coverage"``, both or neither."""
+        if self.slips is None:
+            return ()
+        return tuple(str(name) for name in self.slips.loc[self.slips["slipped"], "score"])
 
     def to_frame(self) -> pd.DataFrame:
         """Return a copy of the scores."""
@@ -44,6 +61,7 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form."""
+        tables = {"by_series": self.by_series, "periods": self.periods, "slips": self.slips}
         return {
             "target": self.target,
             "part": self.part,
@@ -54,6 +72,7 @@ class Evaluation:
             },
             "experts": None if self.experts is None else records(self.experts),
             "notes": list(self.notes),
+            **{name: records(table) for name, table in tables.items() if table is not None},
         }
 
     def __repr__(self) -> str:
