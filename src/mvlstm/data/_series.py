@@ -127,6 +127,16 @@ class SeriesFrame:
             return None
         return np.array(self.panel.names, dtype=object)[self.panel.codes[rows]]
 
+    def find(self, times: pd.Index, series: NDArray[Any] | None = None) -> IntArray:
+        """Return the rows with given times (and series, where there are several); -1 for none."""
+        if self.panel is None or series is None:
+            return np.asarray(self.times.get_indexer(times), dtype=np.int64)
+        code = {name: k for k, name in enumerate(self.panel.names)}
+        wanted = np.array([code.get(str(name), -1) for name in series])
+        own = pd.MultiIndex.from_arrays([self.panel.codes, ticks(self.times)])
+        found = own.get_indexer(pd.MultiIndex.from_arrays([wanted, ticks(times)]))
+        return np.asarray(found, dtype=np.int64)
+
     # ---------------------------------------------------------------------------------- what comes
 
     def future_times(self, origins: IntArray, horizon: int) -> NDArray[Any]:

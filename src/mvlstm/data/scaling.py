@@ -117,6 +117,189 @@ class Scaler:
         return cls(center, scale)
 
 
+@dataclass(frozen=True, eq=False)
+class SeriesScaler:
+    """Scaling of several series, each by statistics of its own.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The series that training had enough rows of.
+    center, scale : float64 array, (series, columns)
+    common : Scaler
+        Of all rows together: for columns that are not scaled by series, and for those that do not
+        vary within one.
+    own : bool array, (columns,)
+        Which columns each series scales by itself.
+    """
+
+    names: tuple[str, ...]
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    common: Scaler
+    own: NDArray[np.bool_]
+
+    @classmethod
+    def fit(
+        cls,
+        values: NDArray[np.float64],
+        codes: NDArray[np.int64],
+        names: tuple[str, ...],
+        *,
+        own: NDArray[np.bool_],
+        least: int,
+    ) -> SeriesScaler:
+        """Take mean and standard deviation of each series' rows.
+
+        Parameters
+        ----------
+        values : (rows, columns)
+            Of the training rows.
+        codes : (rows,)
+            The series of each row, never falling; an index into ``names``.
+        names : tuple of str
+        own : (columns,)
+        least : int
+            Rows a series must have; others are scaled by what is known of them later.
+        """
+        common = Scaler.fit(values)
+        first = np.flatnonzero(np.concatenate([[True], np.diff(codes) != 0]))
+        counts = np.diff(np.append(first, len(codes)))
+        mean = np.add.reduceat(values, first, axis=0) / counts[:, None]
+        deviation = values - np.repeat(mean, counts, axis=0)
+        square = np.add.reduceat(deviation * deviation, first, axis=0) / counts[:, None]
+        enough = counts >= least
+        kept = tuple(names[code] for code in codes[first[enough]])
+        center, scale = _own_or_common(mean[enough], np.sqrt(square[enough]), common, own)
+        return cls(kept, center, scale, common, own)
+
+    def rows(
+        self,
+        values: NDArray[np.float64],
+        codes: NDArray[np.int64],
+        names: tuple[str, ...],
+        *,
+        window: int,
+    ) -> RowScaler:
+        """Return the scaling of each row of a table.
+
+        A series that training did not have is scaled by what is known of it at each row, so that
+        no forecast depends on later values: mean and deviation of its rows up to that one, and of
+        the first ``window`` rows for these.
+
+        Parameters
+        ----------
+        values, codes, names
+            As in `fit`, of the table's rows.
+        window : int
+        """
+        place = {name: k for k, name in enumerate(self.names)}
+        index = np.array([place.get(name, -1) for name in names], dtype=np.int64)[codes]
+        centers, scales, filled = [self.center], [self.scale], len(self.names)
+        unseen = np.flatnonzero(index < 0)
+        for rows in np.split(unseen, np.flatnonzero(np.diff(codes[unseen])) + 1):
+            if not len(rows):
+                continue
+            mean, deviation = _running(values[rows], window)
+            center, scale = _own_or_common(mean, deviation, self.common, self.own)
+            centers.append(center)
+            scales.append(scale)
+            index[rows] = filled + np.arange(len(rows))
+            filled += len(rows)
+        return RowScaler(np.concatenate(centers), np.concatenate(scales), index)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold, without loss."""
+        return {
+            "names": list(self.names),
+            "center": self.center.tolist(),
+            "scale": self.scale.tolist(),
+        }
+
+    @classmethod
+    def from_dict(
+        cls, values: dict[str, Any], common: Scaler, own: NDArray[np.bool_]
+    ) -> SeriesScaler:
+        """Build from what `to_dict` returned, checking it."""
+        try:
+            names = tuple(str(name) for name in values["names"])
+            shape = (len(names), len(common.center))
+            center = np.array(values["center"], dtype=np.float64).reshape(shape)
+            scale = np.array(values["scale"], dtype=np.float64).reshape(shape)
+            fine = np.isfinite(center).all() and np.isfinite(scale).all() and (scale > 0).all()
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(f"The scaling of the series is damaged: {error}") from error
+        if not fine or len(own) != shape[1]:
+            raise ModelFileError("The scaling of the series is damaged.")
+        return cls(names, center, scale, common, own)
+
+
+@dataclass(frozen=True, eq=False)
+class RowScaler:
+    """Shift and scale each row by one of several scalings.
+
+    Parameters
+    ----------
+    center, scale : (scalings, columns)
+    index : int array, (rows,)
+        The scaling of each row.
+    """
+
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    index: NDArray[np.int64]
+
+    @property
+    def target(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Center and scale of the target in each row."""
+        return self.center[self.index, -1], self.scale[self.index, -1]
+
+    def transform(
+        self,
+        values: NDArray[np.float64],
+        columns: NDArray[np.int64] | None = None,
+        *,
+        dtype: DTypeLike = np.float64,
+    ) -> NDArray[Any]:
+        """Scale values (rows, columns), a stretch of rows at a time; or some columns' alone."""
+        chosen = np.arange(self.center.shape[1]) if columns is None else columns
+        center, scale = self.center[:, chosen], self.scale[:, chosen]
+        result = np.empty(values.shape, dtype=dtype)
+        step = max(1, _CHUNK // max(1, values.shape[1]))
+        for start in range(0, len(values), step):
+            part = slice(start, start + step)
+            which = self.index[part]
+            result[part] = (values[part] - center[which]) / scale[which]
+        return result
+
+
+def _own_or_common(
+    mean: NDArray[np.float64],
+    deviation: NDArray[np.float64],
+    common: Scaler,
+    own: NDArray[np.bool_],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return centers and scales (k, columns): the common ones where there are no own."""
+    center = np.where(own, mean, common.center)
+    size = np.maximum(np.abs(mean), common.scale)
+    varies = own & (deviation > 4 * np.finfo(np.float64).eps * size)
+    return center, np.where(varies, deviation, common.scale)
+
+
+def _running(
+    values: NDArray[np.float64], window: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and standard deviation of the rows up to each, and of the first window for these."""
+    first = values[:1]
+    moved = values - first
+    counts = np.arange(1, len(values) + 1)[:, None]
+    mean = np.cumsum(moved, axis=0) / counts
+    square = np.cumsum(moved * moved, axis=0) / counts - mean * mean
+    start = min(window, len(values)) - 1
+    mean[:start], square[:start] = mean[start], square[start]
+    return mean + first, np.sqrt(np.maximum(square, 0.0))
+
+
 def _mean_and_deviation(column: NDArray[np.float64]) -> tuple[float, float]:
     """Mean and standard deviation without overflow; deviation 1 where nothing varies."""
     low, high = float(column.min()), float(column.max())

@@ -106,18 +106,35 @@ def _share(name: str, value: float, n_rows: int) -> Fraction:
 
 
 def origins_by_part(
-    origins: NDArray[np.int64], horizon: int, parts: Parts
+    origins: NDArray[np.int64],
+    horizon: int,
+    parts: Parts,
+    order: NDArray[np.int64] | None = None,
 ) -> dict[PartName, NDArray[np.int64]]:
     """Put every window in the part in which all its labels lie.
 
     The labels of origin i are rows i+1 .. i+horizon. A window's inputs may reach back over a
     border (they are past when the forecast is made); one whose labels straddle a border belongs
     to no part, so no label is used twice.
+
+    Parameters
+    ----------
+    origins : int array, (M,)
+        With ``horizon`` rows after each.
+    horizon : int
+    parts : Parts
+    order : int array, (rows,), optional
+        The place of each row's time among all, which the parts then divide in place of the rows:
+        those of several series end at the same times.
     """
     result: dict[PartName, NDArray[np.int64]] = {}
     names: tuple[PartName, ...] = ("train", "stop", "calibration", "new")
     for name in names:
         rows = parts.rows(name)
+        if order is not None:
+            inside = (order[origins + 1] >= rows.start) & (order[origins + horizon] < rows.stop)
+            result[name] = origins[inside]
+            continue
         begin, end = np.searchsorted(origins, [rows.start - 1, rows.stop - horizon])
         result[name] = origins[begin : max(begin, end)]  # a view: origins increase
     return result
@@ -137,17 +154,20 @@ def split_windows(
         If a part would be left without a window.
     """
     check_window(window, horizon)
-    parts = chronological(frame.n_rows, test=test, valid=valid)
-    windows = origins_by_part(origin_rows(frame, window, horizon), horizon, parts)
+    n_times = len(frame.clock)
+    parts = chronological(n_times, test=test, valid=valid)
+    order = None if frame.panel is None else frame.order
+    windows = origins_by_part(origin_rows(frame, window, horizon), horizon, parts, order)
     empty = [name for name in _asked(test, valid) if not len(windows[name])]
     if not empty:
         return parts, windows
     one_stretch = frame.segments[0] == frame.segments[-1]
-    least = _least_rows(window, horizon, test, valid, above=frame.n_rows if one_stretch else 0)
+    least = _least_rows(window, horizon, test, valid, above=n_times if one_stretch else 0)
     settings = f"window={window} with horizon={horizon}, test={test:g} and valid={valid:g}"
-    if one_stretch or frame.n_rows < least:
+    if one_stretch or n_times < least:
+        what = "rows" if frame.panel is None else "times"
         raise DataError(
-            f"{frame.n_rows:,} rows are too few: {settings} needs at least {least:,}. "
+            f"{n_times:,} {what} are too few: {settings} needs at least {least:,}. "
             "Shorten the window (--window) or supply more history."
         )
     longest = int(np.unique(frame.segments, return_counts=True)[1].max())

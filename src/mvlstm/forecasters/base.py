@@ -39,6 +39,7 @@ from mvlstm.forecasters.serving import (
     not_finite,
     range_warnings,
     require_ahead,
+    short_warnings,
 )
 from mvlstm.forecasters.transforming import (
     TRANSFORM_CHOICES,
@@ -278,13 +279,14 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             table = self._joined(table, future)
         frame = self._read(table, "forecast")
         prepared = self._prepare(frame)
-        origins = prepared.origins(self.window, 0)
-        if not len(origins) or origins[-1] != frame.n_rows - 1:
-            require_ahead(prepared, "forecast")
+        require_ahead(prepared, "forecast")
+        last = frame.last_rows()
+        ready = np.isin(last, prepared.origins(self.window, 0))
+        if not ready.any():
             self._too_short(frame, self.window + self.preparation_.lead, "forecast")
-        result = self._forecast_rows(prepared, origins[-1:])
-        age = age_warnings(frame.times, self.borders_)
-        return _warned(replace(result, warnings=(*result.warnings, *age)))
+        result = self._forecast_rows(prepared, last[ready])
+        doubts = (*age_warnings(frame.clock, self.borders_), *short_warnings(frame, last[~ready]))
+        return _warned(replace(result, warnings=(*result.warnings, *doubts)))
 
     def evaluate(self, table: pd.DataFrame, *, since: Any = None) -> Evaluation:
         """Score forecasts of rows the model has not seen, persistence beside them.
@@ -446,34 +448,40 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         valid: float,
         preparation: Preparation | None = None,
     ) -> tuple[Problem, tuple[str, ...]]:
-        parts = chronological(frame.n_rows, test=test, valid=valid)
+        parts = chronological(len(frame.clock), test=test, valid=valid)
         if parts.a < 2:
             split_windows(frame, window=self.window, horizon=self.horizon, test=test, valid=valid)
         notes: tuple[str, ...] = ()
         if preparation is None:
-            preparation, notes = self._learn_preparation(frame, parts.a)
+            preparation, notes = self._learn_preparation(frame, frame.order < parts.a)
         self.preparation_ = preparation
         _check_magnitude(frame)
-        self.borders_ = Borders.from_rows(frame.times, parts)
+        self.borders_ = Borders.from_rows(frame.clock, parts)
         prepared = self._prepare(frame)
         origins = prepared.origins(self.window, self.horizon)
-        divided = origins_by_part(origins, self.horizon, parts)
+        order = None if frame.panel is None else frame.order
+        divided = origins_by_part(origins, self.horizon, parts, order)
         if not all(len(rows) for part, rows in divided.items() if part != "new" or test):
             split_windows(frame, window=self.window, horizon=self.horizon, test=test, valid=valid)
             self._too_short(frame, self.window + self.preparation_.lead + self.horizon, "fit")
         return Problem(prepared, divided, self.window, self.horizon), notes
 
     def _learn_preparation(
-        self, frame: SeriesFrame, n_train: int
+        self, frame: SeriesFrame, rows: NDArray[np.bool_]
     ) -> tuple[Preparation, tuple[str, ...]]:
         """Choose transform and differencing, and learn the scaling, on the training rows."""
-        transform, notes = choose_transform(self.transform, frame, n_train)
-        train = frame.values[:n_train]
+        transform, notes = choose_transform(self.transform, frame, rows)
+        train = frame.values[: rows.sum()] if frame.panel is None else frame.values[rows]
         orders = np.zeros(len(frame.columns), dtype=np.int64)
         layout = frame.layout
         if self.difference != "none":
             from mvlstm.data.stationarity import choose_differencing
 
+            if frame.panel is not None:
+                raise ParameterError(
+                    "difference='auto' is for one series; a table of several is scaled by series. "
+                    "Use difference='none' (--difference none)."
+                )
             free = np.array(layout.measured) & ~np.array(layout.ahead)
             columns = [name for name, chosen in zip(frame.columns, free, strict=True) if chosen]
             choice = choose_differencing(transformed(train, transform)[:, free], columns)
@@ -481,7 +489,11 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             notes = (*notes, *choice.notes)
         ahead = self.horizon if any(layout.ahead) else 0
         check_reach(self.window, ahead)
-        return Preparation.learn(train, orders, transform, ahead), notes
+        preparation = Preparation.learn(train, orders, transform, ahead)
+        if frame.panel is not None:
+            least = self.window + self.horizon
+            preparation = preparation.by_series(frame, rows, least)
+        return preparation, notes
 
     def _keep_background(self, problem: Problem) -> None:
         """Keep a few training windows, spread evenly, as the background of contributions."""
@@ -502,8 +514,11 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         seen = slice(int(origins[0]) - self.window + 1, int(origins[-1]) + 1)
         weights, means, variances = predictive.mixture(self.spread_)
         variances = variances * self.calibration_[:, None]
+        if prepared.units is not None:
+            means = np.moveaxis(prepared.in_units(np.moveaxis(means, -1, 0), origins), 0, -1)
+            variances = variances * (prepared.unit(origins) ** 2)[:, None, None]
         transform = self.preparation_.transform
-        members = predictive.members
+        members = prepared.in_units(predictive.members, origins)
         if transform:
             members = member_means(transform, weights, means, variances, len(members))
             self._require_finite(members, frame, origins)
@@ -521,6 +536,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             notes=frame.notes,
             warnings=range_warnings(prepared, seen),
             transform=transform,
+            series=frame.names_of(origins),
         )
 
     def _require_finite(self, members: FloatArray, frame: SeriesFrame, origins: IntArray) -> None:
@@ -545,7 +561,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _prepare(self, frame: SeriesFrame) -> Prepared:
         check_target(self.preparation_.transform, frame)
-        return self.preparation_.apply(frame, self.table_dtype)
+        return self.preparation_.apply(frame, self.table_dtype, window=self.window)
 
     def _read(self, table: pd.DataFrame, caller: str) -> SeriesFrame:
         self._require_fitted(caller)

@@ -103,7 +103,7 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
     model._check_parameters()
     model.layout_ = Layout.from_dict(header["layout"])
     _check_sizes(model, arrays)
-    model.preparation_ = Preparation.from_dict(header["preparation"])
+    model.preparation_ = Preparation.from_dict(header["preparation"], model.layout_)
     if len(model.preparation_.orders) != len(model.layout_.inputs):
         raise ModelFileError("its scaling does not fit its columns.")
     model.borders_ = Borders.from_dict(header["borders"])

@@ -53,12 +53,12 @@ class Persistence(AbstractForecaster):
         pass
 
     def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
-        last = prepared.frame.target_values[origins]
+        last = prepared.target[origins]
         members = np.repeat(last[None, :, None], self.horizon, axis=2)
         return Predictive(members)
 
     def _predict_windows(self, windows: FloatArray) -> FloatArray:
-        scaler = self.preparation_.scaler
+        scaler = self.preparation_
         last = windows[:, -1, -1] * scaler.target_scale + scaler.target_center
         return np.repeat(last[None, :, None], self.horizon, axis=2)
 
@@ -124,8 +124,12 @@ class SeasonalPersistence(AbstractForecaster):
         if self.period != "auto":
             self.period_ = int(self.period)
             return
-        frame = problem.prepared.frame
-        y = frame.target_values[: int(problem.origins["train"][-1]) + 1]
+        frame, train = problem.prepared.frame, problem.origins["train"]
+        first = 0
+        if frame.panel is not None:  # the longest series stands for all
+            rows = frame.panel.longest()
+            first, train = rows.start, train[(train >= rows.start) & (train < rows.stop)]
+        y = problem.prepared.target[first : int(train.max(initial=first)) + 1]
         self.period_, note = find_season(y, frame.step)
         self.notes_ = (*self.notes_, note)
 
@@ -134,11 +138,11 @@ class SeasonalPersistence(AbstractForecaster):
         rows = origins[:, None] - self._lags()
         inside = np.maximum(rows, 0)
         known = (rows >= 0) & (frame.segments[inside] == frame.segments[origins][:, None])
-        y = frame.target_values
-        return Predictive(np.where(known, y[inside], y[origins][:, None])[None])
+        then = prepared.target_at(inside, origins)
+        return Predictive(np.where(known, then, prepared.target[origins][:, None])[None])
 
     def _predict_windows(self, windows: FloatArray) -> FloatArray:
-        scaler = self.preparation_.scaler
+        scaler = self.preparation_
         y = windows[:, :, -1] * scaler.target_scale + scaler.target_center
         rows = y.shape[1] - 1 - self._lags()
         return np.where(rows >= 0, y[:, np.maximum(rows, 0)], y[:, -1:])[None]

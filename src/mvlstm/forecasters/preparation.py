@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from mvlstm.data.frame import SeriesFrame
-from mvlstm.data.scaling import Scaler
+from mvlstm.data.layout import Layout
+from mvlstm.data.scaling import Scaler, SeriesScaler
 from mvlstm.data.windows import gather_labels, origins_in
 from mvlstm.errors import ModelFileError
 from mvlstm.results.transform import IDENTITY, Transform
@@ -35,6 +36,8 @@ class Preparation:
     ahead : int
         Rows by which inputs known ahead are brought forward, so that a window's last row holds
         their values at the last step forecast.
+    series : SeriesScaler or None
+        Scaling by series, where there are several; labels are then on that scale too.
     """
 
     orders: IntArray
@@ -43,6 +46,7 @@ class Preparation:
     high: FloatArray
     transform: Transform = IDENTITY
     ahead: int = 0
+    series: SeriesScaler | None = None
 
     @classmethod
     def learn(
@@ -57,13 +61,42 @@ class Preparation:
         scaler = Scaler.fit(differenced(transformed(values, transform), orders)[lead:])
         return cls(orders, scaler, values.min(axis=0), values.max(axis=0), transform, ahead)
 
+    def by_series(self, frame: SeriesFrame, rows: NDArray[np.bool_], least: int) -> Preparation:
+        """Learn a scaling of each series with at least so many of the training ``rows``."""
+        assert frame.panel is not None
+        series = SeriesScaler.fit(
+            transformed(frame.values[rows], self.transform),
+            frame.panel.codes[rows],
+            frame.panel.names,
+            own=np.array(frame.layout.measured),
+            least=least,
+        )
+        return replace(self, series=series)
+
+    @property
+    def target_center(self) -> float:
+        """What is added to a scaled target, once multiplied, to be on the scale of labels."""
+        return 0.0 if self.series is not None else self.scaler.target_center
+
+    @property
+    def target_scale(self) -> float:
+        """What a scaled target is multiplied by to be on the scale of labels."""
+        return 1.0 if self.series is not None else self.scaler.target_scale
+
     @property
     def lead(self) -> int:
         """Rows needed before a window because of differencing."""
         return int(self.orders.max(initial=0))
 
-    def apply(self, frame: SeriesFrame, dtype: DTypeLike = np.float64) -> Prepared:
-        """Prepare a table; networks take it in float32."""
+    def apply(
+        self, frame: SeriesFrame, dtype: DTypeLike = np.float64, *, window: int = 2
+    ) -> Prepared:
+        """Prepare a table; networks take it in float32.
+
+        Series that training did not have are scaled by their first ``window`` rows at least.
+        """
+        if self.series is not None:
+            return self._apply_series(frame, dtype, self.series, window)
         with np.errstate(over="ignore"):  # a forecast from such a value is refused later
             values = transformed(frame.values, self.transform)
             table = self.scaler.transform(differenced(values, self.orders), dtype=dtype)
@@ -74,6 +107,23 @@ class Preparation:
             table[:, columns] = self.scaler.take(columns).transform(later, dtype=dtype)
         return Prepared(frame, table, self, values[:, -1], given)
 
+    def _apply_series(
+        self, frame: SeriesFrame, dtype: DTypeLike, series: SeriesScaler, window: int
+    ) -> Prepared:
+        panel, given = frame.panel, None
+        assert panel is not None
+        with np.errstate(over="ignore"):
+            values = transformed(frame.values, self.transform)
+            rows = series.rows(values, panel.codes, panel.names, window=window)
+            table = rows.transform(values, dtype=dtype)
+            center, scale = rows.target
+            target = (values[:, -1] - center) / scale
+            if self.ahead:
+                columns = np.flatnonzero(frame.layout.ahead)
+                later, given = frame.values_ahead(self.ahead)
+                table[:, columns] = rows.transform(later, columns, dtype=dtype)
+        return Prepared(frame, table, self, target, given, Units(center, scale))
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
         return {
@@ -83,11 +133,12 @@ class Preparation:
             "high": self.high.tolist(),
             "transform": self.transform.name,
             "ahead": self.ahead,
+            "series": None if self.series is None else self.series.to_dict(),
         }
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Preparation:
-        """Build from what `to_dict` returned."""
+    def from_dict(cls, values: dict[str, Any], layout: Layout) -> Preparation:
+        """Build from what `to_dict` returned, for the columns of ``layout``."""
         scaler = Scaler.from_dict(values.get("scaler", {}))
         orders = np.asarray(values.get("orders", ()), dtype=np.int64)
         if orders.shape != scaler.center.shape or not np.isin(orders, (0, 1, 2)).all():
@@ -99,7 +150,22 @@ class Preparation:
         ahead = values.get("ahead", 0)
         if isinstance(ahead, bool) or not isinstance(ahead, int) or ahead < 0:
             raise ModelFileError(f"The file's rows ahead are {ahead!r}, not a number of rows.")
-        return cls(orders, scaler, low, high, Transform(values.get("transform", "none")), ahead)
+        series = None
+        if (values.get("series") is None) != (layout.series is None):
+            raise ModelFileError("The file's scaling does not fit its series.")
+        if layout.series is not None:
+            own = np.array(layout.measured)
+            series = SeriesScaler.from_dict(values["series"], scaler, own)
+        transform = Transform(values.get("transform", "none"))
+        return cls(orders, scaler, low, high, transform, ahead, series)
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """From the scale of each series, in each row, to the target's own."""
+
+    center: FloatArray  # (rows,)
+    scale: FloatArray  # (rows,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,14 +174,16 @@ class Prepared:
 
     The label of step h at origin i is ``y[i + h] - baseline[i, h]``. The baseline is zero for a
     target that is not differenced, and what h equal steps on would give for one that is; adding
-    it back inverts the differencing exactly. Both are on the scale of the target's transform.
+    it back inverts the differencing exactly. Both are on the scale of the target's transform, and
+    where there are several series, on that of each: `in_units` leads back.
     """
 
     frame: SeriesFrame
     table: NDArray[Any]  # (rows, columns), float32 or float64
     preparation: Preparation
-    target: FloatArray  # (rows,), transformed
+    target: FloatArray  # (rows,) transformed, and scaled where there are several series
     given: NDArray[np.bool_] | None = None  # (rows,) whether all that is known ahead is there
+    units: Units | None = None  # for several series
 
     def origins(self, window: int, horizon: int) -> IntArray:
         """Rows with a whole window up to them and ``horizon`` known rows after them.
@@ -139,9 +207,33 @@ class Prepared:
         return self.target_steps(origins, horizon) - self.baseline(origins, horizon)
 
     def target_steps(self, origins: IntArray, horizon: int) -> FloatArray:
-        """Return the transformed target 1 .. horizon steps after each origin, (M, H)."""
-        labels = gather_labels(self.frame, origins, horizon)
-        return self.preparation.transform.forward(labels)
+        """Return the target 1 .. horizon steps after each origin, (M, H), on the labels' scale."""
+        labels = self.preparation.transform.forward(gather_labels(self.frame, origins, horizon))
+        return labels if self.units is None else self._scaled(labels, origins)
+
+    def target_at(self, rows: IntArray, origins: IntArray) -> FloatArray:
+        """Return the target in rows (M, ...), on the scale that labels of the origins (M,) have."""
+        if self.units is None:
+            return self.target[rows]
+        values = self.preparation.transform.forward(self.frame.target_values[rows])
+        return self._scaled(values, origins)
+
+    def _scaled(self, values: FloatArray, origins: IntArray) -> FloatArray:
+        assert self.units is not None
+        shape = (-1,) + (1,) * (values.ndim - 1)
+        center, scale = self.units.center[origins], self.units.scale[origins]
+        return np.asarray((values - center.reshape(shape)) / scale.reshape(shape))
+
+    def in_units(self, values: FloatArray, origins: IntArray) -> FloatArray:
+        """Bring values (..., M, H) from the labels' scale to the transformed target's."""
+        if self.units is None:
+            return values
+        center, scale = self.units.center[origins], self.units.scale[origins]
+        return np.asarray(values * scale[:, None] + center[:, None])
+
+    def unit(self, origins: IntArray) -> FloatArray:
+        """Return what one means on the labels' scale, (M,): the series' standard deviation."""
+        return np.ones(len(origins)) if self.units is None else self.units.scale[origins]
 
 
 def transformed(values: FloatArray, transform: Transform) -> FloatArray:

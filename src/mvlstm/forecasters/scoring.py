@@ -41,14 +41,36 @@ def score_unseen(model: AbstractForecaster, forecast: Forecast, table: pd.DataFr
             for name, score in scores.items()
         }
     ).T
-    period = (chosen.origin[0], pd.Index(chosen.time[:, -1])[-1])
+    period = (chosen.origin.min(), pd.Index(chosen.time[:, -1]).max())
     return Evaluation(
         target=model.layout_.target,
         scores=frame.astype({"n": int}),
         part=part,
         period=period,
         notes=(*forecast.notes, *notes),
+        by_series=_by_series(chosen, persistence),
     )
+
+
+def _by_series(forecast: Forecast, persistence: Forecast) -> pd.DataFrame | None:
+    """Score each series alone: a row a series, the model's scores, and skill."""
+    if forecast.series is None:
+        return None
+    codes, names = pd.factorize(forecast.series, sort=True)
+    order = np.argsort(codes, kind="stable")
+    borders = np.flatnonzero(np.diff(codes[order])) + 1
+    rows = []
+    for series, mine in zip(names, np.split(order, borders), strict=True):
+        score, reference = (one.take(mine).score(part="all") for one in (forecast, persistence))
+        rows.append(
+            {
+                "series": str(series),
+                **{key: score[key] for key in ("rmse", "mae", "crps", "coverage")},
+                "skill": metrics.skill(score["rmse"], reference["rmse"]),
+                "n": score["n"],
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def persistence_forecast(
@@ -56,8 +78,9 @@ def persistence_forecast(
 ) -> Forecast:
     """Forecast the rows of ``like`` by the last value known."""
     frame = model._read(table, "evaluate")
-    rows = frame.times.get_indexer(like.origin)
+    rows = frame.find(like.origin, like.series)
     M, H = like.time.shape
+    unit = np.ones(M) if like.series is None else model._prepare(frame).unit(rows)
     last = np.broadcast_to(frame.target_values[rows][:, None, None], (M, H, 1))
     transform = model.preparation_.transform
     return Forecast(
@@ -66,11 +89,12 @@ def persistence_forecast(
         target=like.target,
         weights=np.ones((M, H, 1)),
         means=transform.forward(last),
-        variances=np.broadcast_to(model.persistence_[:, None], (M, H, 1)),
+        variances=model.persistence_[:, None] * unit[:, None, None] ** 2,
         members=np.moveaxis(last, -1, 0),
         part=like.part,
         actual=like.actual,
         transform=transform,
+        series=like.series,
     )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mvlstm.data._columns import name_list
 from mvlstm.data._steps import counted, describe_time
+from mvlstm.data.frame import SeriesFrame
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.preparation import Prepared
@@ -85,6 +86,18 @@ def require_ahead(prepared: Prepared, caller: str) -> None:
         f"{describe_time(times[there])} to {describe_time(times[-1])} "
         f"({counted(horizon - there, 'row')}).{more} Add them to the end of the table with the "
         "target left empty, or pass them as future=... (--future FILE)."
+    )
+
+
+def short_warnings(frame: SeriesFrame, rows: NDArray[np.int64]) -> tuple[str, ...]:
+    """Name the series, by their last rows, that are too short to be forecast."""
+    if frame.panel is None or not len(rows):
+        return ()
+    names = [frame.panel.name(int(row)) for row in rows]
+    what = "1 series is" if len(rows) == 1 else f"{len(rows):,} series are"
+    return (
+        f"{what} too short to be forecast, or end after a gap: {name_list(names)}. Supply more of "
+        "their rows.",
     )
 
 

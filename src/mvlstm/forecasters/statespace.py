@@ -78,6 +78,11 @@ class AbstractStateSpace(AbstractForecaster):
 
     def _learn(self, problem: Problem) -> None:
         _require_statsmodels(type(self).__name__)
+        if problem.prepared.frame.panel is not None:
+            raise DataError(
+                f"{type(self).__name__} models one series, not several at once. Fit one model for "
+                "each, or use AR, GBT or MVLSTM."
+            )
         if problem.prepared.preparation.ahead > 1:
             raise DataError(
                 f"{type(self).__name__} takes the variables of the row before, so that those known "
@@ -173,7 +178,7 @@ class AbstractStateSpace(AbstractForecaster):
         return contributions(self.filter_, *where)
 
     def _unscaled(self, forecasts: FloatArray) -> FloatArray:
-        scaler = self.preparation_.scaler
+        scaler = self.preparation_
         return forecasts * scaler.target_scale + scaler.target_center
 
     def _fit_each(self, windows: FloatArray, order: Order) -> tuple[FloatArray, int]:

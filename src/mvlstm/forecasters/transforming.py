@@ -22,7 +22,7 @@ GAIN = 0.5  # share of either that may be left under log1p for it to be worth wh
 
 
 def choose_transform(
-    choice: TransformChoice, frame: SeriesFrame, n_train: int
+    choice: TransformChoice, frame: SeriesFrame, train: int | NDArray[np.bool_]
 ) -> tuple[Transform, tuple[str, ...]]:
     """Return the transform a model works with, and a sentence on it if it was chosen here.
 
@@ -35,8 +35,8 @@ def choose_transform(
     ----------
     choice : {"none", "log1p", "auto"}
     frame : SeriesFrame
-    n_train : int
-        Rows at the start that the choice is made on; later ones only matter if negative.
+    train : int, or bool array (rows,)
+        Rows that the choice is made on, so many at the start; others only matter if negative.
     """
     if choice == "none":
         return IDENTITY, ()
@@ -44,7 +44,7 @@ def choose_transform(
     if choice == "log1p":
         check_target(log, frame)
         return log, ()
-    y = frame.target_values[:n_train]
+    y = frame.target_values[train if isinstance(train, np.ndarray) else slice(train)]
     if float(frame.target_values.min()) < 0:
         return IDENTITY, (_none(frame, "has negative values"),)
     z = log.forward(y)

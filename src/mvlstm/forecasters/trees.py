@@ -88,7 +88,7 @@ class AbstractTrees(AbstractForecaster):
 
     def _predict_windows(self, windows: FloatArray) -> FloatArray:
         X = windows.reshape(len(windows), -1)
-        scaler = self.preparation_.scaler
+        scaler = self.preparation_
         last = windows[:, -1, -1] * scaler.target_scale + scaler.target_center
         steps = [
             self._add(trees.leaves(self._typed(X)), how) + (last if how.relative else 0.0)

@@ -47,6 +47,8 @@ class Forecast:
     transform : Transform
         The scale on which the distribution is a mixture of normals; by default the target's own.
         Everything this class returns is in units of the target.
+    series : array of str (M,), optional
+        The series of each origin, where there are several.
     """
 
     origin: pd.Index[Any]
@@ -61,6 +63,7 @@ class Forecast:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     transform: Transform = IDENTITY
+    series: NDArray[Any] | None = None
     _quantiles: dict[float, FloatArray] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -86,11 +89,28 @@ class Forecast:
 
     @property
     def index(self) -> pd.Index[Any]:
-        """Index of every series: the time for one step ahead, else (origin, step)."""
+        """Index of every answer: the time for one step ahead, else (origin, step).
+
+        Where there are several series, their name comes first.
+        """
+        if self.series is not None:
+            return self._panel_index(self.series)
         if self.horizon == 1:
             return time_index(self.time[:, 0], self.origin)
         steps = pd.RangeIndex(1, self.horizon + 1)
         return pd.MultiIndex.from_product([self.origin, steps], names=["origin", "step"])
+
+    def _panel_index(self, series: NDArray[Any]) -> pd.MultiIndex:
+        m, h = self.time.shape
+        if h == 1:
+            times = time_index(self.time[:, 0], self.origin)
+            return pd.MultiIndex.from_arrays([series, times], names=["series", "time"])
+        levels: list[Any] = [
+            series.repeat(h),
+            self.origin.repeat(h),
+            np.tile(np.arange(1, h + 1), m),
+        ]
+        return pd.MultiIndex.from_arrays(levels, names=["series", "origin", "step"])
 
     @property
     def mean(self) -> pd.Series[float]:
@@ -180,15 +200,18 @@ class Forecast:
             members=self.members[:, rows],
             part=self.part[rows],
             actual=self.actual[rows],
+            series=None if self.series is None else self.series[rows],
         )
 
     def to_frame(self) -> pd.DataFrame:
         """One row per origin and step: origin, step, time, mean, median, q05, q95, part[, actual].
 
-        The column ``actual`` is there when at least one actual value is known.
+        The column ``actual`` is there when at least one actual value is known, and ``series``
+        comes first when there are several.
         """
         m, h = self.time.shape
         columns: dict[str, Any] = {
+            **({} if self.series is None else {"series": self.series.repeat(h)}),
             "origin": self.origin.repeat(h),
             "step": np.tile(np.arange(1, h + 1), m),
             "time": time_index(self.time.reshape(-1), self.origin),
