@@ -1,0 +1,255 @@
+"""The importance suite: whether a measure of importance finds what is known to be true.
+
+Data sets with known drivers, null controls without any, and methods that rank variables. A job is
+a plain dictionary of settings and gives a plain record; `jobs` lists those of a stage. Measures
+and settings are chosen on the generator seeds of the stage "choice" and confirmed on others.
+"""
+
+from __future__ import annotations
+
+import time as clock
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm.bench.granger import granger_tests
+from mvlstm.data import datasets
+from mvlstm.data.controls import CONTROLS, NULL_CONTROLS, make_control
+from mvlstm.data.synthetic import Truth
+from mvlstm.errors import check_option
+from mvlstm.forecasters.base import AbstractForecaster
+from mvlstm.forecasters.registry import forecaster_class
+from mvlstm.metrics import auprc, auroc, kendall_tau
+from mvlstm.results import VERDICTS, Explanation
+
+FloatArray = NDArray[np.float64]
+Settings = dict[str, Any]
+Record = dict[str, Any]
+Build = Callable[..., AbstractForecaster]
+
+STAGES = ("choice", "confirm")
+FIRST_SEED = {"choice": 0, "confirm": 1_000}
+ROWS = 10_000
+LORENZ_WINDOW = 5
+SNRS = (0.25, 1.0, 2.0, 4.0)
+METHODS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
+    # name: (forecaster, preset, arguments)
+    "mvlstm": ("MVLSTM", None, {}),
+    "paper": ("MVLSTM", "paper", {"members": 5}),
+    "free+mse": ("MVLSTM", None, {"loss": "mse", "sigma": "calibrated", "link": "none"}),
+    "indep": ("MVLSTM", "indep", {"members": 5}),
+    "lstm": ("LSTM", None, {}),
+    "gbt": ("GBT", None, {"grid": "quick"}),
+    "dual": ("DUAL", None, {}),
+    "retain": ("RETAIN", None, {}),
+    "clstm": ("CLSTM", None, {}),
+}
+RIVALS = ("paper", "free+mse", "indep", "lstm", "gbt", "dual", "retain", "clstm", "granger")
+
+
+def jobs(stage: str, *, repeats: int = 20) -> Iterator[Settings]:
+    """Yield the jobs of a stage, those that matter most first.
+
+    Parameters
+    ----------
+    stage : {"choice", "confirm"}
+    repeats : int
+        Data sets of the synthetic recipe and of each null control; others have fewer.
+    """
+    check_option("stage", stage, STAGES)
+    seeds = range(FIRST_SEED[stage], FIRST_SEED[stage] + repeats)
+    some, few = seeds[: max(1, repeats // 2)], seeds[: max(1, repeats // 4)]
+
+    def job(case: str, seed: int, method: str = "mvlstm", **more: Any) -> Settings:
+        return {"stage": stage, "case": case, "seed": seed, "method": method, "rows": ROWS} | more
+
+    yield from (job("synthetic", seed, snr=2.0) for seed in seeds)
+    lorenz: list[Settings] = [
+        {"rows": rows, "p": p, "forcing": forcing, "window": LORENZ_WINDOW}
+        for p, forcing in ((10, 10.0), (20, 10.0), (10, 40.0), (20, 40.0))
+        for rows in (1_000, 10_000, 500, 250)
+    ]
+    yield from (job("lorenz96", seed, **shape) for shape in lorenz[:2] for seed in few)
+    yield from (job("synthetic", seed, snr=0.0) for seed in seeds)
+    for name in NULL_CONTROLS:
+        yield from (job(name, seed) for seed in seeds)
+    yield from (job("lags", seed, contributions=100) for seed in some)
+    yield from (job("lorenz96", seed, **shape) for shape in lorenz[2:] for seed in few)
+    for name in ("var", "correlated", "duplicated"):
+        yield from (job(name, seed) for seed in few)
+    yield from (job("synthetic", seed, snr=snr) for snr in SNRS if snr != 2.0 for seed in few)
+    for method in RIVALS:
+        yield from (job("lorenz96", seed, method, **shape) for shape in lorenz[:2] for seed in few)
+        yield from (job("synthetic", seed, method, snr=2.0, window=10) for seed in few)
+    for method in RIVALS:
+        for name in ("var", "correlated", "noise", "walks", "cycle", "shifted"):
+            yield from (job(name, seed, method, window=10) for seed in few)
+    yield from (job("lorenz96", seed, "clstm", **lorenz[6]) for seed in few)
+    yield from (job("lorenz96", seed, "granger", **lorenz[6]) for seed in few)
+    yield from (job(name, FIRST_SEED[stage], "members") for name in ("pm25", "energy"))
+    yield from (job(name, FIRST_SEED[stage], "thirds") for name in ("pm25", "energy"))
+
+
+def run_job(settings: Settings, *, device: str = "auto", build: Build | None = None) -> Record:
+    """Run one job.
+
+    Parameters
+    ----------
+    settings : dict
+        One of `jobs`: ``case``, ``seed``, ``method``, ``rows`` and options of the case.
+    device : str
+    build : callable, optional
+        Makes the forecaster from ``window, seed, device, verbose`` in place of the method.
+    """
+    started = clock.monotonic()
+    with warnings.catch_warnings(action="ignore"):
+        if settings["method"] in ("members", "thirds"):
+            found = _real(settings, device)
+        else:
+            found = _known(settings, device, build)
+    return {**settings, **found, "seconds": round(clock.monotonic() - started, 2)}
+
+
+def make_case(settings: Settings) -> tuple[pd.DataFrame, str, Truth]:
+    """Return the table of a job, its target and what is known about it."""
+    case, rows, seed = settings["case"], int(settings["rows"]), int(settings["seed"])
+    if case in CONTROLS:
+        table, truth = make_control(case, rows, seed=seed)
+        return table, "y", truth
+    names = ("snr",) if case == "synthetic" else ("p", "forcing")
+    options = {name: settings[name] for name in names if name in settings}
+    data = datasets.load(case, n=rows, seed=seed, **options)
+    assert data.truth is not None
+    return data.frame, data.target, data.truth
+
+
+# ------------------------------------------------------------------------------------- inner parts
+
+
+def _known(settings: Settings, device: str, build: Build | None) -> Record:
+    table, target, truth = make_case(settings)
+    drivers = () if settings.get("snr") == 0 else truth.drivers
+    names = [str(name) for name in table.columns if name != target]
+    facts: Record = {"drivers": list(drivers), "variables": names}
+    if settings["method"] == "granger":
+        return facts | _granger(table, names, drivers)
+    model = (build or _build)(settings, device)
+    begun = clock.monotonic()
+    model.fit(table, target, test=0.2)
+    fitted = clock.monotonic()
+    explanation = model.explain(
+        table,
+        effort=settings.get("effort", "default"),
+        contributions=settings.get("contributions", 0),
+    )
+    explained = clock.monotonic()
+    rows = explanation.importance.set_index("variable").loc[names]
+    scores = model.evaluate(table).scores
+    return facts | {
+        **_ranked(rows, drivers),
+        "importance": rows.reset_index().to_dict("records"),
+        "called": [name for name in names if rows.loc[name, "verdict"] == VERDICTS[0]],
+        "groups": None if explanation.groups is None else explanation.groups.to_dict("records"),
+        "stability": dict(explanation.stability),
+        "lags": _lags(explanation, truth.parameters.get("planted", {})),
+        "missed": [note for note in explanation.notes if "miss their total" in note],
+        "rmse": float(scores["rmse"].iloc[0]),
+        "persistence": float(scores["rmse"].iloc[-1]),
+        "epochs": int(np.max(model.history_.best_epoch, initial=0)),
+        "fit_seconds": round(fitted - begun, 2),
+        "explain_seconds": round(explained - fitted, 2),
+    }
+
+
+def _build(settings: Settings, device: str) -> AbstractForecaster:
+    name, preset, arguments = METHODS[settings["method"]]
+    kind = forecaster_class(name)
+    shared = {"window": settings.get("window", 30), "device": device, "verbose": 0}
+    known = kind().get_params()
+    chosen = {key: value for key, value in (arguments | shared).items() if key in known}
+    return (kind if preset is None else getattr(kind, preset))(**chosen)
+
+
+def _ranked(rows: pd.DataFrame, drivers: tuple[str, ...]) -> Record:
+    """Score every ranking of the exogenous variables against the truth."""
+    truth = rows.index.isin(drivers)
+    columns = {"headline": "error_increase", "posterior": "posterior", "prior": "prior"}
+    columns["own"] = "own"
+    found: Record = {}
+    for name, column in columns.items():
+        if column in rows and rows[column].notna().all():
+            found[f"auroc_{name}"] = auroc(rows[column], truth)
+            found[f"auprc_{name}"] = auprc(rows[column], truth)
+    return found
+
+
+def _granger(table: pd.DataFrame, names: list[str], drivers: tuple[str, ...]) -> Record:
+    """Rank and test by a vector autoregression on the training rows."""
+    values = table.to_numpy(np.float64)[: int(0.7 * len(table))]
+    series = (values - values.mean(axis=0)) / values.std(axis=0)
+    columns = granger_tests(series)["columns"]
+    truth = np.isin(names, drivers)
+    gain = np.asarray(columns["gain"], dtype=np.float64)
+    return {
+        "auroc_own": auroc(gain, truth),
+        "auprc_own": auprc(gain, truth),
+        "called": [name for name, yes in zip(names, columns["conditional"], strict=True) if yes],
+    }
+
+
+def _lags(explanation: Explanation, planted: dict[str, list[int]]) -> Record:
+    """Say for every driver at which lag its contributions, and its attention, are largest."""
+    table = explanation.lags
+    if table is None or not planted or "contribution" not in table:
+        return {}
+    found: Record = {}
+    for name, true in planted.items():
+        rows = table[table["variable"] == name].set_index("lag")
+        found[name] = {
+            "planted": true,
+            "contribution": _largest(rows["contribution"]),
+            "attention": _largest(rows["attention"]) if "attention" in rows else None,
+        }
+    return found
+
+
+def _largest(by_lag: pd.Series[float]) -> int:
+    return int(by_lag.index.to_numpy()[int(np.nanargmax(by_lag.to_numpy()))])
+
+
+def _real(settings: Settings, device: str) -> Record:
+    """Compare two models of one data set: other members, or other thirds of the rows."""
+    data = datasets.load(settings["case"])
+    options = {**data.model_options, "device": device, "verbose": 0}
+    kind = forecaster_class("MVLSTM")
+    table = data.frame
+    if settings["method"] == "members":
+        tables = [table, table]
+    else:
+        third = len(table) // 3
+        tables = [table.iloc[:third], table.iloc[third : 2 * third]]
+    found = []
+    for place, part in enumerate(tables):
+        seed = settings["seed"] + place if settings["method"] == "members" else settings["seed"]
+        model = kind(seed=seed, **options).fit(part, data.target, test=0.2)
+        found.append(model.explain(part, contributions=20).importance.set_index("variable"))
+    return _agreement(found[0], found[1])
+
+
+def _agreement(one: pd.DataFrame, other: pd.DataFrame) -> Record:
+    """Kendall's tau between two rankings: of the variables both call important, either, all."""
+    other = other.loc[one.index]
+    first, second = one["verdict"] == VERDICTS[0], other["verdict"] == VERDICTS[0]
+    among = {"both": first & second, "either": first | second, "all": first | True}
+    return {
+        **{
+            f"tau_{k}": kendall_tau(one.error_increase[w], other.error_increase[w])
+            for k, w in among.items()
+        },
+        "called": [list(one.index[first]), list(one.index[second])],
+        "importance": [t.reset_index().to_dict("records") for t in (one, other)],
+    }
