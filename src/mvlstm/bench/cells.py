@@ -111,17 +111,16 @@ def build_cell(job: Job, *, local: bool = True) -> Cell:
         Whether the method looks at windows alone. One that runs over the whole past is given all
         rows, and only its forecasts of the chosen windows are scored.
     """
-    found = load_rows(job)
     protocol = PROTOCOLS[job.protocol]
     if not protocol.ranges:
-        return _shares(job, found, protocol)
+        return _shares(job, load_rows(job), protocol)
     if job.folds > 1 or job.horizon > 1:
         raise ParameterError(
             f"Protocol '{protocol.name}' has fixed row ranges, one step ahead; it cannot be used "
             f"with folds={job.folds} and horizon={job.horizon}. Use 'chronological'."
         )
     ranges = protocol.ranges[job.dataset]
-    return (_windows if local else _filtered)(job, found, protocol, ranges)
+    return (_windows if local else _filtered)(job, load_rows(job), protocol, ranges)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +190,7 @@ def _shares(job: Job, found: Rows, protocol: Protocol) -> Cell:
     test, valid = job.data.get("test", protocol.test), job.data.get("valid", protocol.valid)
     cuts = fold_rows(found.frame.n_rows, folds=job.folds, test=test, valid=valid)
     start, end = cuts[job.fold - 1]
-    parts = chronological(end, test=end - start, valid=valid)
+    parts = chronological(end, test=test if job.folds == 1 else end - start, valid=valid)
     return _plain(job, found, protocol, end=end, test=end - start, valid=parts.b - parts.a)
 
 

@@ -149,7 +149,9 @@ def _tables(
     names: list[str] = first["data"]["variables"]
     target = first["data"]["target"]
     important, source = _important(first, tests)
-    where = f"{dataset}, window {window}, protocol {protocol}"
+    horizon = first["job"]["horizon"]
+    ahead = f", {horizon} steps ahead" if horizon > 1 else ""
+    where = f"{dataset}, window {window}{ahead}, protocol {protocol}"
     printed = _printed(dataset, names)
     rows = [
         f"{_name(name, target, dataset, names)}{MARK if name in important else ''}"
@@ -161,8 +163,6 @@ def _tables(
         if chosen:
             table = _one_table(chosen, names, rows, important, printed)
             yield Table(f"{where}: {words}", *table, notes)
-    if tests is not None:
-        yield _test_table(tests, f"{dataset}, protocol {protocol}: Granger tests", printed)
     if important:
         yield _quality(columns, names, target, important, where)
 
@@ -243,6 +243,16 @@ def _paper_text(row: dict[str, Any] | None) -> str:
         return ""
     text = "yes" if row["importance"] is None else fixed(row["importance"], 2)
     return f"{text}{MARK}" if row["boxed"] else text
+
+
+def granger_tables(records: Sequence[Record]) -> Iterator[Table]:
+    """Yield the outcome of every Granger test."""
+    for record in records:
+        job = record["job"]
+        if job["kind"] == "granger":
+            printed = _printed(job["dataset"], record["data"]["variables"])
+            title = f"{job['dataset']}, protocol {job['protocol']}: Granger tests"
+            yield _test_table(record, title, printed)
 
 
 def _test_table(tests: Record, title: str, printed: dict[str, dict[str, Any]]) -> Table:

@@ -90,11 +90,12 @@ def score(scored: Scored, cell: Cell) -> dict[str, Any]:
     with several steps ahead ``rmse_by_step``.
     """
     test = scored.test
+    month = worst_month(scored, cell)  # first: the interval it needs serves the coverage too
     found = test.score(part="all")
     result: dict[str, Any] = {
         name: float(found[name]) for name in ("rmse", "mae", "crps", "coverage")
     }
-    result["worst_month"] = worst_month(scored, cell)
+    result["worst_month"] = month
     reference = references(scored, cell)["persistence"]["rmse"]
     result["skill"] = metrics.skill(result["rmse"], reference)
     errors = scored.validation.members.mean(axis=0) - scored.validation.actual

@@ -13,6 +13,7 @@ from mvlstm.bench.importance_tables import (
     ATTENTION_TEXT,
     IMPORTANCE_TEXT,
     attention_tables,
+    granger_tables,
     importance_tables,
 )
 from mvlstm.bench.records import Record, Records, read_records
@@ -76,6 +77,9 @@ def _suite(suite: str, budget: str, group: list[Record], records: Records) -> It
         attention = tuple(attention_tables(mine))
         if attention:
             yield Section(f"{part}: attention", (ATTENTION_TEXT,), attention)
+    tests = tuple(granger_tables(list(done.values())))
+    if tests:
+        yield Section("Which variables Granger-cause the target", tables=tests)
     chosen = _chosen(list(done.values()))
     if chosen is not None:
         yield Section("Settings chosen on validation rows", tables=(chosen,))

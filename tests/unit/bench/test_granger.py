@@ -1,0 +1,41 @@
+"""Granger tests find what acts, given the others and in a pair, and leave out what does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mvlstm.bench.granger import granger_tests
+
+pytest.importorskip("statsmodels")
+
+
+def series(rows: int = 1500) -> np.ndarray:
+    """Columns: a driver, its lagged copy without effect of its own, noise, and the target."""
+    rng = np.random.default_rng(0)
+    driver = rng.normal(size=rows)
+    echo = np.r_[0.0, driver[:-1]] + 0.5 * rng.normal(size=rows)
+    target = np.zeros(rows)
+    for t in range(2, rows):
+        target[t] = 0.3 * target[t - 1] + 0.8 * driver[t - 2] + rng.normal()
+    values = np.stack([driver, echo, rng.normal(size=rows), target], axis=1)
+    return np.asarray((values - values.mean(axis=0)) / values.std(axis=0))
+
+
+def test_the_conditional_test_sees_through_an_echo() -> None:
+    found = granger_tests(series())["columns"]
+    assert found["conditional"] == [True, False, False]
+    assert found["pairwise"] == [True, True, False]  # in a pair the echo helps
+    assert found["gain"][0] > 0.1 and max(found["gain"][1:]) < 0.02
+
+
+def test_the_pairwise_test_is_that_of_statsmodels() -> None:
+    from statsmodels.tsa.stattools import grangercausalitytests
+
+    values = series(400)
+    found = granger_tests(values)
+    lags = found["lags"]
+    for k in range(3):
+        pair = np.column_stack([values[:, -1], values[:, k]])
+        expected = grangercausalitytests(pair, maxlag=[lags])[lags][0]["ssr_ftest"][1]
+        assert found["columns"]["pairwise_p"][k] == pytest.approx(expected, abs=1e-12)

@@ -1,0 +1,101 @@
+"""Records: durable, mergeable, and a damaged line costs that line alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mvlstm.bench.records import Writer, comparable, pack, plain, read_records, unpack
+from mvlstm.errors import DataError
+
+
+def record(key: str, status: str = "done", **more: Any) -> dict[str, Any]:
+    return {"schema": 1, "key": key, "status": status, "job": {}, **more}
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "new")
+    errors = {"rows": np.array([7, 8, 12]), "single": np.array([0.5, -1.0, 2.0])}
+    writer.add(record("a", value=[1.0, float("nan")]), errors)
+    writer.add(record("b", "failed", error={"message": "no"}), {})
+    found = read_records(tmp_path / "new")
+    assert found.done["a"]["value"] == [1.0, None] and list(found.failed) == ["b"]
+    arrays = found.arrays(found.done["a"])
+    assert arrays is not None
+    assert list(arrays["rows"]) == [7, 8, 12] and list(arrays["single"]) == [0.5, -1.0, 2.0]
+    assert found.arrays(found.failed["b"]) is None
+    assert len(list((tmp_path / "new").glob("records-*.jsonl"))) == 1
+
+
+def test_folders_merge_by_copying(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        writer = Writer(tmp_path / name)
+        writer.add(record(name), {"rows": np.arange(3), "single": np.ones(3)})
+        writer.add(record("both", "done" if name == "two" else "failed", of=name), {})
+    shutil.copytree(tmp_path / "one", tmp_path / "two", dirs_exist_ok=True)
+    found = read_records(tmp_path / "two")
+    assert set(found.done) == {"one", "two", "both"} and not found.failed
+    assert found.done["both"]["of"] == "two"  # finished counts before failed
+    assert all(found.arrays(found.done[name]) is not None for name in ("one", "two"))
+
+
+@pytest.mark.parametrize("cut", [1, 5, 40])
+def test_a_truncated_file_loses_its_last_record_only(tmp_path: Path, cut: int) -> None:
+    writer = Writer(tmp_path)
+    for key in ("a", "b", "c"):
+        writer.add(record(key), {})
+    (file,) = tmp_path.glob("records-*.jsonl")
+    file.write_bytes(file.read_bytes()[:-cut])
+    found = read_records(tmp_path)
+    kept = {"a", "b", "c"} if cut == 1 else {"a", "b"}  # one byte: the line break alone
+    assert set(found.done) == kept
+    assert len(found.problems) == (cut > 1)
+    if cut > 1:
+        assert "Line 3" in found.problems[0] and "cut off" in found.problems[0]
+
+
+def test_a_damaged_line_in_the_middle_is_reported(tmp_path: Path) -> None:
+    lines = [json.dumps(record("a")), "{broken", "[1]", json.dumps(record("b", schema=99))]
+    lines += [json.dumps(record("c"))]
+    (tmp_path / "records-x.jsonl").write_text("\n".join(lines) + "\n")
+    found = read_records(tmp_path)
+    assert set(found.done) == {"a", "c"}
+    assert [text.split(" of ")[0] for text in found.problems] == ["Line 2", "Line 3", "Line 4"]
+    assert "schema 99" in found.problems[2]
+
+
+def test_a_damaged_sidecar_is_no_sidecar(tmp_path: Path) -> None:
+    Writer(tmp_path).add(record("a"), {"rows": np.arange(3), "single": np.ones(3)})
+    (tmp_path / "forecasts" / "a.npz").write_bytes(b"nonsense")
+    found = read_records(tmp_path)
+    assert found.arrays(found.done["a"]) is None
+
+
+def test_a_folder_without_records_says_what_to_do(tmp_path: Path) -> None:
+    assert read_records(tmp_path / "none").found == ()
+    with pytest.raises(DataError, match="mvlstm bench run"):
+        read_records(tmp_path, must_exist=True)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(DataError, match="is a file"):
+        read_records(tmp_path / "file")
+
+
+def test_errors_stay_small() -> None:
+    rng = np.random.default_rng(0)
+    rows, errors = np.arange(33_000, 41_352), rng.normal(size=8_352)
+    data = pack({"rows": rows, "single": errors, "ensemble": errors})
+    assert len(data) < 70_000
+    back = unpack(data)
+    assert np.array_equal(back["rows"], rows)
+    assert np.allclose(back["single"], errors, rtol=1e-6)
+
+
+def test_comparable_drops_clocks_and_nothing_else() -> None:
+    one = record("a", timings={"fit": 1.0}, written="now", host="here", rmse=2.0)
+    assert comparable(one) == record("a", rmse=2.0)
+    assert plain({"a": (np.float64(2), np.arange(2), float("inf"))}) == {"a": [2.0, [0, 1], None]}

@@ -1,0 +1,148 @@
+"""Suites: names are checked, grids and budgets are taken apart, jobs have stable keys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mvlstm.bench.spec import Job, Suite, load_suite, parse_suite, suite_names
+from mvlstm.errors import ParameterError
+from unit.bench.conftest import small_tree
+
+
+def parse(tree: dict[str, Any], **options: Any) -> Suite:
+    return parse_suite(tree, default_name="small", **options)
+
+
+def test_every_suite_of_the_package_can_be_read() -> None:
+    assert "paper" in suite_names()
+    for name in suite_names():
+        assert load_suite(name).jobs
+
+
+def test_the_papers_suite_holds_the_papers_experiments() -> None:
+    suite = load_suite("paper", budget="paper")
+    windows = {(j.dataset, j.protocol, j.window) for j in suite.jobs if j.kind == "forecast"}
+    for window in (10, 20, 30):
+        for dataset in ("energy", "pm25"):
+            assert (dataset, "authors", window) in windows
+            assert (dataset, "chronological", window) in windows
+        assert ("plant", "authors", window) in windows
+        assert ("synthetic", "chronological", window) in windows
+    assert not any(dataset == "synthetic" and p == "authors" for dataset, p, _ in windows)
+    labels = {job.label for job in suite.jobs}
+    papers = {"STRX", "ARIMAX", "RF", "XGT", "ENET", "DUAL", "RETAIN", "cLSTM"}
+    assert labels >= papers | {"MV-LSTM", "MV-Indep", "MV-Fusion", "MV-GRU", "MV-LSTM, 2 layers"}
+    ours = next(job for job in suite.jobs if job.label == "MV-LSTM")
+    assert ours.repeats == 10
+    assert ours.grid == {
+        "hidden_size": [10, 15, 20, 25],
+        "learning_rate": [0.0005, 0.001, 0.005, 0.01, 0.05],
+        "l2": [0.0001, 0.001, 0.01, 0.1, 1.0],
+    }
+    made_up = next(job for job in suite.jobs if job.dataset == "synthetic")
+    assert made_up.data == {"sequences": 40000}
+
+
+def test_a_budget_changes_repeats_data_and_epochs() -> None:
+    quick, full = (parse(small_tree(), budget=name) for name in ("quick", "paper"))
+    assert parse(small_tree()).budget == "quick"  # the first is the default
+    assert quick.jobs[2].repeats == 2 and full.jobs[2].repeats == 3
+    assert quick.jobs[2].windows_seen == 600 and full.jobs[2].windows_seen is None
+    assert quick.jobs[2].data == {"sequences": 300} and full.jobs[2].data == {}
+
+
+def test_numbers_given_on_the_call_come_first() -> None:
+    suite = parse(small_tree(), changes={"repeats": 7, "members": 4, "seed": 5})
+    assert {(job.repeats, job.members, job.seed) for job in suite.jobs} == {(7, 4, 5)}
+
+
+def test_settings_side_by_side_are_jobs_of_their_own() -> None:
+    tree = small_tree()
+    tree["methods"]["mv"]["each"] = {"link": ["none", "last"], "layers": [1, 2]}
+    jobs = [job for job in parse(tree).jobs if job.method == "mv"]
+    assert [job.setting for job in jobs] == [
+        "link=none,layers=1",
+        "link=none,layers=2",
+        "link=last,layers=1",
+        "link=last,layers=2",
+    ]
+    assert jobs[3].settings == {"hidden_size": 2, "link": "last", "layers": 2}
+    assert len({job.key for job in jobs}) == 4
+
+
+def test_a_key_depends_on_the_work_and_on_nothing_else() -> None:
+    job = Job(suite="s", part="p", dataset="synthetic", method="ar", settings={"a": 1, "b": 2})
+    again = Job.from_dict({**job.to_dict(), "settings": {"b": 2, "a": 1}})
+    assert again.key == job.key == replace(job, place=9).key
+    changed = [
+        replace(job, seed=1),
+        replace(job, window=31),
+        replace(job, settings={"a": 1, "b": 3}),
+        replace(job, data={"n": 5}),
+        replace(job, fold=2, folds=3),
+    ]
+    assert len({job.key, *(one.key for one in changed)}) == 6
+    assert "/" not in replace(job, setting="a=b/c d").key
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"part": [1]}, ("'part'", "Did you mean 'parts'?")),
+        ({"parts": []}, ("no [[parts]]",)),
+        ({"parts": [{"datasets": ["pm2.5"], "methods": ["ar"]}]}, ("'pm2.5'", "'pm25'")),
+        ({"parts": [{"datasets": ["pm25"], "methods": ["arr"]}]}, ("'arr'", "'ar'")),
+        ({"parts": [{"datasets": ["pm25"]}]}, ("lists no methods",)),
+        (
+            {"parts": [{"datasets": ["pm25"], "methods": ["ar"], "protocols": ["author"]}]},
+            ("'author'", "'authors'"),
+        ),
+        ({"parts": [{"datasets": ["pm25"], "methods": ["ar"], "kind": "x"}]}, ("kind", "'x'")),
+        ({"parts": [{"datasets": ["pm25"], "methods": ["ar"], "repeats": 0}]}, ("repeats=0",)),
+        (
+            {"methods": {"ar": {"settings": {"windov": 3}}}},
+            ("'windov'", "method 'ar'", "Did you mean 'window'?"),
+        ),
+        ({"methods": {"ar": {"grid": {"window": 3}}}}, ("a list of values", "window")),
+    ],
+)
+def test_what_is_wrong_in_a_suite_is_named(change: dict[str, Any], words: tuple[str, ...]) -> None:
+    with pytest.raises(ParameterError) as caught:
+        parse({**small_tree(), **change})
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_suite_that_lists_a_job_twice_is_refused() -> None:
+    tree = small_tree()
+    tree["parts"] = [tree["parts"][0], tree["parts"][0]]
+    with pytest.raises(ParameterError, match="same job twice"):
+        parse(tree)
+
+
+def test_an_unknown_budget_or_suite_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"no budget 'fast'.*quick, paper"):
+        parse(small_tree(), budget="fast")
+    with pytest.raises(ParameterError, match=r"no suite 'papr'.*Did you mean 'paper'"):
+        load_suite("papr")
+    with pytest.raises(ParameterError, match="cannot be read"):
+        load_suite(str(tmp_path / "none.toml"))
+    (tmp_path / "bad.toml").write_text("a = [")
+    with pytest.raises(ParameterError, match="not valid TOML"):
+        load_suite(str(tmp_path / "bad.toml"))
+
+
+def test_jobs_are_selected_by_what_they_are(suite: Suite) -> None:
+    chosen = suite.select(methods=["ar"], windows=[3])
+    assert {job.method for job in chosen.jobs} == {"ar", "granger"}
+    assert {job.part for job in suite.select(parts=["steps"]).jobs} == {"steps"}
+    with pytest.raises(ParameterError, match=r"no method 'aar' in suite 'small'.*'ar'"):
+        suite.select(methods=["aar"])
+    with pytest.raises(ParameterError, match="no window '7'"):
+        suite.select(windows=[7])
+    with pytest.raises(ParameterError, match="Nothing of suite"):
+        suite.select(parts=["steps"], methods=["mv"])

@@ -1,0 +1,151 @@
+"""Tables: a pure function of records, in the paper's layout, with its numbers beside ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mvlstm import metrics
+from mvlstm.bench.document import Table, number, spark, with_error
+from mvlstm.bench.frames import paper_score, paper_tables
+from mvlstm.bench.importance_tables import precision_at
+from mvlstm.bench.records import Records
+from mvlstm.bench.tables import make_tables
+
+
+def find(tables: tuple[Table, ...], words: str) -> Table:
+    (found,) = [table for table in tables if words in f"{table.title}."]
+    return found
+
+
+def test_the_papers_layout_with_references(folder: Path, records: Records) -> None:
+    tables = make_tables(folder).tables
+    table = find(tables, "RMSE, window 3, protocol chronological")
+    assert list(table.shown["method"]) == [
+        "Persistence",
+        "AR",
+        "MV-LSTM",
+        "MV-LSTM, mean of 2",
+        "Oracle (best possible)",
+    ]
+    (ours,) = [r for r in records.found if r["job"]["method"] == "mv"]
+    row = table.numbers.set_index("method").loc["MV-LSTM"]
+    values = np.array(ours["single"]["rmse"])
+    assert row["mean"] == pytest.approx(values.mean())
+    assert row["standard_error"] == pytest.approx(values.std(ddof=1) / np.sqrt(2))
+    oracle = table.numbers.set_index("method").loc["Oracle (best possible)", "mean"]
+    assert oracle == pytest.approx(ours["oracle"]["rmse"])
+
+
+def test_the_papers_numbers_are_carried() -> None:
+    assert paper_score("MV-LSTM", "pm25", 10, "RMSE") == (24.73, 0.06)
+    assert paper_score("ENET", "plant", 10, "MAE") == (137.16, 0.6)
+    assert paper_score("AR", "pm25", 30, "RMSE") is None
+    assert paper_score("MV-LSTM", "lorenz96", 30, "RMSE") is None
+    cells = sum(
+        len(by_set)
+        for window in ("10", "20", "30")
+        for by_method in paper_tables()[window].values()
+        for by_set in by_method.values()
+    )
+    assert cells == 264
+
+
+def test_details_hold_paired_differences_and_tests(folder: Path, records: Records) -> None:
+    table = find(make_tables(folder).tables, "synthetic, window 3, protocol chronological: all")
+    rows = table.numbers.set_index("method")
+    singles = rows[rows["kind"] == "single"]
+    best = singles["valid_rmse"].idxmin()
+    assert np.isnan(rows.loc[best, "dm_p"]) and np.isnan(rows.loc[best, "difference"])
+    rivals = [name for name in singles.index if name != best]
+    keys = {r["job"]["label"]: r for r in records.found if r["job"]["part"] == "tables"}
+    errors = {name: records.arrays(keys[name]) for name in singles.index}
+    raw = [
+        metrics.diebold_mariano(errors[best]["single"], errors[name]["single"]).p_value  # type: ignore[index]
+        for name in rivals
+    ]
+    assert np.allclose(rows.loc[rivals, "dm_p"].astype(float), metrics.holm(raw))
+    for name in rivals:
+        gap = np.mean(keys[name]["single"]["rmse"]) - np.mean(keys[best]["single"]["rmse"])
+        assert rows.loc[name, "difference"] == pytest.approx(gap)
+
+
+def test_steps_and_origins_have_tables(folder: Path) -> None:
+    tables = make_tables(folder).tables
+    steps = find(tables, "RMSE by step ahead, of 2")
+    assert list(steps.numbers.columns) == ["method", "step 1", "step 2"]
+    origins = find(tables, "2 steps ahead: RMSE at each origin")
+    assert list(origins.numbers.columns) == ["method", "origin 1", "origin 2"]
+
+
+def test_importance_marks_the_truth_and_measures_rankings(folder: Path) -> None:
+    tables = make_tables(folder).tables
+    table = find(tables, "window 3, protocol chronological: importance.")
+    marked = [name for name in table.shown["variable"] if "★" in name]
+    assert marked == ["x2 ★", "x3 ★"]
+    assert "MV-LSTM, posterior" in table.shown and "MV-LSTM, paper" in table.shown
+    assert find(tables, "importance by scrambling").shown["MV-LSTM"].str.len().gt(0).any()
+    quality = find(tables, "window 3, protocol chronological: how well").numbers
+    assert quality["auroc"].between(0, 1).all()
+    tests = find(tables, "Granger tests")
+    assert set(tests.numbers["variable"]) == {f"x{k}" for k in range(10)}
+
+
+def test_histograms_add_up(folder: Path) -> None:
+    table = find(make_tables(folder).tables, "MV-LSTM on synthetic, window 3")
+    totals = table.numbers.groupby(["variable", "attention"])["count"].sum()
+    assert totals.nunique() == 1 and totals.iloc[0] > 0
+    assert table.figure is not None
+
+
+def test_tables_depend_on_the_records_alone(folder: Path, tmp_path: Path) -> None:
+    lines = [line for file in folder.glob("*.jsonl") for line in file.read_text().splitlines()]
+    for place, line in enumerate(reversed(lines)):  # other files, other order
+        (tmp_path / f"records-{place}.jsonl").write_text(line + "\n")
+    (tmp_path / "forecasts").symlink_to(folder / "forecasts")
+    assert make_tables(tmp_path).markdown() == make_tables(folder).markdown()
+
+
+def test_files_are_written_and_can_be_read(folder: Path, tmp_path: Path) -> None:
+    document = make_tables(folder)
+    written = document.write(tmp_path / "out")
+    assert written[0].read_text("utf-8") == document.markdown()
+    assert len(written) == len(set(written)) == 1 + len(document.tables)
+    for path, table in zip(written[1:], document.tables, strict=True):
+        assert len(pd.read_csv(path)) == len(table.numbers)
+
+
+def test_failures_and_damaged_lines_are_shown(folder: Path, tmp_path: Path) -> None:
+    record: dict[str, Any] = json.loads(next(folder.glob("*.jsonl")).read_text().splitlines()[0])
+    failed = {**record, "status": "failed", "error": {"message": "it broke", "where": []}}
+    (tmp_path / "records-a.jsonl").write_text(json.dumps(failed) + '\n{"key": "cut')
+    document = make_tables(tmp_path)
+    assert "it broke" in document.markdown()
+    assert len(document.problems) == 1 and "cut off" in document.problems[0]
+
+
+def test_markdown_escapes_and_aligns() -> None:
+    table = Table("T", pd.DataFrame({"a|b": ["x|y"], "n": ["1.0 ± 0.1"]}), pd.DataFrame())
+    assert table.markdown().splitlines()[2:] == [
+        "| a\\|b | n |",
+        "| --- | ---: |",
+        "| x\\|y | 1.0 ± 0.1 |",
+    ]
+
+
+def test_numbers_are_written_with_their_errors() -> None:
+    assert [number(v) for v in (123456.0, 20.123, 0.0233, 0, None)] == [
+        "123456",
+        "20.12",
+        "0.02330",
+        "0",
+        "",
+    ]
+    assert with_error(20.123, 0.0449) == "20.12 ± 0.04"
+    assert spark([0, 0, 0, 0], bins=4) == "    "
+    assert precision_at(np.array([3.0, 1.0, 2.0]), np.array([True, True, False])) == 0.5
