@@ -107,6 +107,8 @@ class Measured:
         Level of effort.
     notes : tuple of str
         What to bear in mind.
+    by_series : DataFrame or None
+        Rise and importance within each series.
     """
 
     importance: pd.DataFrame
@@ -118,6 +120,7 @@ class Measured:
     n_windows: int
     effort: str
     notes: tuple[str, ...]
+    by_series: pd.DataFrame | None = None
 
 
 def measure(
@@ -135,6 +138,9 @@ def measure(
     attention: Attention | None = None,
     part: str = "new",
     period: int = 1,
+    clocks: Sequence[int] = (),
+    leads: Sequence[int] = (),
+    series: NDArray[Any] | None = None,
     effort: str = "default",
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
@@ -174,6 +180,12 @@ def measure(
         Rows the windows are taken from; said in the notes when not new.
     period : int
         Cycle whose phase the exchanges keep, usually ``find_period`` of the training target.
+    clocks : sequence of int
+        Variables that tell this phase itself, such as the calendar; theirs do not keep it.
+    leads : sequence of int (N,), optional
+        Steps by which each variable's window reaches beyond the last time known; none by default.
+    series : array of str (M,), optional
+        The series of each window, one after another; exchanges stay within a series.
     effort, seed
         Level of effort; source of randomness (same seed, same numbers).
     progress : callable, optional
@@ -209,6 +221,8 @@ def measure(
         repeats=level.repeats,
         draws=level.draws,
         period=period,
+        clocks=clocks,
+        series=None if series is None else pd.factorize(series)[0],
         seed=seed,
         progress=progress,
     )
@@ -226,12 +240,13 @@ def measure(
         importance=table,
         groups=None if together is None else _group_table(names, joined, together),
         summary=None if summary is None else _summary_table(names, summary),
-        temporal=_temporal_table(names, attention),
+        temporal=_temporal_table(names, attention, leads),
         leakage=_leakage_table(names, attention),
         stability=_stability(table, increase, summary),
         n_windows=int(labels.shape[0]),
         effort=effort,
-        notes=_notes(base, increase, part, period),
+        notes=_notes(base, increase, part, period, [names[i] for i in clocks]),
+        by_series=None if series is None else _series_table(names, increase, series),
     )
 
 
@@ -298,13 +313,45 @@ def _summary_table(names: list[str], summary: AttentionSummary) -> pd.DataFrame:
     )
 
 
-def _temporal_table(names: list[str], attention: Attention | None) -> pd.DataFrame | None:
-    """Mean over members; attention covers steps 1..T-1 of the window, so its newest has lag 2."""
+def _series_table(names: list[str], increase: ErrorIncrease, series: NDArray[Any]) -> pd.DataFrame:
+    """Lay out importance within each series: shares of its own rises, which sum to one."""
+    rises = pd.DataFrame(increase.by_time, columns=names).groupby(series, sort=True).mean()
+    positive = rises.clip(lower=0.0)
+    shares = positive.div(positive.sum(axis=1).replace(0.0, np.nan), axis=0)
+    counts = pd.Series(series).value_counts()
+    table = pd.DataFrame(
+        {
+            "series": np.repeat(rises.index.to_numpy(), len(names)),
+            "variable": np.tile(names, len(rises)),
+            "importance": shares.to_numpy().reshape(-1),
+            "error_increase": rises.to_numpy().reshape(-1),
+            "n_windows": np.repeat(counts[rises.index].to_numpy(), len(names)),
+        }
+    )
+    order = ["series", "importance", "error_increase"]
+    return table.sort_values(
+        order, ascending=[True, False, False], kind="stable", ignore_index=True
+    )
+
+
+def _temporal_table(
+    names: list[str], attention: Attention | None, leads: Sequence[int]
+) -> pd.DataFrame | None:
+    """Mean over members; attention covers steps 1..T-1 of the window, so its newest has lag 2.
+
+    A variable known ahead has lags of its own: 0 is the first step ahead. Lags that a variable
+    does not have are NaN.
+    """
     if attention is None or attention.temporal is None:
         return None
-    weights = attention.temporal.mean(axis=0)  # (N, L), oldest first
-    lags = pd.RangeIndex(2, weights.shape[1] + 2, name="lag")
-    return pd.DataFrame(weights[:, ::-1], index=pd.Index(names, name="variable"), columns=lags)
+    weights = attention.temporal.mean(axis=0)[:, ::-1]  # (N, L), newest first
+    leads = list(leads) or [0] * len(names)
+    most = max(leads)
+    lags = pd.RangeIndex(2 - most, weights.shape[1] + 2 - min(leads), name="lag")
+    table = np.full((len(names), len(lags)), np.nan)
+    for row, lead, own in zip(table, leads, weights, strict=True):
+        row[most - lead : most - lead + len(own)] = own
+    return pd.DataFrame(table, index=pd.Index(names, name="variable"), columns=lags)
 
 
 def _leakage_table(names: list[str], attention: Attention | None) -> pd.DataFrame | None:
@@ -328,7 +375,9 @@ def _stability(
     return out
 
 
-def _notes(base: FloatArray, increase: ErrorIncrease, part: str, period: int) -> tuple[str, ...]:
+def _notes(
+    base: FloatArray, increase: ErrorIncrease, part: str, period: int, clocks: Sequence[str]
+) -> tuple[str, ...]:
     notes = list(NOTES)
     if part != "new":
         notes.insert(
@@ -344,6 +393,7 @@ def _notes(base: FloatArray, increase: ErrorIncrease, part: str, period: int) ->
     if period > 1:
         notes.append(
             f"Exchanges keep the phase of the cycle of {period} rows: what a variable tells about "
-            "that phase alone is not counted."
+            "that phase alone is not counted"
+            + (f", but for {' and '.join(clocks)}." if clocks else ".")
         )
     return tuple(notes)

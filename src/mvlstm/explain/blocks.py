@@ -92,7 +92,12 @@ def _around(values: FloatArray, centre: int, reach: int) -> FloatArray:
 
 
 def exchange(
-    positions: IntArray, *, window: int, rng: np.random.Generator, period: int = 1
+    positions: IntArray,
+    *,
+    window: int,
+    rng: np.random.Generator,
+    period: int = 1,
+    series: IntArray | None = None,
 ) -> IntArray:
     """Draw for every window another one, its donor, at least ``window`` rows away.
 
@@ -114,12 +119,19 @@ def exchange(
         Source of randomness.
     period : int
         Length of the cycle to respect; 1 for none.
+    series : array of int (M,), optional
+        The series of each window, never falling; donors are of the same series.
 
     Returns
     -------
     array of int (M,)
         Index, into ``positions``, of the donor of each window.
     """
+    if series is not None:
+        first = np.flatnonzero(np.concatenate([[True], np.diff(series) != 0]))
+        pieces = np.split(positions, first[1:])
+        found = [exchange(one, window=window, rng=rng, period=period) for one in pieces]
+        return np.concatenate([start + one for start, one in zip(first, found, strict=True)])
     m = len(positions)
     cycle = period * -(-window // period)  # a multiple of the period, no shorter than T
     if period > 1 and m >= 3 * cycle:

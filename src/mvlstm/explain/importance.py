@@ -19,8 +19,8 @@ still cautious, and has the greater power.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -66,6 +66,8 @@ class ErrorIncrease:
         Mean squared error of the members' mean without scrambling.
     blocks : int
         Number of blocks of times that the intervals rest on, for the worst variable.
+    by_time : array (M, N)
+        Rise for every window.
     """
 
     estimate: FloatArray
@@ -77,6 +79,7 @@ class ErrorIncrease:
     draws: FloatArray
     error: float
     blocks: int
+    by_time: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
 
 def scrambler(predict: Predict, windows: FloatArray, groups: Sequence[int]) -> Scrambled:
@@ -113,6 +116,8 @@ def error_increase(
     repeats: int,
     draws: int,
     period: int = 1,
+    clocks: Container[int] = (),
+    series: IntArray | None = None,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> ErrorIncrease:
@@ -134,6 +139,10 @@ def error_increase(
         T, exchanges a family, bootstrap draws.
     period : int
         Cycle whose phase the exchanges keep, see `exchange`; 1 for none.
+    clocks : container of int
+        Variables that tell the phase itself; exchanges of theirs do not keep it.
+    series : array of int (M,), optional
+        The series of each window; exchanges stay within one.
     seed : int
         Source of randomness.
     progress : callable, optional
@@ -144,12 +153,18 @@ def error_increase(
     loss = np.mean(errors.mean(axis=0) ** 2, axis=1)  # (M,)
     shortest = block_length(loss, minimum=max(window, labels.shape[1]))
     boot = BlockBootstrap(m, members, draws, cell=max(1, window // 5), seed=seed)
-    exchanges = [
-        exchange(positions, window=window, period=period, rng=np.random.default_rng([seed, 0, r]))
-        for r in range(repeats)
-    ]
+
+    def drawn(period: int) -> list[IntArray]:
+        sources = [np.random.default_rng([seed, 0, r]) for r in range(repeats)]
+        return [
+            exchange(positions, window=window, period=period, rng=rng, series=series)
+            for rng in sources
+        ]
+
+    kept, free = drawn(period), drawn(1) if period > 1 and clocks else []
     rises = []
     for family in families:
+        exchanges = free if free and any(v in clocks for v in family) else kept
         forecasts = (scrambled(family, donors) for donors in exchanges)
         rises.append(_measure(errors, labels, forecasts, exchanges, boot, shortest, progress))
     return _infer(rises, boot, error=float(loss.mean()))
@@ -263,6 +278,7 @@ class _Rise(NamedTuple):
     length: int  # of independent blocks
     per_step: FloatArray  # (H,)
     per_member: FloatArray  # (K,)
+    by_time: FloatArray  # (M,)
 
 
 def _measure(
@@ -295,6 +311,7 @@ def _measure(
         length=block_length(ensemble, minimum=shortest, multiple=PATIENCE),
         per_step=per_step,
         per_member=received.diagonal(axis1=1, axis2=2).mean(axis=0),
+        by_time=ensemble,
     )
 
 
@@ -321,6 +338,7 @@ def _infer(rises: Sequence[_Rise], boot: BlockBootstrap, *, error: float) -> Err
         draws=joint,
         error=error,
         blocks=int(blocks.min()),
+        by_time=np.stack([rise.by_time for rise in rises], axis=1),
     )
 
 

@@ -21,6 +21,7 @@ def lag_table(
     contributions: FloatArray | None,
     attention: FloatArray | None,
     *,
+    leads: Sequence[int] = (),
     seed: int = 0,
 ) -> pd.DataFrame | None:
     """Lay out what is known about every variable and lag.
@@ -33,6 +34,9 @@ def lag_table(
         Contributions to each member's forecasts, oldest step of the window first.
     attention : array (K, N, L), optional
         Each member's mean attention over past steps, oldest first; its newest has lag 2.
+    leads : sequence of int (N,), optional
+        Steps by which each variable's window reaches beyond the last time known; none by default.
+        Lag 0 is then the first step ahead.
     seed : int
         Source of randomness.
 
@@ -51,18 +55,33 @@ def lag_table(
         size, low, high = _sizes(contributions[..., ::-1], seed)  # (N, T), lag 1 first
         total = np.maximum(size.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         shown = {"contribution": size, "low": low, "high": high, "share": size / total}
-        tables.append(_tidy(variables, shown, first=1))
+        tables.append(_tidy(variables, shown, leads, first=1))
     if attention is not None:
         mean, low, high = _over_members(attention[..., ::-1], seed)
         shown = {"attention": mean, "attention_low": low, "attention_high": high}
-        tables.append(_tidy(variables, shown, first=2))
+        tables.append(_tidy(variables, shown, leads, first=2))
     joined = tables[0] if len(tables) == 1 else tables[0].join(tables[1])  # the first has all lags
     return joined.reset_index()
 
 
-def _tidy(variables: Sequence[str], columns: dict[str, FloatArray], first: int) -> pd.DataFrame:
-    lags = range(first, first + next(iter(columns.values())).shape[1])
-    index = pd.MultiIndex.from_product([list(variables), lags], names=["variable", "lag"])
+def lag_index(
+    variables: Sequence[str], leads: Sequence[int], count: int, *, first: int = 1
+) -> pd.MultiIndex:
+    """Return variables and lags, newest first; those of a variable known ahead begin earlier."""
+    leads = list(leads) or [0] * len(variables)
+    pairs = [
+        (name, lag - lead)
+        for name, lead in zip(variables, leads, strict=True)
+        for lag in range(first, first + count)
+    ]
+    return pd.MultiIndex.from_tuples(pairs, names=["variable", "lag"])
+
+
+def _tidy(
+    variables: Sequence[str], columns: dict[str, FloatArray], leads: Sequence[int], *, first: int
+) -> pd.DataFrame:
+    count = next(iter(columns.values())).shape[1]
+    index = lag_index(variables, leads, count, first=first)
     return pd.DataFrame({name: values.reshape(-1) for name, values in columns.items()}, index)
 
 

@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.windows import gather_windows
 from mvlstm.explain.contributions import Contributions, integrated_gradients
+from mvlstm.explain.lags import lag_index
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.units import contribution_units, mean_units
 
@@ -63,7 +65,7 @@ def take_apart(
     every = len(model.background_)
     few = np.unique(np.linspace(0, every - 1, min(BACKGROUNDS[effort], every)).astype(np.int64))
     background = model.background_[few].astype(np.float64)
-    scale = float(model.preparation_.scaler.target_scale)
+    scale = float(model.preparation_.target_scale)
     taken = _integrate(model, windows, background, PIECE * scale)
     H = model.horizon
     start = model.background_baseline_[few].mean(axis=0)  # (H,)
@@ -78,32 +80,49 @@ def take_apart(
     level = _forecast(model, background).mean(axis=0) + start  # (H,)
     experts = model._experts(prepared, rows)
     notes = _integral_notes(taken.missed / scale)
-    if model.preparation_.transform:
+    if model.preparation_.transform and prepared.units is None:
         made = model._forecast_rows(prepared, rows).members.mean(axis=0)
         grouped, factor = contribution_units(model, grouped, level, made)
         experts = None if experts is None else experts * factor[..., None]
         notes = (*notes, SCALE_NOTE)
-    times, names = frame.times[rows], pd.Index(frame.variables, name="variable")
-    lags = range(1, model.window + 1)
-    columns = pd.MultiIndex.from_product([frame.variables, lags], names=["variable", "lag"])
+    index, names = origin_index(frame, rows), pd.Index(frame.variables, name="variable")
+    columns = lag_index(frame.variables, variable_leads(prepared), model.window)
     latest_first = grouped[..., ::-1].mean(axis=0).reshape(len(rows), H, -1)
     tables = {
-        "contribution": by_origin(latest_first[None], times, columns),
-        "response": by_origin(_responses(model, windows, owner, baseline)[None], times, names),
-        "expert": None if experts is None else by_origin(experts[None], times, names),
+        "contribution": by_origin(latest_first[None], index, columns),
+        "response": by_origin(_responses(model, windows, owner, baseline)[None], index, names),
+        "expert": None if experts is None else by_origin(experts[None], index, names),
         "background": tuple(float(v) for v in mean_units(model, level)),
     }
     return Apart(grouped, tables, notes)
 
 
-def by_origin(values: FloatArray, times: pd.Index[Any], columns: pd.Index[Any]) -> pd.DataFrame:
-    """Average over members and lay out as (origin[, step]) x columns."""
+def variable_leads(prepared: Prepared) -> list[int]:
+    """Return the steps by which each variable's window reaches beyond the last time known."""
+    layout, leads = prepared.frame.layout, [0] * prepared.frame.n_variables
+    for variable, ahead in zip(layout.groups, layout.ahead, strict=True):
+        leads[variable] = prepared.preparation.ahead if ahead else 0
+    return leads
+
+
+def origin_index(frame: SeriesFrame, rows: IntArray) -> pd.Index[Any]:
+    """Return the times of rows, with the name of the series first where there are several."""
+    times: pd.Index[Any] = frame.times[rows].rename("origin")
+    series = frame.names_of(rows)
+    if series is None:
+        return times
+    return pd.MultiIndex.from_arrays([series, times], names=["series", "origin"])
+
+
+def by_origin(values: FloatArray, index: pd.Index[Any], columns: pd.Index[Any]) -> pd.DataFrame:
+    """Average over members and lay out as ([series, ]origin[, step]) x columns."""
     mean = values.mean(axis=0)  # (M, H, N)
-    H = mean.shape[1]
-    index: pd.Index[Any] = times.rename("origin")
+    M, H = mean.shape[:2]
     if H > 1:
-        steps = pd.RangeIndex(1, H + 1)
-        index = pd.MultiIndex.from_product([index, steps], names=["origin", "step"])
+        levels = [index.get_level_values(k).repeat(H) for k in range(index.nlevels)]
+        steps = np.tile(np.arange(1, H + 1), M)
+        names = [*index.names, "step"]
+        index = pd.MultiIndex.from_arrays([*levels, steps], names=names)
     return pd.DataFrame(mean.reshape(-1, mean.shape[2]), index=index, columns=columns)
 
 

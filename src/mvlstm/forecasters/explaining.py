@@ -10,10 +10,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm.data.frame import SeriesFrame
+from mvlstm.data.layout import CALENDAR
 from mvlstm.data.windows import gather_labels, gather_windows
 from mvlstm.explain import Attention, choose_windows, find_period, get_effort, measure
 from mvlstm.explain.lags import lag_table
-from mvlstm.forecasters.apart import APART, by_origin, take_apart
+from mvlstm.forecasters.apart import (
+    APART,
+    by_origin,
+    origin_index,
+    take_apart,
+    variable_leads,
+)
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.scoring import unseen_origins
 from mvlstm.forecasters.units import member_units
@@ -25,6 +33,11 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+LEAST_STRETCHES = 5  # windows' lengths of unseen rows that a series is explained by, at least
+SERIES_NOTE = (
+    "Of several series, error increases and contributions are in standard deviations of each "
+    "series' target; windows are exchanged within a series."
+)
 
 
 def explain_forecaster(
@@ -39,14 +52,16 @@ def explain_forecaster(
     frame = model._read(table, "explain")
     prepared = model._prepare(frame)
     unseen, part, part_notes = unseen_origins(model, prepared, "explain")
-    period = find_period(frame.target_values, natural=_natural_cycles(frame.step))
-    origins = choose_windows(unseen, window=model.window, limit=level.windows, period=period)
+    rows = slice(None) if frame.panel is None else frame.panel.longest()
+    period = find_period(frame.target_values[rows], natural=_natural_cycles(frame.step))
+    origins = _choose_origins(frame, unseen, model.window, level.windows, period)
+    leads = variable_leads(prepared)
     arrays = model._attention(prepared, origins)
     total = len(frame.variables) * level.repeats
     with _progress(model.verbose, total) as advance:
         measured = measure(
             variables=frame.variables,
-            labels=gather_labels(frame, origins, model.horizon),
+            labels=_labels(model, prepared, origins),
             positions=origins,
             window=model.window,
             groups=frame.groups,
@@ -56,6 +71,9 @@ def explain_forecaster(
             attention=_attention(arrays),
             part=part,
             period=period,
+            clocks=_clocks(frame),
+            leads=leads,
+            series=frame.names_of(origins),
             effort=effort,
             progress=advance,
         )
@@ -64,40 +82,63 @@ def explain_forecaster(
     if own is not None:
         place = {name: value for name, value in zip(frame.variables, own, strict=True)}
         importance = importance.assign(own=importance["variable"].map(place))
-    times = frame.times[origins]
+    index = origin_index(frame, origins)
     names = pd.Index(frame.variables, name="variable")
     count = APART[effort] if contributions is None else contributions
     apart = take_apart(model, prepared, unseen, count, effort)
     return Explanation(
         target=frame.target,
         importance=importance,
-        prior=None if arrays is None else by_origin(arrays.prior, times, names),
+        prior=None if arrays is None else by_origin(arrays.prior, index, names),
         posterior=(
             None
             if arrays is None or arrays.posterior is None
-            else by_origin(arrays.posterior, times, names)
+            else by_origin(arrays.posterior, index, names)
         ),
         temporal=measured.temporal,
         lags=lag_table(
             frame.variables,
             None if apart is None else apart.members,
             None if arrays is None else arrays.temporal,
+            leads=leads,
         ),
         leakage=measured.leakage,
         groups=measured.groups,
         stability=measured.stability,
         summary=measured.summary,
+        by_series=measured.by_series,
         part=part,
         n_windows=measured.n_windows,
         effort=effort,
         notes=(
             *part_notes,
+            *(() if frame.panel is None else (SERIES_NOTE,)),
             *measured.notes,
             *_attention_notes(arrays),
             *(() if apart is None else apart.notes),
         ),
         **({} if apart is None else apart.tables),
     )
+
+
+def _choose_origins(
+    frame: SeriesFrame, unseen: IntArray, window: int, limit: int, period: int
+) -> IntArray:
+    """Choose stretches of unseen origins; of several series, as many as stretches fit."""
+    if frame.panel is None:
+        return choose_windows(unseen, window=window, limit=limit, period=period)
+    codes = frame.panel.codes[unseen]
+    pieces = np.split(unseen, np.flatnonzero(np.diff(codes)) + 1)
+    count = min(len(pieces), max(1, limit // (LEAST_STRETCHES * window)))
+    few = np.unique(np.linspace(0, len(pieces) - 1, count).astype(np.int64))
+    each = limit // len(few)
+    chosen = [choose_windows(pieces[k], window=window, limit=each, period=period) for k in few]
+    return np.concatenate(chosen)
+
+
+def _clocks(frame: SeriesFrame) -> tuple[int, ...]:
+    """Return the calendar's place among the variables."""
+    return (frame.variables.index(CALENDAR),) if frame.layout.calendar else ()
 
 
 def _natural_cycles(step: object) -> tuple[int, ...]:
@@ -108,9 +149,17 @@ def _natural_cycles(step: object) -> tuple[int, ...]:
     return tuple(round(rows) for rows in cycles if rows > 1 and rows == round(rows))
 
 
+def _labels(model: AbstractForecaster, prepared: Prepared, origins: IntArray) -> FloatArray:
+    """Return what happened, in the target's units; of several series, on the scale of each."""
+    if prepared.units is not None:
+        return prepared.target_steps(origins, model.horizon)
+    return gather_labels(prepared.frame, origins, model.horizon)
+
+
 def _forecasts(model: AbstractForecaster, prepared: Prepared, origins: IntArray) -> FloatArray:
     members = model._predict_rows(prepared, origins).members
-    return member_units(model, members + prepared.baseline(origins, model.horizon))
+    members = members + prepared.baseline(origins, model.horizon)
+    return members if prepared.units is not None else member_units(model, members)
 
 
 def _scrambler(
@@ -120,7 +169,7 @@ def _scrambler(
 
     def scrambled(variables: tuple[int, ...], donors: IntArray) -> FloatArray:
         found = model._predict_scrambled(prepared, origins, variables, donors)
-        return member_units(model, found)
+        return found if prepared.units is not None else member_units(model, found)
 
     return scrambled
 

@@ -12,6 +12,8 @@ from torch import Tensor
 
 from mvlstm.data._calendar import Calendar
 from mvlstm.errors import DataError, check_option
+from mvlstm.explain.lags import lag_index
+from mvlstm.forecasters.apart import variable_leads
 from mvlstm.forecasters.base import AbstractForecaster, Difference
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.link import LINKS, LinkName
@@ -251,7 +253,7 @@ class RETAIN(AbstractForecaster):
         variables = prepared.frame.variables
         if not by_lag:
             return pd.Index([*variables, BASELINE])
-        lags = [(name, lag) for name in variables for lag in range(1, self.window + 1)]
+        lags = lag_index(variables, variable_leads(prepared), self.window)
         return pd.MultiIndex.from_tuples([*lags, (BASELINE, 0)], names=["variable", "lag"])
 
     # ---------------------------------------------------------------------- predicting and saving

@@ -63,6 +63,9 @@ class Explanation:
         standard deviation, and prior weight times expert's forecast.
     background : tuple of float
         Mean forecast over background windows of the training part, by step ahead.
+    by_series : DataFrame, optional
+        Where there are several series, a row a series and variable: ``importance`` and
+        ``error_increase`` within the series, in squares of its standard deviation.
     groups : DataFrame, optional
         Error increase of strongly correlated variables exchanged together.
     stability : dict
@@ -90,6 +93,7 @@ class Explanation:
     response: pd.DataFrame | None = None
     expert: pd.DataFrame | None = None
     background: tuple[float, ...] = ()
+    by_series: pd.DataFrame | None = None
     groups: pd.DataFrame | None = None
     stability: Mapping[str, Any] = field(default_factory=dict)
     summary: pd.DataFrame | None = None
@@ -113,7 +117,7 @@ class Explanation:
         table = self.importance
         return tuple(str(v) for v in table.loc[table["verdict"] == VERDICTS[0], "variable"])
 
-    def at(self, origin: Any, step: int = 1) -> PointExplanation:
+    def at(self, origin: Any, step: int = 1, *, series: str | None = None) -> PointExplanation:
         """Take one forecast apart: contributions of variables and lags, which add up.
 
         Parameters
@@ -122,6 +126,8 @@ class Explanation:
             Last time known; one of ``contribution``'s rows.
         step : int
             Steps ahead.
+        series : str, optional
+            The series, where there are several; the contributions are then on its scale.
         """
         table = self.contribution
         if table is None:
@@ -129,12 +135,19 @@ class Explanation:
                 "This explanation has no contributions. Ask for them with "
                 "explain(table, contributions=50); models without gradients have none."
             )
-        several = isinstance(table.index, pd.MultiIndex)
-        key = (origin, step) if several else origin
-        if key not in table.index or (not several and step != 1):
+        several = "step" in table.index.names
+        parts = [*([] if series is None else [series]), origin, *([step] if several else [])]
+        key = tuple(parts) if len(parts) > 1 else origin
+        if (
+            len(parts) != table.index.nlevels
+            or key not in table.index
+            or (not several and step != 1)
+        ):
             first, last = table.index[0], table.index[-1]
+            named = f"origin={origin!r}, step={step}"
+            named += "" if series is None else f", series={series!r}"
             raise DataError(
-                f"origin={origin!r}, step={step} is not among the {len(table)} forecasts taken "
+                f"{named} is not among the {len(table)} forecasts taken "
                 f"apart (from {plain(first)} to {plain(last)}). Choose one of "
                 "explanation.contribution.index, or explain with more contributions."
             )
@@ -166,6 +179,7 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form: the importance table and every aggregate, not the rows per origin."""
         tables = {
+            "by_series": self.by_series,
             "groups": self.groups,
             "summary": self.summary,
             "lags": self.lags,
