@@ -101,6 +101,8 @@ CANDIDATES: dict[str, tuple[dict[str, Any], dict[str, float]]] = {
     "default": ({}, {}),
     "paper": (PAPER, {}),
     "default, link none": ({"link": "none"}, {}),
+    "default, link last": ({"link": "last"}, {}),
+    "default, link none, sigma learned": ({"link": "none", "sigma": "learned"}, {}),
     "free+mse": (FREE, {}),
     "free+mse, link linear": ({**FREE, "link": "linear"}, {}),
     "free+mse, dropout 0.3": ({**FREE, "dropout": 0.3}, {}),

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from mvlstm.errors import DataError
 from mvlstm.explain.attention import (
     AttentionSummary,
-    agreement,
     calibrated_sigma2,
     posterior,
     summarise_attention,
@@ -36,6 +35,7 @@ from mvlstm.explain.importance import (
     scrambler,
     verdicts,
 )
+from mvlstm.explain.stability import summarise_stability
 from mvlstm.results import IMPORTANCE_COLUMNS, VERDICTS
 
 __all__ = [
@@ -242,7 +242,14 @@ def measure(
         summary=None if summary is None else _summary_table(names, summary),
         temporal=_temporal_table(names, attention, leads),
         leakage=_leakage_table(names, attention),
-        stability=_stability(table, increase, summary),
+        stability=summarise_stability(
+            names,
+            verdicts(increase, target)[1] == VERDICTS[0],
+            increase.estimate,
+            increase.per_member,
+            increase.draws,
+            None if summary is None else summary.per_member,
+        ),
         n_windows=int(labels.shape[0]),
         effort=effort,
         notes=_notes(base, increase, part, period, [names[i] for i in clocks]),
@@ -359,20 +366,6 @@ def _leakage_table(names: list[str], attention: Attention | None) -> pd.DataFram
         return None
     rows, columns = pd.Index(names, name="expert"), pd.Index(names, name="variable")
     return pd.DataFrame(attention.leakage, index=rows, columns=columns)
-
-
-def _stability(
-    table: pd.DataFrame, increase: ErrorIncrease, summary: AttentionSummary | None
-) -> dict[str, Any]:
-    """Agreement between members, between halves of them and between bootstrap draws."""
-    top = max(1, int((table["verdict"] == VERDICTS[0]).sum()))
-    scores = {"error_increase": increase.per_member, "bootstrap": increase.draws[:40]}
-    if summary is not None:
-        scores["posterior"] = summary.per_member
-    out: dict[str, Any] = {"members": int(increase.per_member.shape[0]), "top": top}
-    for name, values in scores.items():
-        out.update({f"{name}_{key}": v for key, v in agreement(values, top=top).items()})
-    return out
 
 
 def _notes(

@@ -8,14 +8,12 @@ logarithms, so residuals of any size give finite answers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mvlstm.explain.blocks import BlockBootstrap, block_length
 from mvlstm.explain.importance import LEVEL
-from mvlstm.metrics import kendall_tau
 
 FloatArray = NDArray[np.float64]
 
@@ -158,36 +156,6 @@ def summarise_attention(
         posterior_entropy=-_xlogy(posterior, posterior).mean(axis=axes),
         per_member=q.mean(axis=1),
     )
-
-
-def agreement(scores: FloatArray, *, top: int) -> dict[str, float]:
-    """Agreement of several rankings of the same variables, mean over all pairs of rankings.
-
-    Parameters
-    ----------
-    scores : array (K, N)
-        A ranking a row; larger is more important.
-    top : int
-        How many leading variables to compare.
-
-    Returns
-    -------
-    dict
-        ``kendall_tau`` (1 for the same order, 0 for none in common) and ``top_overlap``, the share
-        of the ``top`` leading variables that two rankings have in common. NaN for one ranking.
-    """
-    pairs = list(combinations(range(scores.shape[0]), 2))
-    top = int(np.clip(top, 1, max(1, scores.shape[1])))
-    if not pairs or scores.shape[1] < 2:
-        return {"kendall_tau": float("nan"), "top_overlap": float("nan")}
-    leaders = [set(np.argsort(-row, kind="stable")[:top].tolist()) for row in scores]
-    taus = np.array([kendall_tau(scores[i], scores[j]) for i, j in pairs])
-    shared = [len(leaders[i] & leaders[j]) / top for i, j in pairs]
-    known = taus[np.isfinite(taus)]
-    return {
-        "kendall_tau": float(known.mean()) if known.size else float("nan"),
-        "top_overlap": float(np.mean(shared)),
-    }
 
 
 def _xlogy(x: FloatArray, y: FloatArray) -> FloatArray:

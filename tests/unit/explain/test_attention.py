@@ -1,4 +1,4 @@
-"""The paper's importance: posterior, its variance, its spread and its agreement."""
+"""The paper's importance: posterior, its variance and its spread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from mvlstm.explain.attention import (
-    agreement,
     calibrated_sigma2,
     posterior,
     summarise_attention,
@@ -104,14 +103,3 @@ class TestSummary:
         post = np.tile([1.0, 0.0], (2, 50, 1))
         summary = summarise_attention(np.full(post.shape, 0.5), post, window=5, draws=50)
         assert summary.kl.sum() == pytest.approx(np.log(2))
-
-
-class TestAgreement:
-    def test_same_and_opposite_orders(self):
-        same = agreement(np.array([[3, 2, 1], [30, 20, 10]]), top=2)
-        assert same == {"kendall_tau": 1.0, "top_overlap": 1.0}
-        opposite = agreement(np.array([[4, 3, 2, 1], [1, 2, 3, 4]]), top=2)
-        assert opposite == {"kendall_tau": -1.0, "top_overlap": 0.0}
-
-    def test_one_ranking_says_nothing(self):
-        assert np.isnan(agreement(np.array([[1.0, 2.0]]), top=1)["kendall_tau"])

@@ -1,0 +1,130 @@
+"""Whether the ranking of variables would come out the same again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvlstm.metrics import kendall_tau
+
+FloatArray = NDArray[np.float64]
+
+SETTLED = 0.95  # share of bootstrap draws that must agree on which of two variables comes first
+PAIRS = 40  # bootstrap draws compared with one another
+
+
+def agreement(scores: FloatArray, *, top: int) -> dict[str, float]:
+    """Agreement of several rankings of the same variables, mean over all pairs of rankings.
+
+    Parameters
+    ----------
+    scores : array (K, N)
+        A ranking a row; larger is more important.
+    top : int
+        How many leading variables to compare.
+
+    Returns
+    -------
+    dict
+        ``kendall_tau`` (1 for the same order, 0 for none in common) and ``top_overlap``, the share
+        of the ``top`` leading variables that two rankings have in common. NaN for one ranking.
+    """
+    pairs = list(combinations(range(scores.shape[0]), 2))
+    top = int(np.clip(top, 1, max(1, scores.shape[1])))
+    if not pairs or scores.shape[1] < 2:
+        return {"kendall_tau": float("nan"), "top_overlap": float("nan")}
+    leaders = [set(np.argsort(-row, kind="stable")[:top].tolist()) for row in scores]
+    taus = np.array([kendall_tau(scores[i], scores[j]) for i, j in pairs])
+    shared = [len(leaders[i] & leaders[j]) / top for i, j in pairs]
+    known = taus[np.isfinite(taus)]
+    return {
+        "kendall_tau": float(known.mean()) if known.size else float("nan"),
+        "top_overlap": float(np.mean(shared)),
+    }
+
+
+def settled_order(
+    names: Sequence[str], estimate: FloatArray, draws: FloatArray
+) -> tuple[bool | None, list[str]]:
+    """Say whether the order of variables is settled, and name neighbours whose order is not.
+
+    Two neighbours in the ranking are settled if at least 95 % of the joint bootstrap draws, over
+    members and times, put them in the same order.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The variables to look at, usually those called important.
+    estimate : array (N,)
+        Their rises in error.
+    draws : array (B, N)
+        Bootstrap draws of the same.
+
+    Returns
+    -------
+    settled : bool or None
+        None for fewer than two variables: there is no order.
+    open_pairs : list of str
+        Such as ``"wind ~ rain"``.
+    """
+    if len(names) < 2:
+        return None, []
+    order = np.argsort(-estimate, kind="stable")
+    ahead = [float(np.mean(draws[:, i] > draws[:, j])) for i, j in pairwise(order)]
+    open_pairs = [
+        f"{names[i]} ~ {names[j]}"
+        for (i, j), share in zip(pairwise(order), ahead, strict=True)
+        if share < SETTLED
+    ]
+    return not open_pairs, open_pairs
+
+
+def summarise_stability(
+    names: Sequence[str],
+    important: Sequence[bool],
+    estimate: FloatArray,
+    per_member: FloatArray,
+    draws: FloatArray,
+    posterior: FloatArray | None,
+) -> dict[str, Any]:
+    """Gather how far members, bootstrap draws and attention agree on the ranking.
+
+    Parameters
+    ----------
+    names : sequence of str
+        N variables.
+    important : sequence of bool (N,)
+        Which of them are called important.
+    estimate : array (N,)
+        Rises in error.
+    per_member : array (K, N)
+        Each member's own rises.
+    draws : array (B, N)
+        Joint bootstrap draws of the rises.
+    posterior : array (K, N), optional
+        Each member's posterior attention.
+
+    Returns
+    -------
+    dict
+        ``members``, ``top`` (the number of important variables, at least one), Kendall's tau and
+        overlap of the ``top`` leading variables between members (``error_increase_...``), between
+        bootstrap draws (``bootstrap_...``) and between members' attention (``posterior_...``);
+        ``order_settled`` and ``unsettled`` pairs of `settled_order` among the important.
+    """
+    chosen = [i for i, yes in enumerate(important) if yes]
+    top = max(1, len(chosen))
+    out: dict[str, Any] = {"members": int(per_member.shape[0]), "top": top}
+    scores = {"error_increase": per_member, "bootstrap": draws[:PAIRS]}
+    if posterior is not None:
+        scores["posterior"] = posterior
+    for name, values in scores.items():
+        out.update({f"{name}_{key}": v for key, v in agreement(values, top=top).items()})
+    settled, open_pairs = settled_order(
+        [names[i] for i in chosen], estimate[chosen], draws[:, chosen]
+    )
+    return out | {"order_settled": settled, "unsettled": open_pairs}
