@@ -9,13 +9,19 @@ import typer
 
 from mvlstm.cli.files import PAGE_SUFFIXES, TABLE_SUFFIXES, check_output
 from mvlstm.cli.options import (
+    COLUMNS,
+    Calendar,
+    Categorical,
     DataFile,
     Debug,
     Decimal,
+    Known,
     Quiet,
     Separator,
+    SeriesColumn,
     fraction_or_count,
     split_names,
+    word_or_words,
 )
 from mvlstm.cli.session import session, table
 
@@ -23,7 +29,7 @@ EXAMPLE = "Example: mvlstm compare air.csv --target pm2.5 --methods mvlstm,ar,gb
 SHOWN = ("method", "kind", "rmse", "mae", "crps", "coverage", "skill", "dm_p")
 COSTS = ("fit_seconds", "forecasts_per_second", "top_variables")
 
-COLUMNS, METHODS = "Columns and rows", "Methods"
+METHODS = "Methods"
 
 
 def compare(
@@ -98,6 +104,10 @@ def compare(
         list[str] | None,
         typer.Option(metavar="COL[,COL...]", help="Leave these out.", rich_help_panel=COLUMNS),
     ] = None,
+    series: SeriesColumn = None,
+    known: Known = None,
+    categorical: Categorical = None,
+    calendar: Calendar = "none",
     missing: Annotated[
         str,
         typer.Option(
@@ -183,6 +193,10 @@ def compare(
             time=split_names(time, rows.columns),
             variables=split_names(variables, rows.columns),
             exclude=split_names(exclude, rows.columns),
+            series=series,
+            known=split_names(known, rows.columns),
+            categorical=split_names(categorical, rows.columns),
+            calendar=word_or_words(calendar) or "none",
             window=window,
             horizon=horizon,
             members=members,

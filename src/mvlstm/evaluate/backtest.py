@@ -102,8 +102,11 @@ def backtest(
     *,
     folds: int = 5,
     time: str | Sequence[str] | None = None,
+    series: str | None = None,
     variables: Sequence[str] | None = None,
     exclude: str | Sequence[str] | None = None,
+    known: str | Sequence[str] | None = None,
+    categorical: str | Sequence[str] | None = None,
     test: float = 0.2,
     valid: float = 0.1,
 ) -> Backtest:
@@ -113,7 +116,7 @@ def backtest(
     ----------
     model : AbstractForecaster
         Its settings are used, it is not fitted itself.
-    table, target, time, variables, exclude
+    table, target, time, series, variables, exclude, known, categorical
         As in ``fit``.
     folds : int
         Number of origins K; the last ``test`` rows are cut into K pieces, and the model is
@@ -133,21 +136,26 @@ def backtest(
         table,
         target=target,
         time=time,
+        series=series,
         variables=variables,
         exclude=exclude,
+        known=known,
+        categorical=categorical,
+        calendar=model.calendar,
         missing=model.missing,
         gaps=model.gaps,
     )
-    rows = clean_table(frame)
+    rows, columns = clean_table(frame), clean_columns(frame)
     runs = []
-    cuts = fold_rows(frame.n_rows, folds=folds, test=test, valid=valid)
+    cuts = fold_rows(len(frame.clock), folds=folds, test=test, valid=valid)
     settings: dict[str, Any] = {"verbose": 0}
     if model.transform == "auto":  # one choice for all folds, made before the first
-        settings["transform"] = choose_transform("auto", frame, cuts[0][0])[0].name
+        settings["transform"] = choose_transform("auto", frame, frame.order < cuts[0][0])[0].name
     with show_steps(model.verbose, "backtest", len(cuts), every=0.0) as advance:
         for start, end in cuts:
             one = clone(model).set_params(**settings)
-            runs.append(run_fold(one, rows.iloc[:end], frame.target, end - start, valid))
+            until = rows[frame.order < end]
+            runs.append(run_fold(one, until, frame.target, end - start, valid, columns))
             advance("folds fitted")
     scored = [run.recent.take(run.new) for run in runs]
     pooled = join(scored)
@@ -161,13 +169,36 @@ def backtest(
             ("pooled", pooled, runs),
         ]
     }
-    periods = tuple((one.origin[0], one.time[-1, -1]) for one in scored)
+    periods = tuple((one.origin.min(), one.time.max()) for one in scored)
     return Backtest(frame.target, pd.DataFrame(table_of).T.astype({"n": int}), periods, pooled)
 
 
 def clean_table(frame: SeriesFrame) -> pd.DataFrame:
     """Return a validated frame as a table again, so that every method sees the same rows."""
-    return pd.DataFrame(frame.values, columns=list(frame.columns), index=frame.times)
+    layout, columns = frame.layout, {}
+    levels = dict(layout.levels)
+    groups = np.asarray(frame.groups)
+    for place, name in enumerate(frame.variables):
+        if name not in layout.columns:  # the calendar
+            continue
+        values = frame.values[:, groups == place]
+        if name in levels:
+            columns[name] = np.array(levels[name], dtype=object)[values.argmax(axis=1)]
+        else:
+            columns[name] = values[:, 0]
+    if layout.series is not None:
+        columns[layout.series] = frame.names_of(np.arange(frame.n_rows))
+    return pd.DataFrame(columns, index=frame.times)
+
+
+def clean_columns(frame: SeriesFrame) -> dict[str, Any]:
+    """Return what ``fit`` must be told about the columns of `clean_table`."""
+    layout = frame.layout
+    return {
+        "series": layout.series,
+        "known": layout.known or None,
+        "categorical": layout.categories or None,
+    }
 
 
 def fold_rows(n_rows: int, *, folds: int, test: float, valid: float) -> list[tuple[int, int]]:
@@ -191,16 +222,22 @@ def fold_rows(n_rows: int, *, folds: int, test: float, valid: float) -> list[tup
 
 
 def run_fold(
-    model: AbstractForecaster, table: pd.DataFrame, target: str, test: int, valid: float
+    model: AbstractForecaster,
+    table: pd.DataFrame,
+    target: str,
+    test: int,
+    valid: float,
+    columns: dict[str, Any] | None = None,
 ) -> FoldRun:
-    """Fit on all but the last ``test`` rows, then forecast the validation and test rows."""
+    """Fit on all but the last ``test`` times, then forecast the validation and test rows."""
+    columns = columns or {}
     started = clock.monotonic()
-    model.fit(table, target, test=test, valid=valid)
+    model.fit(table, target, test=test, valid=valid, **columns)
     if model.stopped_ == "interrupt":  # a half-trained rival must not be compared
         raise KeyboardInterrupt
     fitted = clock.monotonic()
     recent = table
-    if model.local:
+    if model.local and columns.get("series") is None:
         last = int(table.index.get_indexer(pd.Index([model.borders_.train]))[0])
         recent = table.iloc[max(0, last + 1 - model.window - model.preparation_.lead) :]
     forecast = model.predict(recent)
@@ -221,12 +258,14 @@ def join(forecasts: Sequence[Forecast]) -> Forecast:
     }
     origin = first.origin.append([one.origin for one in forecasts[1:]])
     members = np.concatenate([one.members for one in forecasts], axis=1)
+    if first.series is not None:
+        parts["series"] = np.concatenate([one.series for one in forecasts])
     return replace(first, origin=origin, members=members, **parts)
 
 
 def persistence_rmse(forecast: Forecast, frame: SeriesFrame) -> float:
     """Return persistence's error on the rows of a forecast."""
-    rows = frame.times.get_indexer(forecast.origin)
+    rows = frame.find(forecast.origin, forecast.series)
     last = np.broadcast_to(frame.target_values[rows][:, None], forecast.actual.shape)
     return metrics.rmse(forecast.actual, last)
 

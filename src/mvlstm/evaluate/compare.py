@@ -13,12 +13,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm import metrics
+from mvlstm.data._calendar import Calendar
 from mvlstm.data.frame import SeriesFrame, build_frame
 from mvlstm.data.splits import split_windows
 from mvlstm.data.windows import gather_labels, origin_rows
 from mvlstm.errors import DataError, MVLSTMError, ParameterError, check_option
 from mvlstm.evaluate.backtest import (
     FoldRun,
+    clean_columns,
     clean_table,
     fold_rows,
     join,
@@ -54,8 +56,12 @@ def compare(
     *,
     methods: str | Sequence[str] = "all",
     time: str | Sequence[str] | None = None,
+    series: str | None = None,
     variables: Sequence[str] | None = None,
     exclude: str | Sequence[str] | None = None,
+    known: str | Sequence[str] | None = None,
+    categorical: str | Sequence[str] | None = None,
+    calendar: Calendar = "none",
     missing: Literal["error", "drop", "fill"] = "error",
     gaps: Literal["error", "close", "respect"] = "error",
     transform: TransformChoice = "none",
@@ -78,8 +84,10 @@ def compare(
 
     Parameters
     ----------
-    table, target, time, variables, exclude
-        As in ``fit`` of a forecaster.
+    table, target, time, series, variables, exclude, known, categorical
+        As in ``fit`` of a forecaster. A method that cannot use them says so in its row.
+    calendar : "none", "auto" or sequence of str
+        As in `mvlstm.MVLSTM`, for every method that looks at windows of variables.
     methods : str or sequence of str
         "all", or some of mvlstm, paper, indep, fusion, lstm, dual, retain, clstm, strx, arimax,
         rf, xgt, enet, ar, gbt, seasonal. Persistence is always there.
@@ -122,16 +130,18 @@ def compare(
     keys = choose_methods(methods)
     layout: dict[str, Any] = {"missing": missing, "gaps": gaps}
     columns: dict[str, Any] = {"time": time, "variables": variables, "exclude": exclude}
-    frame = build_frame(table, target=target, **columns, **layout)
+    columns |= {"series": series, "known": known, "categorical": categorical}
+    frame = build_frame(table, target=target, calendar=calendar, **columns, **layout)
     split = split_windows(frame, window=window, horizon=horizon, test=test, valid=valid)
     n_train = len(split[1]["train"])
-    cuts = fold_rows(frame.n_rows, folds=folds, test=test, valid=valid)
+    cuts = fold_rows(len(frame.clock), folds=folds, test=test, valid=valid)
     inner = 0 if sys.stderr.isatty() else max(0, verbose - 1)
     shared = {**layout, "window": window, "horizon": horizon, "members": members, "seed": seed}
     check_option("transform", transform, TRANSFORM_CHOICES)
-    chosen, chosen_notes = choose_transform(transform, frame, cuts[0][0])
+    chosen, chosen_notes = choose_transform(transform, frame, frame.order < cuts[0][0])
     shared |= {"device": device, "verbose": inner, "transform": chosen.name}
-    rows = clean_table(frame)
+    shared |= {"calendar": frame.layout.calendar or "none"}
+    rows, columns = clean_table(frame), clean_columns(frame)
     entries: list[Entry] = []
     if own is not None:
         entries.append(_own_entry(own, own_name, frame, window, horizon, cuts))
@@ -142,7 +152,8 @@ def compare(
                 runs = []
                 for start, end in cuts:
                     model, words = build(key, budget=budget, n_train=n_train, shared=shared)
-                    runs.append(run_fold(model, rows.iloc[:end], target, end - start, valid))
+                    until = rows[frame.order < end]
+                    runs.append(run_fold(model, until, target, end - start, valid, columns))
                 found = _entries(key, runs, rows, frame, words)
             except Exception as error:  # whatever it is, the other methods go on
                 found = [_failure(METHODS[key].label, error, words)]
@@ -242,7 +253,10 @@ def _top_variables(model: AbstractForecaster, rows: pd.DataFrame) -> tuple[str, 
 def _errors(forecast: Forecast) -> pd.Series[float]:
     """Return by origin the root of the mean squared error over the steps ahead."""
     squared = (forecast.members.mean(axis=0) - forecast.actual) ** 2
-    return pd.Series(np.sqrt(squared.mean(axis=1)), index=forecast.origin)
+    index: pd.Index[Any] = forecast.origin
+    if forecast.series is not None:
+        index = pd.MultiIndex.from_arrays([forecast.series, forecast.origin])
+    return pd.Series(np.sqrt(squared.mean(axis=1)), index=index)
 
 
 def _failure(label: str, error: Exception, words: str) -> Entry:
@@ -269,6 +283,11 @@ def _own_entry(
     cuts: list[tuple[int, int]],
 ) -> Entry:
     """Score given forecasts on the rows that they and the methods share."""
+    if frame.panel is not None:
+        raise ParameterError(
+            "Own forecasts are of one series, and the table has several. Leave them out, or "
+            "compare one series at a time."
+        )
     if horizon != 1:
         raise ParameterError(
             f"Own forecasts are one step ahead, but horizon={horizon}. Compare with horizon=1, or "
@@ -359,9 +378,9 @@ def _comparison(
         ],
         columns=["method", "kind", "fold", "rmse"],
     )
-    last = frame.times[cuts[-1][1] - 1]
+    period = (frame.clock[cuts[0][0]], frame.clock[cuts[-1][1] - 1])
     notes = (*frame.notes, *_notes(entries, best, len(cuts)))
-    return Comparison(frame.target, rows, per_fold, best, (frame.times[cuts[0][0]], last), notes)
+    return Comparison(frame.target, rows, per_fold, best, period, notes)
 
 
 def _tests(entries: list[Entry], horizon: int) -> tuple[dict[str, str], list[float]]:
