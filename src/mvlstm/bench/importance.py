@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm.bench.granger import granger_tests
 from mvlstm.data import datasets
 from mvlstm.data.controls import CONTROLS, NULL_CONTROLS, make_control
 from mvlstm.data.synthetic import Truth
 from mvlstm.errors import check_option
+from mvlstm.explain.granger import granger_tests
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.registry import forecaster_class
 from mvlstm.metrics import auprc, auroc, kendall_tau

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mvlstm.bench.granger import granger_tests
+from mvlstm.explain.granger import granger_tests
 
 pytest.importorskip("statsmodels")
 

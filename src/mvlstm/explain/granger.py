@@ -1,0 +1,89 @@
+"""Granger's tests: whether a variable's past helps a linear model of the target."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvlstm.errors import MissingExtraError
+from mvlstm.metrics import holm
+
+FloatArray = NDArray[np.float64]
+
+MOST_LAGS = 10
+SIGNIFICANCE = 0.01
+
+
+def granger_tests(series: FloatArray) -> dict[str, Any]:
+    """Return p-values of both tests for every column but the last, the target.
+
+    ``conditional`` is the Wald test in a vector autoregression of all series with as many lags as
+    Akaike's criterion chooses; ``pairwise`` the F-test in a regression on the target's and one
+    variable's past; ``gain`` the share of the target's remaining variance that the variable's
+    past explains beside all others.
+    """
+    try:
+        from statsmodels.tsa.api import VAR
+    except ImportError as error:
+        raise MissingExtraError(
+            "Granger tests need statsmodels, which is not installed. "
+            'Install the extra: pip install "mvlstm[baselines]".'
+        ) from error
+    n = series.shape[1] - 1
+    with warnings.catch_warnings(action="ignore"):
+        model = VAR(series)
+        lags = max(1, int(model.select_order(MOST_LAGS).aic))
+        fitted = model.fit(lags)
+        conditional = [
+            float(fitted.test_causality(n, [k], kind="wald", signif=SIGNIFICANCE).pvalue)
+            for k in range(n)
+        ]
+    pairwise = [_pair(series[:, -1], series[:, k], lags) for k in range(n)]
+    adjusted, adjusted_pair = holm(conditional), holm(pairwise)
+    return {
+        "lags": lags,
+        "columns": {
+            "conditional_p": conditional,
+            "pairwise_p": pairwise,
+            "conditional": [bool(p < SIGNIFICANCE) for p in adjusted],
+            "pairwise": [bool(p < SIGNIFICANCE) for p in adjusted_pair],
+            "gain": _gains(series, lags),
+        },
+    }
+
+
+def _design(series: FloatArray, lags: int) -> FloatArray:
+    """Return the regressors (rows, 1 + lags * columns): a constant and every column's past."""
+    rows = len(series) - lags
+    past = [series[lags - lag : lags - lag + rows] for lag in range(1, lags + 1)]
+    return np.hstack([np.ones((rows, 1)), *past])
+
+
+def _residual(X: FloatArray, y: FloatArray) -> float:
+    """Return the sum of squared residuals of least squares."""
+    weights = np.linalg.lstsq(X, y, rcond=None)[0]
+    return float(np.sum((y - X @ weights) ** 2))
+
+
+def _pair(y: FloatArray, x: FloatArray, lags: int) -> float:
+    """Return the p-value of the F-test that x's past does not help y's own past."""
+    from scipy.stats import f as f_distribution
+
+    label = y[lags:]
+    own = _residual(_design(y[:, None], lags), label)
+    both = _residual(_design(np.stack([y, x], axis=1), lags), label)
+    free = len(label) - 2 * lags - 1
+    if free < 1 or both <= 0:
+        return 1.0
+    return float(f_distribution.sf((own - both) / lags / (both / free), lags, free))
+
+
+def _gains(series: FloatArray, lags: int) -> list[float]:
+    """Return each variable's partial R squared."""
+    label, n = series[lags:, -1], series.shape[1] - 1
+    whole = _residual(_design(series, lags), label)
+    without = [_residual(_design(np.delete(series, k, axis=1), lags), label) for k in range(n)]
+    return [1.0 - whole / rest if rest > 0 else 0.0 for rest in without]
