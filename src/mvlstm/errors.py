@@ -13,6 +13,10 @@ class DataError(MVLSTMError, ValueError):
     """The table does not fit what was asked of it."""
 
 
+class StorageError(DataError):
+    """A file could not be written though its place is right: the disk is full or failing."""
+
+
 class ParameterError(MVLSTMError, ValueError):
     """A setting has a value it cannot have."""
 

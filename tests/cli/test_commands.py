@@ -139,7 +139,9 @@ def test_data_list_and_path(run: Run, tmp_path: Path, monkeypatch: pytest.Monkey
     assert "synthetic" in run("data", "list").stdout
 
 
-@pytest.mark.parametrize("command", ["demo", "fit", "forecast", "evaluate", "explain", "data"])
+@pytest.mark.parametrize(
+    "command", ["demo", "fit", "forecast", "evaluate", "update", "explain", "data"]
+)
 def test_help_shows_an_example(run: Run, command: str) -> None:
     done = run(command, "--help")
     assert done.code == 0

@@ -127,7 +127,7 @@ def test_commands_on_a_full_disk(
     with monkeypatch.context() as patch:
         _full_on_write(patch)
         done = CliRunner().invoke(app, ["forecast", *map(str, files), "--out", str(out)])
-    assert done.exit_code == 2
+    assert done.exit_code == 1
     assert done.stderr.count("error:") == 1 and "No space left" in done.stderr
     assert out.read_text() == "earlier"
     assert [path.name for path in tmp_path.iterdir()] == [out.name]

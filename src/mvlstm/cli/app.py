@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 from mvlstm._version import __version__
-from mvlstm.cli import bench, compare, data, demo, evaluate, explain, fit, forecast, report, tune
+from mvlstm.cli import (
+    bench,
+    compare,
+    data,
+    demo,
+    evaluate,
+    explain,
+    fit,
+    forecast,
+    report,
+    tune,
+    update,
+)
 
 app = typer.Typer(
     name="mvlstm",
@@ -40,6 +52,7 @@ app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
 app.command("fit", epilog=fit.EXAMPLE)(fit.fit)
 app.command("forecast", epilog=forecast.EXAMPLE)(forecast.forecast)
 app.command("evaluate", epilog=evaluate.EXAMPLE)(evaluate.evaluate)
+app.command("update", epilog=update.EXAMPLE)(update.update)
 app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
 app.command("report", epilog=report.EXAMPLE)(report.report)
 app.command("compare", epilog=compare.EXAMPLE)(compare.compare)

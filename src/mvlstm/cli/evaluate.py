@@ -17,6 +17,13 @@ EXAMPLE = "Example: mvlstm evaluate model.safetensors air.csv"
 def evaluate(
     model: ModelFile,
     data: DataFile,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Only what has arrived from then on, by period, and whether it has slipped.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write them to a .csv, .parquet or .json file."),
@@ -34,7 +41,8 @@ def evaluate(
         from mvlstm import load
         from mvlstm.data.io import read_table, write_table
 
-        result = load(model).evaluate(read_table(data, sep=sep, decimal=decimal))
+        rows = read_table(data, sep=sep, decimal=decimal)
+        result = load(model).evaluate(rows, since=since)
         scores = result.to_frame().rename_axis("model").reset_index()
         if out is not None:
             write_table(out, scores)
@@ -43,6 +51,8 @@ def evaluate(
         first, last = result.period
         title = f"Scores for {result.target} on {result.part} rows, {first} to {last}"
         output.show(table(scores, title=title))
+        if result.periods is not None:
+            output.show(table(result.periods, title=f"Scores by {result.periods.columns[0]}"))
         output.notes(result.notes)
         if out is not None:
             output.show(f"wrote {out}")

@@ -29,6 +29,13 @@ def forecast(
         Path | None,
         typer.Option(metavar="FILE", help="Also write them to a .csv, .parquet or .json file."),
     ] = None,
+    append: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Add them to a .csv file that grows; what is there for an origin stays.",
+        ),
+    ] = None,
     sep: Separator = None,
     decimal: Decimal = ".",
     as_json: AsJson = False,
@@ -36,11 +43,14 @@ def forecast(
 ) -> None:
     """Forecast the steps after the last row: mean, median and 90 % interval (q05 to q95)."""
     with session(as_json=as_json, debug=debug) as output:
+        inputs = (model, data) if future is None else (model, data, future)
         if out is not None:
-            inputs = (model, data) if future is None else (model, data, future)
             check_output(out, suffixes=TABLE_SUFFIXES, inputs=inputs)
+        if append is not None:
+            check_output(append, suffixes=(".csv",), inputs=inputs, option="--append")
 
         from mvlstm import load
+        from mvlstm.data.appending import append_rows
         from mvlstm.data.io import read_table, write_table
 
         rows_of = partial(read_table, sep=sep, decimal=decimal)
@@ -50,8 +60,21 @@ def forecast(
         if out is not None:
             write_table(out, rows)
 
-        output.data = {**result.to_dict(), "out": None if out is None else str(out)}
+        added = None
+        if append is not None:
+            kept = rows.drop(columns=["part", "actual"], errors="ignore")
+            key = [name for name in ("series", "origin", "step") if name in kept]
+            added = append_rows(append, kept, key=key)
+
+        output.data = {
+            **result.to_dict(),
+            "out": None if out is None else str(out),
+            "append": None if append is None else str(append),
+            "appended": added,
+        }
         output.show(table(rows.drop(columns="part"), title=f"Forecast of {result.target}"))
         output.notes(result.notes)
         if out is not None:
             output.show(f"wrote {out}")
+        if append is not None:
+            output.show(f"appended {added} of {len(rows)} rows to {append}")

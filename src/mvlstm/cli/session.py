@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from mvlstm.errors import MVLSTMError, MVLSTMWarning, TrainingError
+from mvlstm.errors import MVLSTMError, MVLSTMWarning, StorageError, TrainingError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,8 @@ class Output:
     Parameters
     ----------
     as_json : bool
-        Print ``data`` with the warnings as JSON instead of what was shown.
+        Print ``data`` as JSON instead of what was shown, with the warnings in a field of their
+        own; in every row where ``data`` is a list of rows.
     """
 
     def __init__(self, *, as_json: bool) -> None:
@@ -61,9 +62,12 @@ class Output:
     def print(self, stream: TextIO) -> None:
         """Write the result to ``stream``."""
         if self.as_json:
-            whole = self.data
-            if isinstance(whole, dict):
-                whole = {**whole, "warnings": self.warnings}
+            warned = {"warnings": self.warnings}
+            whole: dict[str, Any] | list[Any] = (
+                {**self.data, **warned}
+                if isinstance(self.data, dict)
+                else [{**row, **warned} for row in self.data]
+            )
             text = json.dumps(whole, allow_nan=False, indent=2)
             stream.write(f"{text}\n")
             return
@@ -179,5 +183,6 @@ def _describe(error: Exception) -> str:
 
 
 def _exit_code(error: Exception) -> int:
-    bad_input = isinstance(error, MVLSTMError) and not isinstance(error, TrainingError)
+    faults = (TrainingError, StorageError)
+    bad_input = isinstance(error, MVLSTMError) and not isinstance(error, faults)
     return BAD_INPUT if bad_input else FAULT

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import difflib
+import errno
 import gzip
 import io
 import os
@@ -17,12 +18,13 @@ from typing import Any, NoReturn
 
 import pandas as pd
 
-from mvlstm.errors import DataError, ParameterError
+from mvlstm.errors import DataError, ParameterError, StorageError
 
 SEPARATORS = (",", ";", "\t", "|")
 TEXT_SUFFIXES = (".csv", ".txt", ".tsv", ".dat")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 _HEAD = 65_536
+_DISK_FAULTS = (errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def read_table(
@@ -104,6 +106,8 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
             "mark. Name the separator with sep=';' (--sep ';'), or the mark (--decimal)."
         )
     header = _header(file, head, separator)
+    if sep is not None and len(header) == 1:
+        _check_separator(file, head, sep, decimal)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -160,6 +164,18 @@ def _separator(head: str, sep: str | None, decimal: str) -> str:
     line = next((line for line in head.splitlines() if line.strip()), "")
     candidates = [mark for mark in SEPARATORS if mark != decimal]
     return max(candidates, key=lambda mark: len(_fields(line, mark)))
+
+
+def _check_separator(file: Path, head: str, sep: str, decimal: str) -> None:
+    """Refuse a separator that leaves one column where another would make several."""
+    better = _separator(head, None, decimal)
+    line = next((line for line in head.splitlines() if line.strip()), "")
+    count = len(_fields(line, better))
+    if count > 1:
+        raise DataError(
+            f"'{file}' has one column when separated by {sep!r}, and {count} by {better!r}. Use "
+            f"sep={better!r} (--sep '{better}'), or leave it out."
+        )
 
 
 def _fields(line: str, mark: str) -> list[str]:
@@ -224,7 +240,9 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
     Raises
     ------
     DataError
-        If the folder is missing or read-only, or the disk is full.
+        If the folder is missing or read-only.
+    StorageError
+        If the disk is full or failing.
     """
     file = Path(path)
     if file.is_dir():
@@ -242,7 +260,8 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
             temporary.chmod(file.stat().st_mode & 0o777)
         os.replace(temporary, file)
     except OSError as error:
-        raise DataError(
+        kind = StorageError if error.errno in _DISK_FAULTS else DataError
+        raise kind(
             f"'{file}' cannot be written: {error.strerror or error}. Nothing was changed; choose "
             "another place."
         ) from error

@@ -12,6 +12,8 @@ taken into account (Newey and West). A slip must also be large enough to matter.
 
 from __future__ import annotations
 
+import itertools
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +24,7 @@ from scipy.special import ndtr
 
 from mvlstm import metrics
 from mvlstm.data._steps import describe_time
-from mvlstm.errors import DataError, ParameterError
+from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
 from mvlstm.forecasters.scoring import persistence_forecast, score_unseen
 from mvlstm.results import Evaluation, Forecast
 from mvlstm.results.reference import LEVEL, Reference
@@ -43,26 +45,25 @@ def score_since(
     model: AbstractForecaster, forecast: Forecast, table: pd.DataFrame, since: Any
 ) -> Evaluation:
     """Score the unseen rows of a forecast from ``since`` on; see `AbstractForecaster.evaluate`."""
-    start = read_time(model, since)
-    borders = model.borders_
-    later = np.asarray(borders.since(forecast.time, start).all(axis=1))
-    chosen = later & np.asarray(borders.after(forecast.time).all(axis=1))
+    start, known = read_time(model, since), model.borders_.calibration
+    times = forecast.time
+    later = model.borders_.since(times, start) & model.borders_.after(times)
+    chosen = np.asarray(later.all(axis=1))
     if not chosen.any():
         raise DataError(
             f"The table has no rows since {describe_time(start)} that the model does not know; it "
-            f"knows those up to {describe_time(borders.calibration)}. Supply newer rows."
+            f"knows those up to {describe_time(known)}. Supply newer rows."
         )
     scored = forecast.take(chosen)
     evaluation = score_unseen(model, scored, table)
     rival = persistence_forecast(model, scored, table)
     found, statements = find_slips(model.reference_, _reference(scored, rival))
-    left_out = int((later & ~chosen).sum())
+    slipped = [] if found is None else list(found["slipped"])
+    for statement in itertools.compress(statements, slipped):
+        warnings.warn(statement, MVLSTMWarning, stacklevel=3)
     notes = list(evaluation.notes)
-    if left_out:
-        notes.append(
-            f"{left_out:,} forecasts since {describe_time(start)} are of rows the model knows, up "
-            f"to {describe_time(borders.calibration)}, and are left out."
-        )
+    if start <= known:
+        notes.append(f"The model knows the rows up to {describe_time(known)}; later ones count.")
     return replace(
         evaluation,
         notes=(*notes, *statements),

@@ -1,0 +1,73 @@
+"""`mvlstm update`: a model brought up to date with new rows."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mvlstm.cli.files import MODEL_SUFFIXES, check_output
+from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Quiet, Separator
+from mvlstm.cli.session import session
+
+EXAMPLE = "Example: mvlstm update model.safetensors air.csv --out model.safetensors"
+
+
+def update(
+    model: ModelFile,
+    data: DataFile,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="MODEL", help="Model file to write; may be MODEL itself, replaced."
+        ),
+    ],
+    refit: Annotated[
+        str,
+        typer.Option(
+            metavar="newest|full",
+            help="Go on training, the newest rows held out; or train again on all rows.",
+        ),
+    ] = "newest",
+    max_epochs: Annotated[int, typer.Option(help="Most epochs of further training.")] = 5,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(help="Of further training; by default a fifth of the fit's."),
+    ] = None,
+    sep: Separator = None,
+    decimal: Decimal = ".",
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Go on training on rows that came after the fit, and calibrate the intervals on the newest.
+
+    A model that forecasts the new rows better as it was stays as it was, but for its intervals.
+    """
+    with session(as_json=as_json, debug=debug) as output:
+        check_output(out, suffixes=MODEL_SUFFIXES, inputs=(data,))
+
+        from mvlstm import load
+        from mvlstm.data.io import read_table
+
+        found = load(model)
+        verbose = found.verbose
+        rows = read_table(data, sep=sep, decimal=decimal)
+        settings = {"refit": refit, "max_epochs": max_epochs, "learning_rate": learning_rate}
+        found.set_params(verbose=0 if quiet else 1).update(rows, **settings)
+        found.set_params(verbose=verbose).save(out)
+
+        last = found.updates_[-1]
+        output.data = {
+            "model": str(out),
+            "forecaster": type(found).__name__,
+            "update": last.to_dict(),
+            "updates": len(found.updates_),
+        }
+        output.show(str(last), f"took {last.seconds:.1f} s", f"wrote {out}")
+        if not last.changed:
+            output.notes(["The model was better as it was; only its intervals were renewed."])
+        next_words = ["mvlstm", "forecast", str(out), str(data)]
+        output.show(f"next: {shlex.join(next_words)}")
