@@ -1,0 +1,227 @@
+"""A run of experiments killed without warning goes on to the same records, here and on Ray."""
+
+from __future__ import annotations
+
+import importlib.util
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mvlstm.bench.records import Records, comparable, read_records
+
+SEED = int(os.environ.get("MVLSTM_TEST_SEED", "0"))
+SUITE = """
+name = "kill"
+data.synthetic.n = 300
+
+[methods.mv]
+method = "paper"
+settings = { hidden_size = 3, max_epochs = 3 }
+grid = { learning_rate = [0.001, 0.01] }
+
+[[parts]]
+datasets = ["synthetic"]
+windows = [3, 4]
+methods = ["mv", "ar", "persistence"]
+repeats = 2
+explain = false
+"""
+LONG = SUITE.replace("max_epochs = 3", "max_epochs = 100, patience = 100")
+
+
+def work(suite: str, folder: str, started: Any) -> None:
+    """Run the suite in a process of its own."""
+    import torch
+
+    from mvlstm.bench.run import run_suite
+    from mvlstm.bench.spec import load_suite
+
+    torch.set_num_threads(1)
+    started.set()
+    run_suite(load_suite(suite), folder, device="cpu", verbose=0)
+
+
+@pytest.fixture(scope="module")
+def processes() -> Any:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["mvlstm.bench.run", "mvlstm.forecasters.mvlstm"])
+    return context
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("suite") / "kill.toml"
+    path.write_text(SUITE)
+    return str(path)
+
+
+def run(processes: Any, suite: str, folder: Path, kill_after: float | None = None) -> float:
+    """Run until done, or until killed; return the seconds it took."""
+    started = processes.Event()
+    process = processes.Process(target=work, args=(suite, str(folder), started))
+    process.start()
+    assert started.wait(60)
+    begun = time.monotonic()
+    process.join(kill_after)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    elif kill_after is None:
+        assert process.exitcode == 0
+    return time.monotonic() - begun
+
+
+@pytest.fixture(scope="module")
+def whole(
+    processes: Any, suite: str, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Records, float]:
+    """The records of a run that nobody disturbs, and the seconds it takes."""
+    folder = tmp_path_factory.mktemp("whole")
+    seconds = run(processes, suite, folder)
+    return read_records(folder), seconds
+
+
+def check_same(found: Records, expected: Records) -> None:
+    """Compare all records field by field, timings aside, and the kept errors bit by bit."""
+    assert not found.failed and not found.problems
+    assert set(found.done) == set(expected.done)
+    for key, record in expected.done.items():
+        mine, theirs = comparable(found.done[key]), comparable(record)
+        for unimportant in ("commit", "hardware"):
+            mine.pop(unimportant), theirs.pop(unimportant)
+        assert mine == theirs
+        ours, other = found.arrays(record), expected.arrays(record)
+        assert ours is not None and other is not None
+        assert all(np.array_equal(ours[name], other[name]) for name in other)
+
+
+def check_kills(
+    processes: Any, suite: str, whole: tuple[Records, float], folder: Path, count: int
+) -> None:
+    expected, seconds = whole
+    draw = random.Random(SEED)
+    partly = 0
+    for place in range(count):
+        out = folder / str(place)
+        run(processes, suite, out, kill_after=draw.uniform(0.02, 0.98) * seconds)
+        partly += 0 < len(read_records(out).done) < len(expected.done)
+        run(processes, suite, out)
+        check_same(read_records(out), expected)
+    assert partly or count < 10, "some kills should come between two jobs"
+
+
+def test_killed_runs_go_on(
+    processes: Any, suite: str, whole: tuple[Records, float], tmp_path: Path
+) -> None:
+    check_kills(processes, suite, whole, tmp_path, 2)
+
+
+@pytest.mark.slow
+def test_many_killed_runs_go_on(
+    processes: Any, suite: str, whole: tuple[Records, float], tmp_path: Path
+) -> None:
+    check_kills(processes, suite, whole, tmp_path, 25)
+
+
+def command(suite: str, folder: Path, *options: str) -> list[str]:
+    words = ["-m", "mvlstm", "bench", "run", "--suite", suite, "--out", str(folder)]
+    return [sys.executable, *words, "--device", "cpu", *options]
+
+
+def pids(name: str, parent: int | None = None) -> list[int]:
+    """Return the processes whose command line holds a name, or that have a parent."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            status = (place / "stat").read_text()
+        except (OSError, UnicodeError):
+            continue
+        of = int(status.rpartition(")")[2].split()[1])
+        if name in words and (parent is None or of == parent):
+            found.append(int(place.name))
+    return found
+
+
+def wait_for(condition: Any, seconds: float = 60.0) -> Any:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError("waited in vain")
+
+
+linux = pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc")
+
+
+@pytest.fixture(scope="module")
+def long_run(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[str, Records]:
+    """A suite whose jobs take about a second, and its records."""
+    folder = tmp_path_factory.mktemp("long")
+    path = folder / "kill.toml"
+    path.write_text(LONG)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run(command(str(path), folder / "out"), env=environment, check=True, timeout=300)
+    return str(path), read_records(folder / "out")
+
+
+@linux
+@pytest.mark.slow
+def test_a_killed_process_costs_its_own_job_only(
+    long_run: tuple[str, Records], tmp_path: Path
+) -> None:
+    suite, expected = long_run
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    driver = subprocess.Popen(command(suite, tmp_path, "--workers", "2"), env=environment)
+    workers = wait_for(lambda: pids("spawn_main", driver.pid))
+    wait_for(lambda: read_records(tmp_path).done)
+    os.kill(workers[0], signal.SIGKILL)
+    assert driver.wait(300) == 0
+    check_same(read_records(tmp_path), expected)
+
+
+@linux
+@pytest.mark.slow
+def test_a_killed_driver_leaves_nothing_running(
+    long_run: tuple[str, Records], tmp_path: Path
+) -> None:
+    suite, expected = long_run
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    driver = subprocess.Popen(command(suite, tmp_path, "--workers", "2"), env=environment)
+    workers = wait_for(lambda: pids("spawn_main", driver.pid))
+    wait_for(lambda: read_records(tmp_path).done)
+    driver.kill()
+    driver.wait()
+    wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in workers), 20)
+    again = command(suite, tmp_path, "--workers", "2")
+    subprocess.run(again, env=environment, check=True, timeout=300)
+    check_same(read_records(tmp_path), expected)
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
+def test_a_killed_worker_of_ray_loses_nothing(
+    long_run: tuple[str, Records], tmp_path: Path
+) -> None:
+    suite, expected = long_run
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    driver = subprocess.Popen(command(suite, tmp_path, "--engine", "ray"), env=environment)
+    wait_for(lambda: read_records(tmp_path).done, 120)
+    busy = wait_for(lambda: pids("ray::_run"), 60)
+    os.kill(busy[0], signal.SIGKILL)
+    assert driver.wait(300) == 0
+    check_same(read_records(tmp_path), expected)
