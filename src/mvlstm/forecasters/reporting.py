@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import shlex
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,11 +12,12 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._version import __version__
+from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.errors import MVLSTMError
 from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
 from mvlstm.forecasters.scoring import score_unseen
-from mvlstm.results import Evaluation
+from mvlstm.results import Evaluation, Forecast
 
 if TYPE_CHECKING:
     from mvlstm.forecasters.base import AbstractForecaster
@@ -51,18 +53,60 @@ def gather_report(
     frame = model._read(table, "report")
     forecast = model.predict(table)
     evaluation, notes = _with_rival(model, score_unseen(model, forecast, table), table)
+    future, next_notes = _next(model, frame, table, forecast)
+    count = contributions if frame.panel is None else 0
+    explanation = model.explain(table, effort=effort, contributions=count)
+    if explanation.by_series is not None:  # the figures of forecasts show one series
+        shown = str(explanation.by_series["series"].iloc[0])
+        explanation = explanation.of_series(shown)
+        forecast, future = _one_series(forecast, shown), _one_series(future, shown)
+        next_notes = (*next_notes, _series_note(evaluation, shown))
     return ReportData(
         model=type(model).__name__,
         forecast=forecast,
-        future=model.forecast(table),
+        future=future,
         evaluation=evaluation,
-        explanation=model.explain(table, effort=effort, contributions=contributions),
+        explanation=explanation,
         history=model.history_,
         settings={k: v for k, v in model.get_params().items() if k != "verbose"},
         facts=_facts(model, frame),
         profile=_profile(frame),
         command=repeat_command(model, frame),
-        notes=(*model.notes_, *frame.notes, *notes),
+        notes=(*model.notes_, *frame.notes, *notes, *next_notes),
+    )
+
+
+def _next(
+    model: AbstractForecaster, frame: SeriesFrame, table: pd.DataFrame, forecast: Forecast
+) -> tuple[Forecast, tuple[str, ...]]:
+    """Forecast what comes next; where what is known ahead ends with the table, its last rows."""
+    if frame.future is not None or not frame.layout.known:
+        return model.forecast(table), ()
+    names = np.zeros(len(forecast)) if forecast.series is None else forecast.series
+    last = np.append(names[1:] != names[:-1], True)  # of each series
+    note = (
+        f"The table has no rows after {describe_time(frame.clock[-1])} with "
+        f"{', '.join(frame.layout.known)}, known ahead: the next values shown are those of its "
+        "last rows."
+    )
+    return forecast.take(last), (note,)
+
+
+def _one_series(forecast: Forecast, name: str) -> Forecast:
+    assert forecast.series is not None
+    return replace(forecast.take(np.asarray(forecast.series == name)), series=None)
+
+
+def _series_note(evaluation: Evaluation, shown: str) -> str:
+    """Say which series the figures show, and how well the others fare."""
+    table = evaluation.by_series
+    assert table is not None
+    ranked = table.sort_values("skill")
+    worst, best = ranked.iloc[0], ranked.iloc[-1]
+    return (
+        f"The figures of forecasts show series '{shown}', one of {len(table):,}; scores and "
+        f"importance are of all. The skill lies between {worst['skill']:.2f} "
+        f"('{worst['series']}') and {best['skill']:.2f} ('{best['series']}')."
     )
 
 
@@ -89,6 +133,7 @@ def _with_rival(
             period=evaluation.period,
             experts=evaluation.experts,
             notes=evaluation.notes,
+            by_series=evaluation.by_series,
         ),
         (),
     )
@@ -97,17 +142,24 @@ def _with_rival(
 def _rival_scores(model: AbstractForecaster, table: pd.DataFrame) -> pd.DataFrame | None:
     frame = model._read(table, "report")
     valid, test = part_sizes(model, frame)
-    if frame.times[0] != model.borders_.start or not valid:
+    if frame.clock[0] != model.borders_.start or not valid:
         return None
-    rival = forecaster_class(RIVAL)(
-        window=model.window, horizon=model.horizon, missing=model.missing, gaps=model.gaps
-    )
     layout = model.layout_
+    rival = forecaster_class(RIVAL)(
+        window=model.window,
+        horizon=model.horizon,
+        missing=model.missing,
+        gaps=model.gaps,
+        calendar=layout.calendar or "none",
+    )
     rival.fit(
         table,
         layout.target,
         time=list(layout.time) or None,
-        variables=[v for v in frame.variables if v != frame.target],
+        series=layout.series,
+        variables=layout.variables,
+        known=layout.known,
+        categorical=layout.categories,
         test=test,
         valid=valid,
     )
@@ -115,9 +167,9 @@ def _rival_scores(model: AbstractForecaster, table: pd.DataFrame) -> pd.DataFram
 
 
 def part_sizes(model: AbstractForecaster, frame: SeriesFrame) -> tuple[int, int]:
-    """Return how many rows of ``frame`` are validation and how many come after it."""
-    parts = model.borders_.parts(np.asarray(frame.times)[:, None])[:, 0]
-    after = np.asarray(frame.times > model.borders_.calibration)
+    """Return how many times of ``frame`` are validation and how many come after it."""
+    parts = model.borders_.parts(np.asarray(frame.clock)[:, None])[:, 0]
+    after = np.asarray(frame.clock > model.borders_.calibration)
     return int((parts == "validation").sum()), int(after.sum())
 
 
@@ -130,9 +182,16 @@ def repeat_command(model: AbstractForecaster, frame: SeriesFrame) -> str:
         time = [str(frame.times.name or "time")]  # the index, as a file would hold it
     if time:
         words += ["--time", ",".join(time)]
-    others = [v for v in frame.variables if v != frame.target]
-    for name in others:
-        words += ["--variables", name]
+    layout = model.layout_
+    if layout.series is not None:
+        words += ["--series", layout.series]
+    for option, names in (
+        ("--variables", layout.variables or ()),
+        ("--known", layout.known),
+        ("--categorical", layout.categories),
+    ):
+        for name in names:
+            words += [option, name]
     words += ["--test", str(test), "--valid", str(valid)]
     if type(model).__name__ == "MVLSTM":
         defaults = type(model)().get_params()
@@ -140,6 +199,7 @@ def repeat_command(model: AbstractForecaster, frame: SeriesFrame) -> str:
         for name, value in changed.items():
             if name in {"verbose", "window", "members", "seed"}:
                 continue
+            value = ",".join(value) if isinstance(value, list | tuple) else value
             words += (
                 [f"--{name.replace('_', '-')}", str(value)]
                 if value is not True
@@ -158,8 +218,8 @@ def _facts(model: AbstractForecaster, frame: SeriesFrame) -> dict[str, str]:
     valid, test = part_sizes(model, frame)
     facts = {
         "Target": frame.target,
-        "Period": f"{time_text(frame.times[0])} to {time_text(frame.times[-1])}",
-        "Rows": f"{frame.n_rows:,} rows, {frame.n_variables} variables",
+        "Period": f"{time_text(frame.clock[0])} to {time_text(frame.clock[-1])}",
+        "Rows": f"{frame.n_rows:,} rows, {frame.n_variables} variables{_several(frame)}",
         "Trained on": f"{time_text(borders.start)} to {time_text(borders.train)}",
         "Validation": f"to {time_text(borders.calibration)}, {valid:,} rows",
         "Unseen": f"{test:,} rows",
@@ -180,9 +240,15 @@ def _seconds(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.0f} s"
 
 
+def _several(frame: SeriesFrame) -> str:
+    return "" if frame.panel is None else f", {len(frame.last_rows()):,} series"
+
+
 def _profile(frame: SeriesFrame) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for place, name in enumerate(frame.columns):
+        if not frame.layout.measured[place]:
+            continue
         values = frame.values[:, place]
         rows.append(
             {

@@ -37,9 +37,20 @@ def variable_order(explanation: Explanation) -> tuple[str, ...]:
     return (*others, explanation.target)
 
 
+def one_series(explanation: Explanation) -> Explanation:
+    """Refuse an explanation of several series where times must follow one another."""
+    for table in (explanation.prior, explanation.contribution):
+        if table is not None and "series" in table.index.names:
+            raise DataError(
+                "This explanation is of several series; choose one with "
+                "explanation.of_series(name)."
+            )
+    return explanation
+
+
 def at_step(table: pd.DataFrame, step: int) -> pd.DataFrame:
     """Return the rows of one step ahead of a table by origin, or by origin and step."""
-    if table.index.nlevels == 1:
+    if "step" not in table.index.names:
         return table
     chosen = table[table.index.get_level_values("step") == step]
     return chosen.droplevel("step")

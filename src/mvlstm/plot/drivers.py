@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError
-from mvlstm.plot._tables import at_step, own_past, variable_order, wall_times
+from mvlstm.plot._tables import at_step, one_series, own_past, variable_order, wall_times
 from mvlstm.plot.theme import ThemeName, get_theme, label, new_figure, styles
 from mvlstm.results import Explanation
 
@@ -307,7 +307,7 @@ def attention_over_time_table(
     DataFrame
         ``start`` and ``end`` of each stretch, and a column a variable.
     """
-    _, table = _attention(explanation)
+    _, table = _attention(one_series(explanation))
     table = at_step(table, step)
     times = wall_times(table.index)
     size = max(1, len(table) // stretches)

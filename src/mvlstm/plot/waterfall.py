@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError
-from mvlstm.plot._tables import at_step, own_past, variable_order
+from mvlstm.plot._tables import at_step, one_series, own_past, variable_order
 from mvlstm.plot.theme import (
     Style,
     Theme,
@@ -43,6 +43,7 @@ def contribution_at(
     step : int
         Steps ahead.
     """
+    one_series(explanation)
     if origin is None and explanation.contribution is not None:
         origin = explanation.contribution.index.get_level_values(0)[-1]
     return explanation.at(origin, step)
@@ -50,7 +51,7 @@ def contribution_at(
 
 def contribution_sums(explanation: Explanation) -> pd.Series[float]:
     """Return what the contributions of each (origin, step) add up to, background included."""
-    table = explanation.contribution
+    table = one_series(explanation).contribution
     if table is None:
         raise DataError("This explanation has no contributions.")
     several = table.index.nlevels > 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,9 @@ IMPORTANCE_COLUMNS = (
     "error_increase_high",
     "verdict",
 )
+
+
+BY_ORIGIN = ("prior", "posterior", "contribution", "response", "expert")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,6 +174,30 @@ class Explanation:
             table=row.rename("contribution").reset_index(),
             by_variable=by_variable,
         )
+
+    def of_series(self, name: str) -> Explanation:
+        """Return what is told of one series' forecasts: attention and contributions by origin.
+
+        The tables without origins stay those of all series; ``by_series`` has its importance.
+
+        Parameters
+        ----------
+        name : str
+            One of the series explained.
+        """
+        known = () if self.by_series is None else tuple(self.by_series["series"].unique())
+        if name not in known:
+            raise DataError(
+                f"series={name!r} is not among the {len(known)} series explained. Choose one of "
+                "explanation.by_series['series']."
+            )
+        tables = {
+            key: table.xs(name, level="series")
+            for key in BY_ORIGIN
+            if (table := getattr(self, key)) is not None
+            and name in table.index.get_level_values("series")
+        }
+        return replace(self, **{**dict.fromkeys(BY_ORIGIN), **tables})
 
     def to_frame(self) -> pd.DataFrame:
         """Return a copy of the importance table."""
