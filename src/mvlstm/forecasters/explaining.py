@@ -23,6 +23,7 @@ from mvlstm.forecasters.apart import (
     variable_leads,
 )
 from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.refits import agreement_table, rank_agreement
 from mvlstm.forecasters.scoring import unseen_origins
 from mvlstm.forecasters.units import member_units
 from mvlstm.results import Explanation
@@ -86,6 +87,12 @@ def explain_forecaster(
     names = pd.Index(frame.variables, name="variable")
     count = APART[effort] if contributions is None else contributions
     apart = take_apart(model, prepared, unseen, count, effort)
+    parts = None if apart is None else apart.members
+    agreement, agreement_notes = (
+        agreement_table(model, prepared, unseen, importance, parts)
+        if effort == "full"
+        else (None, ())
+    )
     return Explanation(
         target=frame.target,
         importance=importance,
@@ -98,13 +105,14 @@ def explain_forecaster(
         temporal=measured.temporal,
         lags=lag_table(
             frame.variables,
-            None if apart is None else apart.members,
+            parts,
             None if arrays is None else arrays.temporal,
             leads=leads,
         ),
         leakage=measured.leakage,
         groups=measured.groups,
-        stability=measured.stability,
+        stability={**measured.stability, **rank_agreement(agreement)},
+        agreement=agreement,
         summary=measured.summary,
         by_series=measured.by_series,
         part=part,
@@ -116,6 +124,7 @@ def explain_forecaster(
             *measured.notes,
             *_attention_notes(arrays),
             *(() if apart is None else apart.notes),
+            *agreement_notes,
         ),
         **({} if apart is None else apart.tables),
     )

@@ -72,7 +72,14 @@ class Explanation:
     groups : DataFrame, optional
         Error increase of strongly correlated variables exchanged together.
     stability : dict
-        Agreement of the ranking between members: ``kendall_tau``, ``top_k``, ``top_k_overlap``.
+        Whether the ranking would come out the same again: Kendall's tau and the overlap of the
+        ``top`` leading variables between members (``error_increase_...``), bootstrap draws
+        (``bootstrap_...``) and members' attention (``posterior_...``); ``order_settled``, whether
+        the order of the important variables is, and the ``unsettled`` pairs.
+    agreement : DataFrame, optional
+        With ``effort="full"``: other measures beside the headline, a row an exogenous variable:
+        posterior attention, gradients, drop-and-refit, shadow variables, Granger's tests, and in
+        words what speaks against the verdict.
     summary : DataFrame, optional
         How far the data move the attention, a row a variable: ``shift``, ``kl``, entropies.
     part : str
@@ -99,6 +106,7 @@ class Explanation:
     by_series: pd.DataFrame | None = None
     groups: pd.DataFrame | None = None
     stability: Mapping[str, Any] = field(default_factory=dict)
+    agreement: pd.DataFrame | None = None
     summary: pd.DataFrame | None = None
     part: str = "new"
     n_windows: int = 0
@@ -210,6 +218,7 @@ class Explanation:
             "groups": self.groups,
             "summary": self.summary,
             "lags": self.lags,
+            "agreement": self.agreement,
         }
         matrices = {"temporal": self.temporal, "leakage": self.leakage}
         return {

@@ -1,0 +1,251 @@
+"""Second opinions on importance that need other models: drop-and-refit, shadows, Granger.
+
+Scrambling asks what a fitted model rests on. Other questions have other answers: how much worse is
+a model that never saw the variable, does the variable beat copies of itself that cannot help, does
+a linear model gain by its past. They are put beside each other, and where they disagree it is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from mvlstm.errors import MissingExtraError, MVLSTMWarning
+from mvlstm.forecasters.preparation import Prepared
+from mvlstm.metrics import holm, kendall_tau
+from mvlstm.results import VERDICTS
+
+if TYPE_CHECKING:
+    from mvlstm.forecasters.base import AbstractForecaster
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+ROWS = 8_000  # newest rows before the unseen ones that the other models learn from
+SMALLER = {"members": 3, "max_epochs": 15, "patience": 5}  # at most, of the other models
+SHADOW = " (shadow)"
+AGREEMENT_COLUMNS = (
+    "variable",
+    "importance",
+    "verdict",
+    "posterior",
+    "gradients",
+    "drop_refit",
+    "shadow",
+    "granger",
+    "granger_p",
+    "disagreement",
+)
+NOTE = (
+    "The agreement table's other models learn from at most the last 8,000 rows before the unseen "
+    "ones, with at most 3 members and 15 epochs."
+)
+NO_REFITS = (
+    "There is no agreement table: its other models are not defined for several series or for "
+    "variables known ahead."
+)
+
+
+def agreement_table(
+    model: AbstractForecaster,
+    prepared: Prepared,
+    origins: IntArray,
+    importance: pd.DataFrame,
+    contributions: FloatArray | None,
+) -> tuple[pd.DataFrame | None, tuple[str, ...]]:
+    """Put other measures of importance beside the headline, a row an exogenous variable.
+
+    Parameters
+    ----------
+    model : AbstractForecaster
+        Fitted.
+    prepared : Prepared
+        Of the table explained.
+    origins : int array
+        Rows whose next steps the model has not seen.
+    importance : DataFrame
+        The explanation's importance table.
+    contributions : array (K, M, H, N, T), optional
+        Contributions to some forecasts.
+
+    Returns
+    -------
+    table : DataFrame or None
+        Columns ``importance`` and ``verdict`` (headline), ``posterior``; ``gradients``: mean
+        absolute contribution of the variable, as a share; ``drop_refit``: rise in squared error of
+        a model fitted without it, as a share of the error; ``shadow``: its rise in error over the
+        largest rise of any shadow variable, in a model that has both; ``granger``: share of the
+        remaining variance its past explains in a linear model, ``granger_p`` its adjusted p-value;
+        ``disagreement``: what speaks against the verdict, in words, or nothing.
+    notes : tuple of str
+    """
+    frame = prepared.frame
+    if frame.panel is not None or any(frame.layout.ahead):
+        return None, (NO_REFITS,)
+    names = [name for name in frame.variables if name != frame.target]
+    if not names:
+        return None, ()
+    rows = importance.set_index("variable").loc[names]
+    table, test = _plain_table(prepared, origins)
+    owner = dict(zip(frame.columns, [frame.variables[g] for g in frame.groups], strict=True))
+    columns: dict[str, object] = {
+        "variable": names,
+        "importance": rows["importance_exogenous"].to_numpy(),
+        "verdict": rows["verdict"].to_numpy(),
+        "posterior": rows["posterior"].to_numpy(),
+        "gradients": _gradients(frame.variables, names, contributions),
+        "drop_refit": _drop_and_refit(model, table, frame.target, names, owner, test),
+        "shadow": _against_shadows(model, table, frame.target, names, owner, test),
+    }
+    granger, p, note = _granger(table, names, owner, test)
+    columns |= {"granger": granger, "granger_p": p}
+    found = pd.DataFrame(columns)
+    found["disagreement"] = [_disagreement(row) for row in found.to_dict("records")]
+    found = found.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
+    return found[list(AGREEMENT_COLUMNS)], (NOTE, *note)
+
+
+def rank_agreement(table: pd.DataFrame | None) -> dict[str, float]:
+    """Return Kendall's tau between the headline and every other measure of the table."""
+    if table is None:
+        return {}
+    others = ("posterior", "gradients", "drop_refit", "shadow", "granger")
+    known = [name for name in others if table[name].notna().all()]
+    return {f"{name}_tau": kendall_tau(table["importance"], table[name]) for name in known}
+
+
+def _plain_table(prepared: Prepared, origins: IntArray) -> tuple[pd.DataFrame, int]:
+    """Return the newest rows as a table of numbers, and how many at its end are unseen."""
+    frame = prepared.frame
+    test = frame.n_rows - 1 - int(origins[0])
+    start = max(0, frame.n_rows - test - ROWS)
+    values = pd.DataFrame(frame.values[start:], columns=list(frame.columns))
+    return values, test
+
+
+def _refit(
+    model: AbstractForecaster, table: pd.DataFrame, target: str, test: int
+) -> AbstractForecaster:
+    """Fit a smaller model of the same kind to a table of consecutive rows."""
+    import warnings
+
+    params = model.get_params()
+    changes = {k: min(v, params[k]) for k, v in SMALLER.items() if k in params}
+    changes |= {"missing": "error", "gaps": "error", "verbose": 0}
+    if "calendar" in params:
+        changes["calendar"] = "none"
+    other = clone(model).set_params(**changes)
+    with warnings.catch_warnings(action="ignore", category=MVLSTMWarning):
+        fitted: AbstractForecaster = other.fit(table, target, test=test / len(table))
+    return fitted
+
+
+def _error(model: AbstractForecaster, table: pd.DataFrame) -> float:
+    return float(model.evaluate(table).scores["rmse"].iloc[0]) ** 2
+
+
+def _drop_and_refit(
+    model: AbstractForecaster,
+    table: pd.DataFrame,
+    target: str,
+    names: Sequence[str],
+    owner: dict[str, str],
+    test: int,
+) -> FloatArray:
+    """Return the relative rise in squared error of models fitted without each variable."""
+    whole = _error(_refit(model, table, target, test), table)
+    rises = []
+    for name in names:
+        fewer = table[[column for column in table if owner[str(column)] != name]]
+        rises.append(_error(_refit(model, fewer, target, test), fewer) / whole - 1.0)
+    return np.array(rises)
+
+
+def _against_shadows(
+    model: AbstractForecaster,
+    table: pd.DataFrame,
+    target: str,
+    names: Sequence[str],
+    owner: dict[str, str],
+    test: int,
+) -> FloatArray:
+    """Return each variable's rise in error over the largest rise of any shadow.
+
+    A shadow is a copy of a variable turned in a circle past the target: it has the same values and
+    the same memory, and cannot help. One model is fitted with all variables and all shadows.
+    """
+    rng = np.random.default_rng(0)
+    n = len(table)
+    shadows = {}
+    for name in names:
+        shift = int(rng.integers(n // 4, n - n // 4 + 1))
+        for column in [c for c in table if owner[str(c)] == name]:
+            shadows[f"{column}{SHADOW}"] = np.roll(table[column].to_numpy(), shift)
+    both = pd.concat([pd.DataFrame(shadows), table], axis=1)
+    explained = _refit(model, both, target, test).explain(both, effort="quick", contributions=0)
+    rises = explained.importance.set_index("variable")["error_increase"]
+    strongest = max(float(rises[list(shadows)].max()), np.finfo(np.float64).tiny)
+    own = rises.groupby(rises.index.map(lambda column: owner.get(column, column))).max()
+    return np.asarray(own.loc[list(names)].to_numpy() / strongest)
+
+
+def _granger(
+    table: pd.DataFrame, names: Sequence[str], owner: dict[str, str], test: int
+) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
+    """Return partial R squared and adjusted p-value of each variable, on the seen rows."""
+    from mvlstm.explain.granger import granger_tests
+
+    nothing = np.full(len(names), np.nan)
+    values = table.to_numpy(np.float64)[: len(table) - test]
+    scale = values.std(axis=0)
+    if not (scale > 0).all():
+        return nothing, nothing, ("Granger's tests were left out: a column does not vary.",)
+    try:
+        found = granger_tests((values - values.mean(axis=0)) / scale)["columns"]
+    except (MissingExtraError, np.linalg.LinAlgError, ValueError) as error:
+        return nothing, nothing, (f"Granger's tests were left out: {error}",)
+    columns = [owner[str(column)] for column in table.columns[:-1]]
+    by_variable = pd.DataFrame(
+        {"variable": columns, "gain": found["gain"], "p": holm(found["conditional_p"])}
+    ).groupby("variable")
+    gain, p = by_variable["gain"].max(), by_variable["p"].min()
+    return gain.loc[list(names)].to_numpy(), p.loc[list(names)].to_numpy(), ()
+
+
+def _gradients(
+    variables: Sequence[str], names: Sequence[str], contributions: FloatArray | None
+) -> FloatArray:
+    """Return each variable's share of the mean absolute contributions."""
+    if contributions is None:
+        return np.full(len(names), np.nan)
+    sums = contributions.mean(axis=0).sum(axis=-1)  # (M, H, N), over lags
+    size = pd.Series(np.abs(sums).mean(axis=(0, 1)), index=list(variables))[list(names)]
+    return np.asarray(size / max(float(size.sum()), np.finfo(np.float64).tiny))
+
+
+def _disagreement(row: Mapping[Any, Any]) -> str:
+    """Say in words what speaks against a variable's verdict."""
+
+    def number(name: str) -> float:
+        return float(row[name])
+
+    if row["verdict"] == VERDICTS[0]:
+        doubts = {
+            "refitting without it costs nothing": number("drop_refit") <= 0.0,
+            "a shadow matters as much": number("shadow") <= 1.0,
+            "no linear gain (Granger)": number("granger_p") >= 0.01,  # false for NaN
+        }
+        return "; ".join(doubt for doubt, holds in doubts.items() if holds)
+    against = []
+    if number("drop_refit") > 0.02:
+        against.append(f"refitting without it costs {number('drop_refit'):.0%}")
+    if number("shadow") > 2.0:
+        against.append("it beats every shadow")
+    if number("granger_p") < 0.01 and number("granger") > 0.01:
+        against.append(f"linear gain of {number('granger'):.1%} (Granger)")
+    return "; ".join(against) if len(against) > 1 else ""
