@@ -1,0 +1,181 @@
+"""`mvlstm bench`, `mvlstm tune` and `mvlstm data fetch`: files written, messages, exit codes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from cli.conftest import Run
+
+SUITE = """
+name = "mine"
+data.synthetic.n = 260
+[methods.mv]
+method = "paper"
+settings = { hidden_size = 2, max_epochs = 1 }
+[[parts]]
+datasets = ["synthetic"]
+windows = [3, 4]
+methods = ["persistence", "ar", "mv"]
+repeats = 2
+"""
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("suite") / "mine.toml"
+    path.write_text(SUITE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def records(run: Run, suite: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("out")
+    done = run("bench", "run", "--suite", suite, "--windows", 3, "--out", folder, "--device", "cpu")
+    assert done.code == 0, done.stderr
+    assert "3 jobs done, 0 failed, 0 were done before" in done.stdout
+    assert "bench mine: 3/3" in done.stderr
+    return folder
+
+
+def test_running_again_skips_and_windows_are_listed_by_spaces(
+    run: Run, suite: Path, records: Path
+) -> None:
+    options = ("--out", records, "--device", "cpu", "--quiet", "--json")
+    done = run("bench", "run", "--suite", suite, "--windows", 3, 4, "--methods", "ar", *options)
+    assert json.loads(done.stdout)["done"] == 1 and json.loads(done.stdout)["skipped"] == 1
+    listed = run("bench", "run", "--suite", suite, "--out", records, "--dry-run")
+    assert len(listed.stdout.split()) == 6
+
+
+def test_tables_are_printed_as_markdown(run: Run, records: Path) -> None:
+    done = run("bench", "tables", records)
+    assert done.code == 0
+    assert done.stdout.startswith("# Results")
+    assert "| MV-LSTM (paper) |" in done.stdout and "| Oracle (best possible) |" in done.stdout
+
+
+def test_tables_go_to_files_and_a_page(run: Run, records: Path, tmp_path: Path) -> None:
+    page = tmp_path / "tables.html"
+    done = run("bench", "tables", records, "--out", tmp_path / "t", "--html", page)
+    assert done.code == 0, done.stderr
+    assert (tmp_path / "t" / "tables.md").exists()
+    scores = pd.read_csv(tmp_path / "t" / "rmse-window-3-protocol-chronological.csv")
+    assert set(scores["method"]) >= {"AR", "Persistence"}
+    text = page.read_text("utf-8")
+    assert "RMSE, window 3" in text and "attention" in text
+    found = json.loads(run("bench", "tables", records, "--json").stdout)
+    assert found["tables"][0]["title"] == "RMSE, window 3, protocol chronological"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--suite", "papr"), "no suite 'papr'"),
+        (("--methods", "xgboost"), "no method 'xgboost' in suite 'paper'"),
+        (("--datasets", "pm2.5"), "no dataset 'pm2.5' in suite 'paper'"),
+        (("--windows", "11"), "no window '11'"),
+        (("--windows", "ten"), "--windows ten: give whole numbers"),
+        (("--budget", "huge"), "no budget 'huge'"),
+        (("--protocol", "author"), "Did you mean 'authors'?"),
+        (("--engine", "slurm"), "engine='slurm' is not an option"),
+    ],
+)
+def test_bad_input_is_one_message(
+    run: Run, tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    done = run("bench", "run", *words, "--out", tmp_path / "none")
+    assert done.code == 2
+    assert done.stderr.count("\n") == 1 and message in done.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_truncated_record_is_reported_and_done_anew(
+    run: Run, suite: Path, records: Path, tmp_path: Path
+) -> None:
+    lines = [line for f in records.glob("*.jsonl") for line in f.read_text().splitlines()]
+    text = "\n".join(line for line in lines if '"window":3' in line)
+    (tmp_path / "records-x.jsonl").write_text(text[:-50])
+    shown = run("bench", "tables", tmp_path)
+    assert shown.code == 0 and "is cut off and is left out" in shown.stderr
+    options = ("--windows", 3, "--out", tmp_path, "--device", "cpu", "--quiet", "--json")
+    done = run("bench", "run", "--suite", suite, *options)
+    assert json.loads(done.stdout)["done"] == 1 and json.loads(done.stdout)["skipped"] == 2
+
+
+def test_a_folder_without_records(run: Run, tmp_path: Path) -> None:
+    done = run("bench", "tables", tmp_path)
+    assert done.code == 2 and "mvlstm bench run" in done.stderr
+
+
+TUNE = ("--time", "when", "--window", 3, "--max-epochs", 1, "--device", "cpu", "--quiet")
+
+
+def test_tune_ranks_settings_and_its_command_runs(run: Run, table: Path, tmp_path: Path) -> None:
+    words = ("tune", table, "--target", "y", *TUNE, "--grid", "lr=0.001,0.01,hidden=2,3")
+    out, state = tmp_path / "ranking.csv", tmp_path / "state"
+    done = run(*words, "--out", out, "--records", state, "--json")
+    assert done.code == 0, done.stderr
+    found = json.loads(done.stdout)
+    ranking = pd.read_csv(out)
+    assert len(ranking) == 4 and ranking["valid_rmse"].is_monotonic_increasing
+    assert found["best"]["hidden_size"] == ranking["hidden_size"][0]
+    before = sorted(state.iterdir())
+    again = json.loads(run(*words, "--records", state, "--json").stdout)
+    assert again["ranking"] == found["ranking"] and sorted(state.iterdir()) == before
+    command = shlex.split(found["command"])
+    model = tmp_path / "model.safetensors"
+    assert command[:2] == ["mvlstm", "fit"] and command[-2] == "--out"
+    fitted = run(*command[1:-1], model, "--members", 1, "--device", "cpu", "--quiet")
+    assert fitted.code == 0, fitted.stderr
+    assert model.exists()
+
+
+def test_tune_notices_that_the_table_has_changed(run: Run, tmp_path: Path) -> None:
+    from cli.conftest import make_table
+
+    path = tmp_path / "t.csv"
+    words = ("tune", path, "--target", "y", *TUNE, "--grid", "hidden=2")
+    rankings = []
+    for rows in (200, 220):
+        make_table(rows).to_csv(path, index=False)
+        done = run(*words, "--records", tmp_path / "state", "--json")
+        rankings.append(json.loads(done.stdout)["ranking"])
+    assert rankings[0] != rankings[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--grid", "foo=1"), "names 'foo'"),
+        (("--grid", "0.1,0.2"), "give names with values"),
+        (("--preset", "best"), "preset='best'"),
+        (("--grid", "cell=lstn"), "No setting could be trained"),
+    ],
+)
+def test_tune_refuses_bad_input(
+    run: Run, table: Path, tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    done = run("tune", table, "--target", "y", *TUNE, *words, "--records", tmp_path / "state")
+    assert done.code in (1, 2) and message in done.stderr
+    missing = run("tune", table, "--target", "z", *TUNE, "--records", tmp_path / "state")
+    assert missing.code == 2 and "'z'" in missing.stderr
+
+
+def test_fetch_tells_what_it_cannot_get(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MVLSTM_DATA", str(tmp_path))
+    for words, message in (
+        (("plant",), "cannot be downloaded"),
+        (("pm25", "--source", "http://127.0.0.1:9/x.zip"), "Check the network"),
+        (("pm2.5",), "Did you mean 'pm25'?"),
+        (("pm25", "energy", "--source", "a.zip"), "archive of one data set"),
+    ):
+        done = run("data", "fetch", *words, "--quiet")
+        assert done.code == 2 and message in done.stderr
+    assert not list(tmp_path.iterdir())
