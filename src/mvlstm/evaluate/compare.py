@@ -229,12 +229,13 @@ def first_member(run: FoldRun) -> Forecast:
         for h in range(recent.horizon)
     ]
     variances = np.broadcast_to((spread * factors)[:, None], means.shape)
+    correction = run.model.mean_factor_[:, None]
     return replace(
         recent,
         weights=np.ones_like(means),
         means=means,
         variances=variances,
-        members=np.moveaxis(transform.mean(means, variances), -1, 0),
+        members=np.moveaxis(transform.mean(means, variances * correction), -1, 0),
     )
 
 

@@ -88,6 +88,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     spread_: FloatArray  # (K, H) squared error of each member on the stopping rows
     calibration_: FloatArray  # (H,) factor on the variances
     persistence_: FloatArray  # (H,) calibrated variance of persistence
+    mean_factor_: FloatArray  # (H,) share of the variance that corrects a transformed mean
     background_: FloatArray  # (B, T, C) scaled windows of the training part, to compare with
     background_baseline_: FloatArray  # (B, H) what differencing took away from them
     history_: History
@@ -438,6 +439,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         self.history_ = History(np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.int64))
         self.stopped_ = None
         self.n_train_, self.updates_ = len(problem.origins["train"]), ()
+        self.mean_factor_ = np.ones(self.horizon)
         return problem
 
     def _problem(
@@ -520,7 +522,8 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         transform = self.preparation_.transform
         members = prepared.in_units(predictive.members, origins)
         if transform:
-            members = member_means(transform, weights, means, variances, len(members))
+            corrected = variances * self.mean_factor_[:, None]
+            members = member_means(transform, weights, means, corrected, len(members))
             self._require_finite(members, frame, origins)
         times = frame.future_times(origins, H)
         return Forecast(

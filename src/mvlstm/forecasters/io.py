@@ -41,6 +41,7 @@ def save(model: AbstractForecaster, path: str | Path) -> None:
         "notes": list(model.notes_),
         "fit_seconds": model.fit_seconds_,
         "n_train": model.n_train_,
+        "mean_factor": model.mean_factor_.tolist(),
         "reference": None if model.reference_ is None else model.reference_.to_dict(),
         "updates": [update.to_dict() for update in model.updates_],
         "versions": versions(),
@@ -112,6 +113,7 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
     model.notes_ = tuple(str(note) for note in header["notes"])
     model.fit_seconds_ = finite_number(header, "fit_seconds")
     model.n_train_ = _windows(header.get("n_train"))
+    model.mean_factor_ = _factors(header.get("mean_factor", [1.0] * model.horizon), model.horizon)
     reference = header.get("reference")
     model.reference_ = None if reference is None else Reference.from_dict(reference)
     model.updates_ = tuple(Update.from_dict(one) for one in header.get("updates", ()))
@@ -134,6 +136,13 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
     if unknown or len(arrays) != sum(k.startswith(("common.", "model.")) for k in arrays):
         raise ModelFileError(f"it holds arrays this model does not have: {sorted(arrays)}.")
     return model
+
+
+def _factors(values: Any, horizon: int) -> NDArray[np.float64]:
+    factors = np.asarray(values, dtype=np.float64)
+    if factors.shape != (horizon,) or not ((factors >= 0) & (factors <= 1)).all():
+        raise ModelFileError(f"its factors of the mean's correction are {values!r}.")
+    return factors
 
 
 def _windows(value: Any) -> int | None:

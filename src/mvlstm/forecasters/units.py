@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mvlstm.results.transform import IDENTITY, Transform
+
 if TYPE_CHECKING:
     from mvlstm.forecasters.base import AbstractForecaster
 
@@ -23,12 +25,18 @@ NEAR = 1e-6  # distance from the background below which the slope is the derivat
 
 def member_units(model: AbstractForecaster, members: FloatArray) -> FloatArray:
     """Bring members' forecasts (K, M, H) to the target's units, each with its own spread."""
-    return model.preparation_.transform.mean(members, model.spread_[:, None, :])
+    return _transform(model).mean(members, (model.spread_ * model.mean_factor_)[:, None, :])
 
 
 def mean_units(model: AbstractForecaster, values: FloatArray) -> FloatArray:
     """Bring forecasts (..., H) of the members' mean to the target's units."""
-    return model.preparation_.transform.mean(values, model.spread_.mean(axis=0))
+    return _transform(model).mean(values, model.spread_.mean(axis=0) * model.mean_factor_)
+
+
+def _transform(model: AbstractForecaster) -> Transform:
+    """Return the way back; none for several series, which are explained on their scaled values."""
+    preparation = model.preparation_
+    return preparation.transform if preparation.series is None else IDENTITY
 
 
 def slopes(model: AbstractForecaster, level: FloatArray, moved: FloatArray) -> FloatArray:

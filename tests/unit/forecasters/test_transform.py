@@ -70,11 +70,36 @@ def test_the_plain_ones_have_no_transform(name: str) -> None:
 
 
 def test_the_mean_is_that_of_the_distribution() -> None:
-    forecast = fitted().predict(counts())
+    model = fitted()
+    model.mean_factor_ = np.ones(1)
+    forecast = model.predict(counts())
     levels = np.linspace(0.0005, 0.9995, 1000)
     rows = forecast.take(slice(0, 40))
     drawn = np.mean([rows.quantile(q).to_numpy() for q in levels], axis=0)
     np.testing.assert_allclose(rows.mean, drawn, rtol=0.02)
+
+
+def test_the_mean_of_a_log_normal_target_is_right() -> None:
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"y": np.exp(3.0 + 0.5 * rng.normal(size=3000))})
+    model = mv.AR(window=2, transform="log1p", verbose=0).fit(table, "y", test=0.2)
+    assert model.mean_factor_[0] == 1.0
+    forecast = model.predict(table)
+    assert forecast.mean.mean() == pytest.approx(float(table["y"].mean()), rel=0.04)
+    assert forecast.median.mean() == pytest.approx(np.exp(3.0), rel=0.05)
+
+
+def test_the_correction_shrinks_where_errors_are_not_normal(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame({"y": 1000.0 * (rng.random(1500) < 0.8)})  # far from normal
+    model = mv.AR(window=2, transform="log1p", verbose=0).fit(table, "y", test=0.2)
+    assert model.mean_factor_[0] < 1.0
+    assert any("corrected by" in note for note in model.notes_)
+    model.save(tmp_path / "m.safetensors")
+    again = mv.load(tmp_path / "m.safetensors")
+    shrunk = again.evaluate(table).scores.loc["AR", "rmse"]
+    again.mean_factor_ = np.ones(1)
+    assert shrunk < 0.8 * again.evaluate(table).scores.loc["AR", "rmse"]
 
 
 def test_crps_of_the_distribution_beats_that_of_its_neighbour_on_the_plain_scale() -> None:
