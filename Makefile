@@ -12,7 +12,7 @@ SPREAD := --numprocesses auto --dist worksteal
 FAST   := not slow and not gpu and not browser
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-browser test-wheel lint format types wheel clean
+.PHONY: help venv demo test test-all test-browser test-wheel test-ray lint format types wheel clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
@@ -42,6 +42,10 @@ test-browser: $(STAMP)  ## the report in a headless Chromium, Debian's where the
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 		{ apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core; }
 	MVLSTM_NEEDS_BROWSER=1 $(BIN)/python -m pytest -q -m browser tests/browser
+
+test-ray: $(STAMP)  ## experiments on Ray, which is installed for it
+	@$(PIP) --no-build-isolation --editable '.[$(EXTRAS),ray]'
+	$(PYTEST) tests/reliability/test_bench.py -k ray
 
 test-wheel: $(STAMP)  ## build the wheel and run the demo from it in an empty environment
 	$(PYTEST) tests/packaging
