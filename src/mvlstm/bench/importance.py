@@ -20,8 +20,10 @@ from mvlstm.data import datasets
 from mvlstm.data.controls import CONTROLS, NULL_CONTROLS, make_control
 from mvlstm.data.synthetic import Truth
 from mvlstm.errors import check_option
+from mvlstm.explain.faithfulness import faithfulness_areas
 from mvlstm.explain.granger import granger_tests
 from mvlstm.forecasters.base import AbstractForecaster
+from mvlstm.forecasters.explaining import explain_forecaster
 from mvlstm.forecasters.registry import forecaster_class
 from mvlstm.metrics import auprc, auroc, kendall_tau
 from mvlstm.results import VERDICTS, Explanation
@@ -80,8 +82,10 @@ def jobs(stage: str, *, repeats: int = 20) -> Iterator[Settings]:
     yield from (job("lags", seed, contributions=100) for seed in some)
     yield from (job("lorenz96", seed, **shape) for shape in lorenz[2:] for seed in few)
     for name in ("var", "correlated", "duplicated"):
-        yield from (job(name, seed) for seed in few)
+        yield from (job(name, seed, curves=True) for seed in few)
     yield from (job("synthetic", seed, snr=snr) for snr in SNRS if snr != 2.0 for seed in few)
+    yield from (job("synthetic", seed, snr=2.0, curves=True, window=10) for seed in few)
+    yield from (job("lorenz96", seed, curves=True, **lorenz[1]) for seed in few)
     for method in RIVALS:
         yield from (job("lorenz96", seed, method, **shape) for shape in lorenz[:2] for seed in few)
         yield from (job("synthetic", seed, method, snr=2.0, window=10) for seed in few)
@@ -141,10 +145,12 @@ def _known(settings: Settings, device: str, build: Build | None) -> Record:
     begun = clock.monotonic()
     model.fit(table, target, test=0.2)
     fitted = clock.monotonic()
-    explanation = model.explain(
+    explanation = explain_forecaster(
+        model,
         table,
         effort=settings.get("effort", "default"),
         contributions=settings.get("contributions", 0),
+        curves=settings.get("curves", False),
     )
     explained = clock.monotonic()
     rows = explanation.importance.set_index("variable").loc[names]
@@ -155,6 +161,11 @@ def _known(settings: Settings, device: str, build: Build | None) -> Record:
         "called": [name for name in names if rows.loc[name, "verdict"] == VERDICTS[0]],
         "groups": None if explanation.groups is None else explanation.groups.to_dict("records"),
         "stability": dict(explanation.stability),
+        "faithfulness": (
+            None
+            if explanation.faithfulness is None
+            else faithfulness_areas(explanation.faithfulness)
+        ),
         "lags": _lags(explanation, truth.parameters.get("planted", {})),
         "missed": [note for note in explanation.notes if "miss their total" in note],
         "rmse": float(scores["rmse"].iloc[0]),

@@ -25,6 +25,7 @@ from mvlstm.explain.attention import (
 )
 from mvlstm.explain.blocks import choose_windows, exchange, find_period
 from mvlstm.explain.effort import EFFORTS, Effort, get_effort
+from mvlstm.explain.faithfulness import faithfulness_curves
 from mvlstm.explain.importance import (
     ErrorIncrease,
     Predict,
@@ -109,6 +110,10 @@ class Measured:
         What to bear in mind.
     by_series : DataFrame or None
         Rise and importance within each series.
+    by_step : DataFrame or None
+        Rise and importance at each of several steps ahead.
+    faithfulness : DataFrame or None
+        Error as variables are taken away and given back in the ranking's order and in others.
     """
 
     importance: pd.DataFrame
@@ -121,6 +126,8 @@ class Measured:
     effort: str
     notes: tuple[str, ...]
     by_series: pd.DataFrame | None = None
+    by_step: pd.DataFrame | None = None
+    faithfulness: pd.DataFrame | None = None
 
 
 def measure(
@@ -141,6 +148,7 @@ def measure(
     clocks: Sequence[int] = (),
     leads: Sequence[int] = (),
     series: NDArray[Any] | None = None,
+    curves: bool = False,
     effort: str = "default",
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
@@ -186,6 +194,8 @@ def measure(
         Steps by which each variable's window reaches beyond the last time known; none by default.
     series : array of str (M,), optional
         The series of each window, one after another; exchanges stay within a series.
+    curves : bool
+        Whether to take variables away and give them back one after another.
     effort, seed
         Level of effort; source of randomness (same seed, same numbers).
     progress : callable, optional
@@ -211,6 +221,7 @@ def measure(
     assert base is not None, "scrambled needs base"
     target = len(names) - 1
     joined = [] if values is None else correlated_groups(values, owner, target=target)
+    codes = None if series is None else pd.factorize(series)[0]
     rise = partial(
         error_increase,
         base,
@@ -222,7 +233,7 @@ def measure(
         draws=level.draws,
         period=period,
         clocks=clocks,
-        series=None if series is None else pd.factorize(series)[0],
+        series=codes,
         seed=seed,
         progress=progress,
     )
@@ -254,6 +265,20 @@ def measure(
         effort=effort,
         notes=_notes(base, increase, part, period, [names[i] for i in clocks]),
         by_series=None if series is None else _series_table(names, increase, series),
+        by_step=_step_table(names, increase),
+        faithfulness=faithfulness_curves(
+            base,
+            labels,
+            scrambled,
+            [i for i in np.argsort(-increase.estimate, kind="stable") if i != target],
+            positions=positions,
+            window=window,
+            period=period,
+            series=codes,
+            seed=seed,
+        )
+        if curves
+        else None,
     )
 
 
@@ -338,6 +363,26 @@ def _series_table(names: list[str], increase: ErrorIncrease, series: NDArray[Any
     order = ["series", "importance", "error_increase"]
     return table.sort_values(
         order, ascending=[True, False, False], kind="stable", ignore_index=True
+    )
+
+
+def _step_table(names: list[str], increase: ErrorIncrease) -> pd.DataFrame | None:
+    """Lay out importance by step ahead: shares of a step's rises, with intervals over times."""
+    H = increase.per_step.shape[1]
+    if H == 1:
+        return None
+    positive = np.maximum(increase.per_step, 0.0)  # (N, H)
+    total = positive.sum(axis=0)
+    shares = positive / np.where(total > 0, total, np.nan)
+    return pd.DataFrame(
+        {
+            "step": np.repeat(np.arange(1, H + 1), len(names)),
+            "variable": np.tile(names, H),
+            "importance": shares.T.reshape(-1),
+            "error_increase": increase.per_step.T.reshape(-1),
+            "error_increase_low": increase.per_step_low.T.reshape(-1),
+            "error_increase_high": increase.per_step_high.T.reshape(-1),
+        }
     )
 
 

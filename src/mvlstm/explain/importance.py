@@ -56,8 +56,8 @@ class ErrorIncrease:
         Rise in squared error and its 90 % interval.
     p_value : array (N,)
         One-sided, of a rise of at most zero; not adjusted.
-    per_step : array (N, H)
-        Rise at every step ahead.
+    per_step, per_step_low, per_step_high : array (N, H)
+        Rise at every step ahead, with its 90 % interval over times.
     per_member : array (K, N)
         Rise of each member on its own.
     draws : array (B, N)
@@ -80,6 +80,8 @@ class ErrorIncrease:
     error: float
     blocks: int
     by_time: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    per_step_low: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    per_step_high: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
 
 def scrambler(predict: Predict, windows: FloatArray, groups: Sequence[int]) -> Scrambled:
@@ -276,6 +278,7 @@ class _Rise(NamedTuple):
     influence: FloatArray  # the same, with the hand in other times' rises added
     estimate: float
     length: int  # of independent blocks
+    steps: FloatArray  # (cells, H) influence by step ahead, of the members' mean
     per_step: FloatArray  # (H,)
     per_member: FloatArray  # (K,)
     by_time: FloatArray  # (M,)
@@ -293,14 +296,16 @@ def _measure(
     """Compare the errors of scrambled forecasts, one set for each exchange, with the plain ones."""
     plain = _products(errors)  # (M, K, K)
     received, given = np.zeros_like(plain), np.zeros_like(plain)
-    per_step = np.zeros(labels.shape[1])
-    before = np.mean(errors.mean(axis=0) ** 2, axis=0)  # (H,)
+    steps, steps_given = np.zeros(labels.shape), np.zeros(labels.shape)  # (M, H)
+    before = errors.mean(axis=0) ** 2  # (M, H)
     for donors, scrambled in zip(exchanges, forecasts, strict=True):
         moved = scrambled - labels
         rise = (_products(moved) - plain) / len(exchanges)
         received += rise
         np.add.at(given, donors, rise)
-        per_step += (np.mean(moved.mean(axis=0) ** 2, axis=0) - before) / len(exchanges)
+        step_rise = (moved.mean(axis=0) ** 2 - before) / len(exchanges)
+        steps += step_rise
+        np.add.at(steps_given, donors, step_rise)
         if progress is not None:
             progress(1)
     ensemble = received.mean(axis=(1, 2))  # (M,)
@@ -309,7 +314,8 @@ def _measure(
         influence=boot.cells(received + given - received.mean(axis=0)),
         estimate=float(ensemble.mean()),
         length=block_length(ensemble, minimum=shortest, multiple=PATIENCE),
-        per_step=per_step,
+        steps=boot.cells(steps + steps_given - steps.mean(axis=0)),
+        per_step=steps.mean(axis=0),
         per_member=received.diagonal(axis1=1, axis2=2).mean(axis=0),
         by_time=ensemble,
     )
@@ -328,18 +334,35 @@ def _infer(rises: Sequence[_Rise], boot: BlockBootstrap, *, error: float) -> Err
     tail = 50.0 * (1.0 - LEVEL)
     low, high = np.percentile(own, [tail, 100.0 - tail], axis=0)
     blocks = boot.n_times / np.array(lengths)
+    per_step = np.stack([rise.per_step for rise in rises])  # (N, H)
+    step_low, step_high = _step_intervals(rises, per_step, boot)
     return ErrorIncrease(
         estimate=estimate,
         low=np.minimum(low, estimate),
         high=np.maximum(high, estimate),
         p_value=_p_values(estimate, tests, blocks, error),
-        per_step=np.stack([rise.per_step for rise in rises]),
+        per_step=per_step,
+        per_step_low=step_low,
+        per_step_high=step_high,
         per_member=np.stack([rise.per_member for rise in rises], axis=1),
         draws=joint,
         error=error,
         blocks=int(blocks.min()),
         by_time=np.stack([rise.by_time for rise in rises], axis=1),
     )
+
+
+def _step_intervals(
+    rises: Sequence[_Rise], per_step: FloatArray, boot: BlockBootstrap
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends (N, H) of the intervals at every step ahead, from resampled times."""
+    tail = 50.0 * (1.0 - LEVEL)
+    ends = np.empty((2, *per_step.shape))
+    for i, rise in enumerate(rises):
+        draws = np.concatenate([weights @ rise.steps for _, weights in boot.times(rise.length)])
+        moved = np.percentile(draws - draws.mean(axis=0), [tail, 100.0 - tail], axis=0)
+        ends[:, i] = per_step[i] + moved
+    return np.minimum(ends[0], per_step), np.maximum(ends[1], per_step)
 
 
 def _products(errors: FloatArray) -> FloatArray:

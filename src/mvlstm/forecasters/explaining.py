@@ -47,8 +47,12 @@ def explain_forecaster(
     *,
     effort: Literal["quick", "default", "full"] = "default",
     contributions: int | None = None,
+    curves: bool = False,
 ) -> Explanation:
-    """Measure importance on rows the model has not seen; see `AbstractForecaster.explain`."""
+    """Measure importance on rows the model has not seen; see `AbstractForecaster.explain`.
+
+    ``curves`` asks for the faithfulness curves that ``effort="full"`` has anyway.
+    """
     level = get_effort(effort)
     frame = model._read(table, "explain")
     prepared = model._prepare(frame)
@@ -75,6 +79,7 @@ def explain_forecaster(
             clocks=_clocks(frame),
             leads=leads,
             series=frame.names_of(origins),
+            curves=curves or effort == "full",
             effort=effort,
             progress=advance,
         )
@@ -115,6 +120,8 @@ def explain_forecaster(
         agreement=agreement,
         summary=measured.summary,
         by_series=measured.by_series,
+        by_step=measured.by_step,
+        faithfulness=measured.faithfulness,
         part=part,
         n_windows=measured.n_windows,
         effort=effort,

@@ -69,6 +69,13 @@ class Explanation:
     by_series : DataFrame, optional
         Where there are several series, a row a series and variable: ``importance`` and
         ``error_increase`` within the series, in squares of its standard deviation.
+    by_step : DataFrame, optional
+        For several steps ahead, a row a step and variable: ``importance``, ``error_increase`` and
+        its 90 % interval over times.
+    faithfulness : DataFrame, optional
+        With ``effort="full"``: the error, relative to the model's own, as exogenous variables are
+        taken away one after another (``curve`` "deletion") or given back ("insertion"), in the
+        ranking's ``order``, its reverse and at random.
     groups : DataFrame, optional
         Error increase of strongly correlated variables exchanged together.
     stability : dict
@@ -104,6 +111,8 @@ class Explanation:
     expert: pd.DataFrame | None = None
     background: tuple[float, ...] = ()
     by_series: pd.DataFrame | None = None
+    by_step: pd.DataFrame | None = None
+    faithfulness: pd.DataFrame | None = None
     groups: pd.DataFrame | None = None
     stability: Mapping[str, Any] = field(default_factory=dict)
     agreement: pd.DataFrame | None = None
@@ -215,6 +224,8 @@ class Explanation:
         """JSON-able form: the importance table and every aggregate, not the rows per origin."""
         tables = {
             "by_series": self.by_series,
+            "by_step": self.by_step,
+            "faithfulness": self.faithfulness,
             "groups": self.groups,
             "summary": self.summary,
             "lags": self.lags,

@@ -1,0 +1,98 @@
+"""Whether a ranking is faithful: the error as variables are taken away or given back in its order.
+
+Deletion scrambles the exogenous variables one after another, insertion starts with all of them
+scrambled and gives them back. If the ranking is right, taking its first variables away hurts at
+once and giving them back helps at once: its deletion curve lies above, its insertion curve below
+those of a random order, and those of the reversed order lie on the other side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm.explain.blocks import exchange
+from mvlstm.explain.importance import Scrambled
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+RANDOM_ORDERS = 3
+
+
+def faithfulness_curves(
+    base: FloatArray,
+    labels: FloatArray,
+    scrambled: Scrambled,
+    ranking: Sequence[int],
+    *,
+    positions: IntArray,
+    window: int,
+    period: int = 1,
+    series: IntArray | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return the error along deletion and insertion in three orders.
+
+    Parameters
+    ----------
+    base : array (K, M, H)
+        Members' forecasts of the windows as they are.
+    labels : array (M, H)
+        What happened.
+    scrambled : callable
+        ``scrambled(variables, donors)``, see `mvlstm.explain.importance.Scrambled`.
+    ranking : sequence of int
+        The variables, most important first; the target's own past is left out.
+    positions : array of int (M,)
+        Row of each window's origin, increasing.
+    window, period, series, seed
+        As in `mvlstm.explain.importance.error_increase`.
+
+    Returns
+    -------
+    DataFrame
+        A row a point: ``curve`` ("deletion", "insertion"), ``order`` ("importance", "random",
+        "reversed"), ``changed`` (variables taken away or given back so far), ``error`` (mean
+        squared error, relative to the error with nothing taken away).
+    """
+    rng = np.random.default_rng([seed, 5])
+    donors = exchange(positions, window=window, period=period, rng=rng, series=series)
+    plain = _error(base, labels)
+    known: dict[frozenset[int], float] = {frozenset(): 1.0}
+
+    def error_without(away: frozenset[int]) -> float:
+        if away not in known:
+            moved = scrambled(tuple(sorted(away)), donors)
+            known[away] = _error(moved, labels) / max(plain, np.finfo(np.float64).tiny)
+        return known[away]
+
+    rows = []
+    for order, variables in _orders(list(ranking), rng):
+        for count in range(len(variables) + 1):
+            first, others = frozenset(variables[:count]), frozenset(variables[count:])
+            rows.append(("deletion", order, count, error_without(first)))
+            rows.append(("insertion", order, count, error_without(others)))
+    table = pd.DataFrame(rows, columns=["curve", "order", "changed", "error"])
+    return table.groupby(["curve", "order", "changed"], as_index=False, sort=True).mean()
+
+
+def faithfulness_areas(curves: pd.DataFrame) -> dict[str, float]:
+    """Return the mean height of every curve, such as ``deletion_importance``."""
+    names = curves["curve"] + "_" + curves["order"]
+    means = curves.groupby(names)["error"].mean()
+    return {str(name): float(means[name]) for name in means.index}
+
+
+def _error(members: FloatArray, labels: FloatArray) -> float:
+    return float(np.mean((members.mean(axis=0) - labels) ** 2))
+
+
+def _orders(ranking: list[int], rng: np.random.Generator) -> Iterator[tuple[str, list[int]]]:
+    yield "importance", ranking
+    yield "reversed", ranking[::-1]
+    for _ in range(RANDOM_ORDERS):
+        yield "random", [ranking[i] for i in rng.permutation(len(ranking))]
