@@ -30,7 +30,8 @@ class Preparation:
     scaler : Scaler
         Of the differenced columns.
     low, high : float array, (columns,)
-        Range of the training rows, before transform and differencing.
+        Range of the training rows, before transform and differencing; of several series, once
+        scaled by series.
     transform : Transform
         Of the target, before all else; labels are on its scale too.
     ahead : int
@@ -64,14 +65,11 @@ class Preparation:
     def by_series(self, frame: SeriesFrame, rows: NDArray[np.bool_], least: int) -> Preparation:
         """Learn a scaling of each series with at least so many of the training ``rows``."""
         assert frame.panel is not None
-        series = SeriesScaler.fit(
-            transformed(frame.values[rows], self.transform),
-            frame.panel.codes[rows],
-            frame.panel.names,
-            own=np.array(frame.layout.measured),
-            least=least,
-        )
-        return replace(self, series=series)
+        values, panel = transformed(frame.values[rows], self.transform), frame.panel.take(rows)
+        own = np.array(frame.layout.measured)
+        series = SeriesScaler.fit(values, panel.codes, panel.names, own=own, least=least)
+        scaled = series.rows(values, panel.codes, panel.names, window=least).transform(values)
+        return replace(self, series=series, low=scaled.min(axis=0), high=scaled.max(axis=0))
 
     @property
     def target_center(self) -> float:

@@ -218,6 +218,8 @@ class RETAIN(AbstractForecaster):
         bias = self.trained_.parameter("bo").mean(axis=0) * labels.scale  # (H,)
         baseline = labels.offset(prepared.table, origins) + bias
         baseline += prepared.baseline(origins, self.horizon)
+        baseline = prepared.in_units(baseline, origins)
+        parts = parts * prepared.unit(origins).reshape(-1, *(1,) * (parts.ndim - 1))
         values = np.concatenate(
             [parts.reshape(M * self.horizon, -1), baseline.reshape(-1, 1)], axis=1
         )
@@ -240,14 +242,7 @@ class RETAIN(AbstractForecaster):
 
     def _index(self, prepared: Prepared, origins: IntArray) -> pd.Index[Any]:
         """Return the index of `Forecast.mean`: times, or (origin, step)."""
-        times = prepared.frame.future_times(origins, self.horizon)
-        if self.horizon == 1:
-            index: pd.Index[Any] = pd.Index(times[:, 0], name="time")
-            return index
-        steps = range(1, self.horizon + 1)
-        return pd.MultiIndex.from_product(
-            [prepared.frame.times[origins], steps], names=["origin", "step"]
-        )
+        return self._forecast_rows(prepared, origins).index
 
     def _columns(self, prepared: Prepared, by_lag: bool) -> pd.Index[Any]:
         variables = prepared.frame.variables

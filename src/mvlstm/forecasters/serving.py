@@ -31,8 +31,10 @@ def range_warnings(prepared: Prepared, rows: slice) -> tuple[str, ...]:
     """
     preparation, frame = prepared.preparation, prepared.frame
     low, high = preparation.low, preparation.high
-    width = np.maximum(high / 2 - low / 2, preparation.scaler.scale / 2) * 2
-    values = frame.values[rows]
+    several = preparation.series is not None
+    scale = np.ones(len(low)) if several else preparation.scaler.scale
+    width = np.maximum(high / 2 - low / 2, scale / 2) * 2
+    values = prepared.table[rows] if several else frame.values[rows]
     far = (values < low - width) | (values > high + width)
     far &= preparation.orders == 0
     columns = np.flatnonzero(far.any(axis=0))
@@ -44,7 +46,8 @@ def range_warnings(prepared: Prepared, rows: slice) -> tuple[str, ...]:
         row = int(np.flatnonzero(far[:, j])[0])
         named.append(
             f"'{frame.columns[j]}' is {values[row, j]:g} at "
-            f"{describe_time(frame.times[start + row])} (training: {low[j]:g} to {high[j]:g})"
+            f"{describe_time(frame.times[start + row])} (training: {low[j]:g} to {high[j]:g}"
+            f"{', in standard deviations of a series' if several else ''})"
         )
     more = f"; and {len(columns) - SHOWN} more columns" if len(columns) > SHOWN else ""
     count = int(far.any(axis=1).sum())

@@ -1,0 +1,262 @@
+"""Every forecaster with every kind of input: categories, known ahead, calendar, several series."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.contract.test_forecasters import small
+
+import mvlstm as mv
+from mvlstm.errors import DataError, ParameterError
+from mvlstm.forecasters.base import AbstractForecaster
+from mvlstm.forecasters.registry import FORECASTERS
+
+ONE_SERIES = ("STRX", "ARIMAX")  # model one series at a time
+NO_CALENDAR = (*ONE_SERIES, "Persistence", "SeasonalPersistence")
+MIXED = ("MVLSTM", "LSTM", "AR", "ENET", "RF", "XGT", "GBT", "DUAL", "RETAIN", "CLSTM")
+TIMES = pd.date_range("2024-01-01", periods=420, freq="h", name="time")
+CUT = 390  # values of the target and of past variables change from here on
+WEATHER = {"dry": -1.0, "wet": 1.0, "fog": 0.0}
+
+pytestmark = pytest.mark.filterwarnings("ignore::mvlstm.errors.MVLSTMWarning")
+
+
+def station(seed: int, *, scale: float = 1.0, level: float = 0.0) -> pd.DataFrame:
+    """Return a series driven by a category, a number, a holiday and the hour."""
+    rng = np.random.default_rng(seed)
+    n = len(TIMES)
+    weather = rng.choice(list(WEATHER), n)
+    wind, holiday = rng.normal(size=n), (rng.random(n) < 0.2).astype(int)
+    y = np.zeros(n)
+    for i in range(1, n):
+        y[i] = 0.5 * y[i - 1] + WEATHER[weather[i - 1]] + 0.5 * wind[i - 1] + 2 * holiday[i]
+        y[i] += np.sin(2 * np.pi * i / 24) + 0.2 * rng.normal()
+    columns = {"weather": weather, "wind": scale * wind + level, "holiday": holiday}
+    return pd.DataFrame({**columns, "y": scale * y + level}, index=TIMES)
+
+
+def stations() -> pd.DataFrame:
+    """Return two stations that differ in level and scale."""
+    near = station(1).assign(station="near").iloc[:-10]
+    return pd.concat([station(2, scale=1e3, level=5e3).assign(station="far"), near])
+
+
+def columns(kind: str) -> dict[str, Any]:
+    """Return what to tell ``fit`` about a table of some kind."""
+    if kind == "categories":
+        return {"exclude": "holiday"}
+    return {"known": "holiday"} | ({"series": "station"} if kind == "panel" else {})
+
+
+@cache
+def fitted(name: str, kind: str, horizon: int) -> AbstractForecaster:
+    """Return a forecaster fitted to a table of some kind."""
+    settings: dict[str, Any] = {"horizon": horizon}
+    if kind != "categories" and name not in NO_CALENDAR:
+        settings["calendar"] = "auto"
+    table = stations() if kind == "panel" else station(0)
+    return small(name, **settings).fit(table, "y", test=0.2, **columns(kind))
+
+
+CASES = [
+    (name, kind, horizon)
+    for name in FORECASTERS
+    for kind, horizon in (("categories", 1), ("known", 1), ("known", 2), ("panel", 2))
+    if name not in ONE_SERIES or horizon == 1
+]
+each = pytest.mark.parametrize(("name", "kind", "horizon"), CASES)
+
+
+def rows(kind: str) -> pd.DataFrame:
+    """Return the table of some kind, and for a panel a series more that training did not have."""
+    if kind != "panel":
+        return station(0)
+    return pd.concat([stations(), station(3, scale=10.0, level=-50.0).assign(station="new")])
+
+
+@each
+def test_nothing_after_the_origin_changes_a_forecast(name: str, kind: str, horizon: int) -> None:
+    model, table = fitted(name, kind, horizon), rows(kind)
+    changed = table.copy()
+    late = np.asarray(table.index >= TIMES[CUT])
+    rng = np.random.default_rng(5)
+    changed.loc[late, ["wind", "y"]] = rng.normal(size=(late.sum(), 2)) * 7e3
+    changed.loc[late, "weather"] = "storm"
+    before, after = model.predict(table), model.predict(changed)
+    known = np.asarray(before.origin < TIMES[CUT])
+    assert known.any() and not known.all()
+    np.testing.assert_array_equal(before.members[:, known], after.members[:, known])
+    moved = ~np.isclose(before.members[:, ~known], after.members[:, ~known])
+    assert moved.any(), "the change must reach forecasts made after it"
+
+
+@each
+def test_forecast_agrees_with_predict_where_the_future_is_known(
+    name: str, kind: str, horizon: int
+) -> None:
+    model, table = fitted(name, kind, horizon), rows(kind)
+    everything = model.predict(table)
+    past = table[table.index < TIMES[CUT]]
+    later = table[(table.index >= TIMES[CUT]) & (table.index < TIMES[CUT + horizon])]
+    future = None
+    if "known" in columns(kind):
+        future = later[["holiday", *(["station"] if kind == "panel" else [])]]
+    made = model.forecast(past, future=future)
+    last = np.asarray(everything.origin == TIMES[CUT - 1])
+    np.testing.assert_allclose(
+        made.members, everything.members[:, last], rtol=1e-4, atol=1e-4 * 5e3
+    )
+    assert list(made.to_frame()["time"].unique()) == list(TIMES[CUT : CUT + horizon])
+    if future is not None:
+        blank = later.assign(y=np.nan, wind=np.nan, weather=None)
+        again = model.forecast(pd.concat([past, blank]))
+        np.testing.assert_array_equal(again.members, made.members)
+        with pytest.raises(DataError, match=r"\['holiday'\], known ahead"):
+            model.forecast(past)
+
+
+@each
+def test_models_survive_their_file(name: str, kind: str, horizon: int, tmp_path: Path) -> None:
+    model, table = fitted(name, kind, horizon), rows(kind)
+    model.save(tmp_path / "model.safetensors")
+    again = mv.load(tmp_path / "model.safetensors")
+    pd.testing.assert_frame_equal(again.predict(table).to_frame(), model.predict(table).to_frame())
+
+
+@pytest.mark.parametrize("name", FORECASTERS)
+@pytest.mark.parametrize("kind", ["categories", "known", "panel"])
+def test_variables_are_explained_under_their_own_names(name: str, kind: str) -> None:
+    if kind == "panel" and name in ONE_SERIES:
+        pytest.skip("models one series")
+    horizon = 2 if kind == "panel" else 1
+    model, table = fitted(name, kind, horizon), rows(kind)
+    explanation = model.explain(table, effort="quick", contributions=4)
+    names = {"weather", "wind", "y"} | (set() if kind == "categories" else {"holiday"})
+    if kind != "categories" and name not in NO_CALENDAR:
+        names.add("calendar")
+    assert set(explanation.importance["variable"]) == names
+    if "own" in explanation.importance:
+        total = explanation.importance["own"].sum()
+        assert total == pytest.approx(1.0) or name == "DUAL"
+    if kind == "panel":
+        assert explanation.by_series is not None
+        assert set(explanation.by_series["series"]) == {"near", "far", "new"}
+        sums = explanation.by_series.groupby("series")["importance"].sum()
+        assert all(abs(s - 1) < 1e-9 or s == 0 for s in sums)
+    if explanation.contribution is not None:
+        lags = explanation.contribution.columns
+        assert {lag for v, lag in lags if v == "wind"} == set(range(1, 7))
+        if kind != "categories":
+            ahead = {lag for v, lag in lags if v == "holiday"}
+            assert ahead == set(range(1 - horizon, 7 - horizon))
+
+
+@pytest.mark.parametrize("name", [n for n in FORECASTERS if n not in ONE_SERIES])
+def test_the_order_of_the_series_changes_nothing(name: str) -> None:
+    model, table = fitted(name, "panel", 2), stations()
+    turned = table.iloc[::-1].sort_index(kind="stable")
+    again = small(name, **{k: v for k, v in model.get_params().items() if k != "verbose"})
+    again.fit(turned, "y", test=0.2, **columns("panel"))
+    np.testing.assert_array_equal(again.predict(turned).members, model.predict(table).members)
+
+
+def test_a_panel_has_parts_that_end_at_the_same_times_and_scores_by_series() -> None:
+    model, table = fitted("AR", "panel", 2), stations()
+    forecast = model.predict(table)
+    frame = forecast.to_frame()
+    assert list(frame.columns[:3]) == ["series", "origin", "step"]
+    last = frame[frame["part"] == "train"].groupby("series")["time"].max()
+    assert last["near"] == last["far"] == model.borders_.train
+    assert forecast.mean.index.names == ["series", "origin", "step"]
+    evaluation = model.evaluate(table)
+    assert evaluation.by_series is not None
+    by_series = evaluation.by_series.set_index("series")
+    assert by_series.loc["far", "rmse"] > 100 * by_series.loc["near", "rmse"]
+    assert (by_series["skill"] > 0.3).all()
+    assert by_series["n"].sum() == evaluation.scores["n"].iloc[0]
+    assert "by_series" in evaluation.to_dict()
+
+
+def test_a_series_unseen_in_training_is_forecast_on_its_own_scale() -> None:
+    model = fitted("AR", "panel", 2)
+    fresh = station(3, scale=10.0, level=-50.0).assign(station="new")
+    score = model.predict(fresh).score(part="all")
+    moves = np.diff(fresh["y"]).std()
+    assert score["rmse"] < moves
+    assert 0.8 < score["coverage"] < 1.0
+
+
+def test_short_series_are_named_and_left_out() -> None:
+    model = fitted("AR", "panel", 2)
+    table = stations()
+    short = station(4).assign(station="short").iloc[-3:]
+    both = pd.concat([table, short])
+    future = pd.concat(
+        [
+            pd.DataFrame(
+                {"holiday": 0, "station": name},
+                index=pd.date_range(end + pd.Timedelta(hours=1), periods=2, freq="h"),
+            )
+            for name, end in (("far", TIMES[-1]), ("near", TIMES[-11]), ("short", TIMES[-1]))
+        ]
+    )
+    forecast = model.forecast(both, future=future)
+    assert set(forecast.series) == {"far", "near"}  # type: ignore[arg-type]
+    assert any("1 series is too short to be forecast" in w for w in forecast.warnings)
+
+
+@pytest.mark.parametrize("name", ONE_SERIES)
+def test_methods_that_cannot_say_so(name: str) -> None:
+    with pytest.raises(DataError, match="models one series"):
+        small(name).fit(stations(), "y", test=0.2, series="station")
+    with pytest.raises(DataError, match="at horizon=1 only"):
+        small(name, horizon=2).fit(station(0), "y", test=0.2, known="holiday")
+
+
+def test_windows_and_settings_that_do_not_go_together_are_refused() -> None:
+    with pytest.raises(ParameterError, match="window=6 is shorter than horizon=8"):
+        small("AR", horizon=8, calendar="auto").fit(station(0), "y", test=0.2)
+    small("AR", horizon=8).fit(station(0), "y", test=0.2)
+    with pytest.raises(ParameterError, match="difference='auto' is for one series"):
+        small("MVLSTM", difference="auto").fit(stations(), "y", test=0.2, series="station")
+    with pytest.raises(ParameterError, match="this model has none"):
+        fitted("AR", "categories", 1).forecast(station(0), future=station(0))
+
+
+def test_the_calendar_counts_though_exchanges_keep_the_phase_of_a_day() -> None:
+    table = station(0)[["y"]].assign(y=lambda t: np.sin(2 * np.pi * t.index.hour / 24))
+    noise = np.random.default_rng(0).normal(size=len(table))
+    table = table.assign(y=table["y"] + 0.3 * noise, other=np.roll(noise, 3))
+    model = mv.AR(window=2, calendar=["hour"]).fit(table, "y", test=0.4)
+    importance = model.explain(table, effort="quick").importance.set_index("variable")
+    assert importance.loc["calendar", "importance"] > 0.8
+    assert importance.loc["calendar", "verdict"] == "important"
+
+
+def test_known_values_change_only_the_steps_they_are_for() -> None:
+    """A holiday on the second step ahead is no news for models of the first alone."""
+    model, table = fitted("AR", "known", 2), station(0)
+    later = table.copy()
+    later.loc[TIMES[CUT], "holiday"] = 1 - later.loc[TIMES[CUT], "holiday"]
+    before, after = model.predict(table), model.predict(later)
+    changed = ~np.isclose(before.members, after.members).all(axis=(0, 2))
+    touched = before.origin[changed]
+    assert touched.min() == TIMES[CUT - 2]  # whose window of holidays ends there
+
+
+def test_tens_of_series_cost_in_proportion() -> None:
+    """Memory and rows grow with the table: nothing is made for pairs of series."""
+    one = station(0).drop(columns="weather")
+    sizes = []
+    for count in (10, 40):
+        table = pd.concat([one.assign(station=f"s{k:03d}") for k in range(count)])
+        model = mv.AR(window=3).fit(table, "y", test=0.2, series="station")
+        assert model.preparation_.series is not None
+        sizes.append(model.preparation_.series.center.size)
+        assert len(model.predict(table)) == count * (len(one) - 3)
+    assert sizes[1] == 4 * sizes[0]
