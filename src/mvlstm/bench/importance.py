@@ -10,12 +10,14 @@ from __future__ import annotations
 import time as clock
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm.bench.spec import Job, Suite
 from mvlstm.data import datasets
 from mvlstm.data.controls import CONTROLS, NULL_CONTROLS, make_control
 from mvlstm.data.synthetic import Truth
@@ -35,7 +37,8 @@ Build = Callable[..., AbstractForecaster]
 
 STAGES = ("choice", "confirm")
 FIRST_SEED = {"choice": 0, "confirm": 1_000}
-ROWS = 10_000
+REPEATS = 20
+ROWS, WINDOW = 10_000, 30
 LORENZ_WINDOW = 5
 SNRS = (0.25, 1.0, 2.0, 4.0)
 METHODS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
@@ -53,7 +56,7 @@ METHODS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
 RIVALS = ("paper", "free+mse", "indep", "lstm", "gbt", "dual", "retain", "clstm", "granger")
 
 
-def jobs(stage: str, *, repeats: int = 20) -> Iterator[Settings]:
+def jobs(stage: str, *, repeats: int = REPEATS) -> Iterator[Settings]:
     """Yield the jobs of a stage, those that matter most first.
 
     Parameters
@@ -96,6 +99,34 @@ def jobs(stage: str, *, repeats: int = 20) -> Iterator[Settings]:
     yield from (job("lorenz96", seed, "granger", **lorenz[6]) for seed in few)
     yield from (job(name, FIRST_SEED[stage], "members") for name in ("pm25", "energy"))
     yield from (job(name, FIRST_SEED[stage], "thirds") for name in ("pm25", "energy"))
+
+
+def importance_suite(*, repeats: int | None = None, members: int | None = None) -> Suite:
+    """Return the suite as `mvlstm bench run --suite importance` runs it, a part a stage."""
+    listed = [
+        Job(
+            suite="importance",
+            part=stage,
+            kind="importance",
+            dataset=settings["case"],
+            data={} if settings["case"] in datasets.available() else {"made": True},
+            method=settings["method"],
+            label=settings["method"],
+            window=settings.get("window", WINDOW),
+            settings=settings if members is None else settings | {"members": members},
+            seed=settings["seed"],
+        )
+        for stage in STAGES
+        for settings in jobs(stage, repeats=REPEATS if repeats is None else repeats)
+    ]
+    placed = tuple(replace(job, place=place) for place, job in enumerate(listed))
+    return Suite("importance", "Does importance find what is true?", "", placed)
+
+
+def importance_record(job: Job, *, device: str = "auto") -> Record:
+    """Run one job of the suite and return its record."""
+    found = run_job(job.settings, device=device)
+    return {"found": found, "timings": {"total": found["seconds"]}}
 
 
 def run_job(settings: Settings, *, device: str = "auto", build: Build | None = None) -> Record:
@@ -179,7 +210,9 @@ def _known(settings: Settings, device: str, build: Build | None) -> Record:
 def _build(settings: Settings, device: str) -> AbstractForecaster:
     name, preset, arguments = METHODS[settings["method"]]
     kind = forecaster_class(name)
-    shared = {"window": settings.get("window", 30), "device": device, "verbose": 0}
+    shared = {"window": settings.get("window", WINDOW), "device": device, "verbose": 0}
+    if "members" in settings:
+        shared["members"] = settings["members"]
     known = kind().get_params()
     chosen = {key: value for key, value in (arguments | shared).items() if key in known}
     return (kind if preset is None else getattr(kind, preset))(**chosen)

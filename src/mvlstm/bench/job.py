@@ -59,6 +59,10 @@ def run_job(job: Job, *, device: str = "auto") -> Outcome:
             from mvlstm.bench.granger import granger_record
 
             return Outcome(granger_record(job), {})
+        if job.kind == "importance":
+            from mvlstm.bench.importance import importance_record
+
+            return Outcome(importance_record(job, device=device), {})
         return (_search_job if job.kind == "search" else _forecast_job)(job, device)
 
 

@@ -103,7 +103,7 @@ def outstanding(jobs: Sequence[Job], before: Records, *, retry_failed: bool) -> 
 
 def check_data(jobs: Sequence[Job]) -> None:
     """Raise `DataError` if a data set of the jobs is absent or damaged, before any work."""
-    own = ("file", "folder")  # read when a job needs them
+    own = ("file", "folder", "made")  # read or made when a job needs them
     names = dict.fromkeys(job.dataset for job in jobs if not any(k in job.data for k in own))
     absent = [name for name in names if not datasets.is_present(name)]
     if absent:

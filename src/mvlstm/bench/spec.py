@@ -20,6 +20,7 @@ from mvlstm.errors import DataError, ParameterError
 from mvlstm.evaluate.methods import METHODS
 
 KINDS = ("forecast", "search", "granger")
+MADE = ("importance",)  # suites whose jobs are listed by a function, not by a file
 SUITE_KEYS = ("name", "title", "seed", "budgets", "data", "methods", "parts")
 BUDGET_KEYS = ("words", "repeats", "members", "tune_seeds", "windows_seen", "data")
 METHOD_KEYS = ("method", "label", "settings", "grid", "each", "repeats", "members")
@@ -179,7 +180,8 @@ def suite_names() -> tuple[str, ...]:
     """Names of the suites that come with the package."""
     folder = resources.files("mvlstm.bench") / "suites"
     names = (entry.name for entry in folder.iterdir())
-    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
+    files = (name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+    return tuple(sorted([*files, *MADE]))
 
 
 def load_suite(
@@ -201,6 +203,10 @@ def load_suite(
     repeats, members, seed : int, optional
         In place of what the suite says.
     """
+    if name in MADE:
+        from mvlstm.bench.importance import importance_suite
+
+        return importance_suite(repeats=repeats, members=members)
     text = _read(name)
     try:
         tree = tomllib.loads(text)
