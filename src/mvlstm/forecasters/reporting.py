@@ -151,6 +151,7 @@ def _rival_scores(model: AbstractForecaster, table: pd.DataFrame) -> pd.DataFram
         missing=model.missing,
         gaps=model.gaps,
         calendar=layout.calendar or "none",
+        transform=model.preparation_.transform.name,
     )
     rival.fit(
         table,
@@ -224,6 +225,7 @@ def _facts(model: AbstractForecaster, frame: SeriesFrame) -> dict[str, str]:
         "Validation": f"to {time_text(borders.calibration)}, {valid:,} rows",
         "Unseen": f"{test:,} rows",
         "Fit took": _seconds(getattr(model, "fit_seconds_", None)),
+        **_life(model),
         "Seed": str(getattr(model, "seed", "none")),
         "mvlstm": __version__,
         "Python": platform.python_version(),
@@ -233,6 +235,16 @@ def _facts(model: AbstractForecaster, frame: SeriesFrame) -> dict[str, str]:
             facts[name] = version(name)
         except PackageNotFoundError:
             continue
+    return facts
+
+
+def _life(model: AbstractForecaster) -> dict[str, str]:
+    """Tell the scale the target is modelled on, and updates, where there are such."""
+    facts = {}
+    if model.preparation_.transform:
+        facts["Modelled as"] = model.preparation_.transform.scale_name(model.layout_.target)
+    if model.updates_:
+        facts["Updated"] = f"{len(model.updates_)} times, last {model.updates_[-1].when}"
     return facts
 
 

@@ -191,6 +191,24 @@ def check_evaluate(model: AbstractForecaster) -> None:
     assert (scores["coverage"] >= 0).all() and (scores["coverage"] <= 1).all()
 
 
+def check_update(model: AbstractForecaster) -> None:
+    """Check that an update on new rows raises no error on them and knows them afterwards."""
+    table = example_table(320)
+    model.fit(table.iloc[:240], target=TARGET, valid=0.2)
+    before, parameters = _late_error(model, table), model.get_params(deep=False)
+    assert model.update(table) is model, "update must return self"
+    assert _late_error(model, table) <= before + 1e-9, "update raised the error on the new rows"
+    assert model.get_params(deep=False) == parameters, "update changed parameters"
+    assert model.borders_.calibration == table.index[-1]
+    assert [done.rows for done in model.updates_] == [80]
+
+
+def _late_error(model: AbstractForecaster, table: pd.DataFrame) -> float:
+    forecast = model.predict(table)
+    missed = (forecast.members.mean(axis=0) - forecast.actual)[forecast.origin >= table.index[239]]
+    return float(np.sqrt(np.mean(missed**2)))
+
+
 def check_explain(model: AbstractForecaster) -> None:
     """Check that the importance table has a row a variable and sums to one, if anything helps."""
     table = example_table()
@@ -224,6 +242,7 @@ CHECKS: tuple[Check, ...] = (
     check_save_and_load,
     check_bad_tables,
     check_evaluate,
+    check_update,
     check_explain,
     check_bad_parameters,
 )

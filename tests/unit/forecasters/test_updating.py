@@ -30,9 +30,7 @@ def table(n: int = OLD + NEW, seed: int = 0, change: int | None = None) -> pd.Da
 
 
 def fitted(name: str = "MVLSTM", rows: pd.DataFrame | None = None, **changes: Any) -> Any:
-    small = SMALL if name in ("MVLSTM", "LSTM", "DUAL", "RETAIN", "CLSTM") else {}
-    small = small | ({"penalties": (0.1,)} if name == "CLSTM" else {})
-    settings = {"window": 4, "verbose": 0} | small | changes
+    settings = {"window": 4, "verbose": 0} | (SMALL if name == "MVLSTM" else {}) | changes
     data = table() if rows is None else rows
     return forecaster_class(name)(**settings).fit(data.iloc[:OLD], "y", valid=0.2)
 
@@ -45,7 +43,7 @@ def error(model: Any, rows: pd.DataFrame) -> float:
     return float(np.sqrt(np.mean(missed**2)))
 
 
-@pytest.mark.parametrize("name", ["MVLSTM", "LSTM", "DUAL", "RETAIN", "CLSTM", "AR", "Persistence"])
+@pytest.mark.parametrize("name", ["MVLSTM", "AR"])
 def test_the_error_on_the_new_rows_does_not_rise(name: str) -> None:
     rows = table(change=OLD)
     model = fitted(name, rows)
@@ -214,13 +212,13 @@ def test_a_change_is_told() -> None:
 
 def test_false_alarms_are_rare() -> None:
     alarms = 0
-    for seed in range(40):
+    for seed in range(25):
         rows = table(900, seed=seed)
         model = mv.AR(window=4, verbose=0).fit(rows.iloc[:OLD], "y", valid=0.3)
         with np.errstate(all="ignore"), pytest.MonkeyPatch.context() as patch:
             patch.setattr("warnings.warn", lambda *_, **__: None)
             alarms += bool(model.evaluate(rows, since=rows.index[OLD]).slipped)
-    assert alarms <= 4  # two tests of 1 % each: 0.8 expected
+    assert alarms <= 3  # two tests of 1 % each: 0.5 expected
 
 
 def test_rows_the_model_knows_are_left_out() -> None:
