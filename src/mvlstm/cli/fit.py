@@ -30,8 +30,8 @@ from mvlstm.cli.session import INTERRUPTED, session
 from mvlstm.errors import check_option
 
 EXAMPLE = (
-    "Example: mvlstm fit air.csv --target pm2.5 --time year,month,day,hour --exclude No,cbwd "
-    "--missing drop --gaps close --test 0.2 --out model.safetensors"
+    "Example: mvlstm fit air.csv --target pm2.5 --time year,month,day,hour --exclude No "
+    "--calendar auto --missing drop --gaps close --test 0.2 --out model.safetensors"
 )
 PRESETS = ("default", "paper", "indep", "fusion")
 
