@@ -1,0 +1,94 @@
+"""Categories, known-ahead variables, calendar and several series on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """Return two stations in one file, the next holidays, and where the model goes."""
+    folder = tmp_path_factory.mktemp("stations")
+    rng = np.random.default_rng(0)
+    times = pd.date_range("2024-01-01", periods=300, freq="h")
+    parts, ahead = [], []
+    for name, scale in (("city", 100.0), ("village", 1.0)):
+        wind, holiday = rng.choice(["N", "S"], 300), rng.integers(0, 2, 300)
+        y = np.sin(2 * np.pi * times.hour.to_numpy() / 24) + holiday + 0.2 * rng.normal(size=300)
+        columns: dict[str, Any] = {"time": times, "station": name, "line": rng.integers(1, 4, 300)}
+        columns |= {"wind": wind, "holiday": holiday, "y": scale * y}
+        parts.append(pd.DataFrame(columns))
+        later = pd.date_range(times[-1] + pd.Timedelta(hours=1), periods=2, freq="h")
+        ahead.append(pd.DataFrame({"time": later, "station": name, "holiday": [0, 1]}))
+    pd.concat(parts).to_csv(folder / "stations.csv", index=False)
+    pd.concat(ahead).to_csv(folder / "holidays.csv", index=False)
+    return folder / "stations.csv", folder / "holidays.csv", folder / "model.safetensors"
+
+
+SMALL = ("--window", 4, "--hidden-size", 3, "--members", 2, "--max-epochs", 2, "--quiet")
+COLUMNS = ("--target", "y", "--time", "time", "--series", "station", "--known", "holiday")
+
+
+def test_fit_forecast_evaluate_and_explain(run: Any, files: tuple[Path, Path, Path]) -> None:
+    table, holidays, model = files
+    options = ("--categorical", "line", "--calendar", "hour,weekday", "--horizon", 2)
+    done = run("fit", table, *COLUMNS, *options, *SMALL, "--test", 0.2, "--out", model, "--json")
+    assert done.code == 0, done.stderr
+    assert json.loads(done.stdout)["variables"] == ["line", "wind", "holiday", "calendar", "y"]
+    lacking = run("forecast", model, table)
+    assert lacking.code == 2
+    assert "['holiday'], known ahead" in lacking.stderr and "--future FILE" in lacking.stderr
+    done = run("forecast", model, table, "--future", holidays, "--json")
+    assert done.code == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert [(row["series"], row["step"]) for row in rows] == [
+        ("city", 1),
+        ("city", 2),
+        ("village", 1),
+        ("village", 2),
+    ]
+    done = run("evaluate", model, table, "--json")
+    assert {row["series"] for row in json.loads(done.stdout)["by_series"]} == {"city", "village"}
+    done = run("explain", model, table, "--effort", "quick", "--json")
+    assert done.code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {row["variable"] for row in found["importance"]} == {
+        *("line", "wind", "holiday", "calendar", "y")
+    }
+
+
+def test_compare_passes_the_inputs_on(run: Any, files: tuple[Path, Path, Path]) -> None:
+    done = run(
+        *("compare", files[0], *COLUMNS, "--calendar", "auto", "--methods", "ar,strx"),
+        *("--window", 4, "--quiet", "--json"),
+    )
+    assert done.code == 0, done.stderr
+    rows = {row["method"]: row for row in json.loads(done.stdout)}
+    assert rows["AR"]["rmse"] < rows["Persistence"]["rmse"]
+    assert "models one series" in rows["STRX"]["error"]
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (("--series", "nowhere"), "Series column 'nowhere' is not in the table"),
+        (("--series", "station", "--known", "nothing"), "Known variable 'nothing'"),
+        (("--series", "station", "--calendar", "daily"), "choose 'none', 'auto' or some of"),
+        ((), "series=... (--series COLUMN)"),
+    ],
+)
+def test_bad_options_are_told(
+    run: Any, files: tuple[Path, Path, Path], options: tuple[str, ...], part: str, tmp_path: Path
+) -> None:
+    done = run(
+        *("fit", files[0], "--target", "y", "--time", "time", *options, *SMALL),
+        *("--out", tmp_path / "m.safetensors"),
+    )
+    assert done.code == 2
+    assert part in done.stderr
