@@ -26,6 +26,7 @@ from mvlstm.bench.score_tables import (
     search_tables,
     step_tables,
 )
+from mvlstm.bench.truth_tables import TRUTH_TEXT, truth_tables
 
 
 def make_tables(folder: str | Path) -> Document:
@@ -55,6 +56,8 @@ def _suite(suite: str, budget: str, group: list[Record], records: Records) -> It
     done = {one["key"]: one for one in group if one["status"] == "done"}
     words = f", budget {budget}" if budget else ""
     yield Section(f"Suite {suite}{words}", _facts(group), level=1)
+    yield from _truth([one["found"] for one in done.values() if "found" in one])
+    done = {key: one for key, one in done.items() if "found" not in one}
     scores = score_frame(list(done.values()))
     for part in dict.fromkeys(scores["part"]):
         own = scores[scores["part"] == part]
@@ -86,6 +89,16 @@ def _suite(suite: str, budget: str, group: list[Record], records: Records) -> It
     failed = [one for one in group if one["status"] != "done"]
     if failed:
         yield Section("Jobs that failed", tables=(_failures(failed),))
+
+
+def _truth(found: list[Record]) -> Iterator[Section]:
+    """Yield the tables of the importance suite, a section a stage."""
+    for stage in dict.fromkeys(one["stage"] for one in found):
+        yield Section(
+            f"{stage}: importance against the truth",
+            (TRUTH_TEXT,),
+            tuple(truth_tables(found, stage)),
+        )
 
 
 def _facts(group: list[Record]) -> tuple[str, ...]:
