@@ -92,3 +92,13 @@ def test_bad_options_are_told(
     )
     assert done.code == 2
     assert part in done.stderr
+
+
+def test_people_see_scores_and_importance_of_each_series(
+    run: Any, files: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    model = tmp_path / "m.safetensors"
+    assert run("fit", files[0], *COLUMNS, *SMALL, "--test", 0.2, "--out", model).code == 0
+    scores, drivers = run("evaluate", model, files[0]), run("explain", model, files[0])
+    assert "Scores by series" in scores.stdout and "village" in scores.stdout
+    assert "Importance within each series" in drivers.stdout and "city" in drivers.stdout

@@ -13,6 +13,8 @@ from mvlstm.cli.session import session, table
 
 EXAMPLE = "Example: mvlstm evaluate model.safetensors air.csv"
 
+SERIES_SHOWN = 50  # on a screen; --json has all
+
 
 def evaluate(
     model: ModelFile,
@@ -51,6 +53,8 @@ def evaluate(
         first, last = result.period
         title = f"Scores for {result.target} on {result.part} rows, {first} to {last}"
         output.show(table(scores, title=title))
+        if result.by_series is not None:
+            output.show(table(result.by_series.head(SERIES_SHOWN), title="Scores by series"))
         if result.periods is not None:
             output.show(table(result.periods, title=f"Scores by {result.periods.columns[0]}"))
         output.notes(result.notes)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: mvlstm explain model.safetensors air.csv --out importance.csv"
 SHOWN = ("variable", "importance", "low", "high", "error_increase", "posterior", "verdict")
 
+SERIES_SHOWN = 50  # on a screen; --json has all
+
 
 def explain(
     model: ModelFile,
@@ -50,6 +52,10 @@ def explain(
         output.data = {**result.to_dict(), "out": None if out is None else str(out)}
         title = f"Importance for {result.target}, {result.n_windows} {result.part} windows"
         output.show(importance_table(result.to_frame(), title=title))
+        if result.by_series is not None:
+            wide = result.by_series.pivot(index="series", columns="variable", values="importance")
+            wide = wide[list(result.variables)].head(SERIES_SHOWN).reset_index()
+            output.show(table(wide, title="Importance within each series", digits=3))
         output.notes(result.notes)
         if out is not None:
             output.show(f"wrote {out}")
