@@ -117,11 +117,42 @@ def make_explanation(
             "error_increase_top_overlap": 1.0,
             "posterior_kendall_tau": 0.1,
             "posterior_top_overlap": 0.4,
+            "order_settled": False,
+            "unsettled": [f"{names[1]} ~ {names[2]}"],
         },
+        agreement=make_agreement(names),
+        lags=make_lags(names),
         n_windows=len(new),
         notes=("Importance is predictive, not causal.",),
         **extra,
     )
+
+
+def make_agreement(names: tuple[str, ...]) -> pd.DataFrame:
+    """Other measures beside the headline, one of which disagrees."""
+    n = len(names) - 1
+    return pd.DataFrame(
+        {
+            "variable": names[:-1],
+            "importance": np.full(n, 1 / n),
+            "verdict": "important",
+            "posterior": np.full(n, 1 / n),
+            "gradients": np.full(n, 1 / n),
+            "drop_refit": np.linspace(0.1, -0.01, n),
+            "shadow": 3.0,
+            "granger": 0.1,
+            "granger_p": 0.001,
+            "disagreement": [*[""] * (n - 1), "refitting without it costs nothing"],
+        }
+    )
+
+
+def make_lags(names: tuple[str, ...]) -> pd.DataFrame:
+    """Contributions and attention by variable and lag, with intervals."""
+    index = pd.MultiIndex.from_product([names, range(1, LAGS + 1)], names=["variable", "lag"])
+    size = np.random.default_rng(3).uniform(1.0, 2.0, len(index))
+    columns = {"contribution": size, "low": 0.9 * size, "high": 1.1 * size, "share": size / LAGS}
+    return pd.DataFrame(columns, index).reset_index()
 
 
 def make_history() -> History:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -56,9 +57,25 @@ def explain(
             wide = result.by_series.pivot(index="series", columns="variable", values="importance")
             wide = wide[list(result.variables)].head(SERIES_SHOWN).reset_index()
             output.show(table(wide, title="Importance within each series", digits=3))
+        settled = order_words(result.stability)
+        if settled:
+            output.show(settled)
+        if result.agreement is not None:
+            output.show(table(result.agreement, title="Other measures beside it", digits=3))
         output.notes(result.notes)
         if out is not None:
             output.show(f"wrote {out}")
+
+
+def order_words(stability: Mapping[str, Any]) -> str:
+    """Say whether the order of the important variables is settled; nothing if there is none."""
+    settled = stability.get("order_settled")
+    if settled is None:
+        return ""
+    if settled:
+        return "The order of the important variables is settled."
+    pairs = ", ".join(stability["unsettled"])
+    return f"The order of the important variables is not settled: {pairs} could change places."
 
 
 def importance_table(frame: pd.DataFrame, *, title: str) -> RenderableType:

@@ -17,6 +17,8 @@ from mvlstm.report.summary import CAVEAT, cards, checks, summary
 from mvlstm.results import IMPORTANCE_COLUMNS
 
 LATEST = 200  # rows of the first view
+TOP_LAGS = 15  # of all variables, in the table of lags
+LAG_COLUMNS = ("variable", "lag", "contribution", "low", "high", "share")
 NARROW_COLUMNS, WIDE_COLUMNS = 2, 4
 
 
@@ -232,6 +234,16 @@ def _when(data: ReportData) -> Section:
                 wide=True,
             )
         )
+    if explanation.lags is not None and "contribution" in explanation.lags:
+        blocks.append(
+            Table(
+                key="lag-intervals",
+                title="The lags that matter most",
+                caption="Mean size of a lag's contributions with its 90 % interval over members "
+                f"and forecasts, in units of {data.target}; the largest {TOP_LAGS}.",
+                frame=explanation.lags.nlargest(TOP_LAGS, "contribution")[list(LAG_COLUMNS)],
+            )
+        )
     if explanation.temporal is not None:
         blocks.append(
             Panel(
@@ -276,9 +288,22 @@ def _trust(data: ReportData) -> Section:
         [
             Block("checks", "Checks", checks(data)),
             *_even([*_calibration(data), *_agreement(data)]),
+            *_other_measures(data),
             Block("notes", "Notes on data and method", _notes(data)),
         ],
     )
+
+
+def _other_measures(data: ReportData) -> Iterator[Table]:
+    if data.explanation.agreement is not None:
+        yield Table(
+            key="agreement",
+            title="Do other measures agree?",
+            caption="Importance beside attention, gradients, models fitted without the variable, "
+            "shadow variables and Granger's tests; the last column says what speaks against the "
+            "verdict.",
+            frame=data.explanation.agreement,
+        )
 
 
 def _even(panels: list[Panel]) -> list[Panel]:

@@ -252,6 +252,16 @@ def _ranking_checks(explanation: Explanation) -> Iterator[Check]:
             f"Two members have {percent(overlap)} of the leading variables in common (Kendall's "
             f"tau {tau:.2f} over all variables).",
         )
+    if found.get("order_settled") is not None:
+        settled, pairs = bool(found["order_settled"]), list(found.get("unsettled", ()))
+        yield Check(
+            "pass" if settled else "info",
+            "The order is settled" if settled else "The order is not settled",
+            "Among the important variables no neighbours in the ranking would change places."
+            if settled
+            else f"{_join(pairs[:4], len(pairs))}: other times or members could change their "
+            "places.",
+        )
     table = explanation.importance[["importance", "posterior"]].dropna()
     if len(table) > 2:
         together = float(table["importance"].rank().corr(table["posterior"].rank()))
@@ -269,6 +279,15 @@ def _ranking_checks(explanation: Explanation) -> Iterator[Check]:
             "Experts look across" if own < 0.7 else "Experts keep to their variable",
             f"On average {percent(own)} of an expert's sensitivity goes to its own variable; the "
             "less it is, the less attention alone says about variables.",
+        )
+    if explanation.agreement is not None:
+        doubted = explanation.agreement[explanation.agreement["disagreement"] != ""]
+        yield Check(
+            "pass" if doubted.empty else "info",
+            "Other measures agree" if doubted.empty else "Other measures disagree in part",
+            "Drop-and-refit, shadow variables and Granger's tests bear the verdicts out."
+            if doubted.empty
+            else "; ".join(f"{r['variable']}: {r['disagreement']}" for r in records(doubted)) + ".",
         )
     if explanation.groups is not None and len(explanation.groups):
         names = [str(g) for g in explanation.groups["group"]]
