@@ -220,8 +220,13 @@ def _page(document: Document) -> str:
     notes = [note for table in document.tables for note in table.notes]
     return tables_page(
         document.title,
-        {table.title: table.shown for table in document.tables},
+        {table.title: table.shown.map(_unmarked) for table in document.tables},
         figures,
         summary=[text for section in document.sections for text in section.text],
         notes=list(dict.fromkeys(notes)),
     )
+
+
+def _unmarked(cell: object) -> object:
+    """Take Markdown's marks off a cell."""
+    return cell.replace("**", "").strip("`") if isinstance(cell, str) else cell
