@@ -207,7 +207,10 @@ def test_short_series_are_named_and_left_out() -> None:
     )
     forecast = model.forecast(both, future=future)
     assert set(forecast.series) == {"far", "near"}  # type: ignore[arg-type]
-    assert any("1 series is too short to be forecast" in w for w in forecast.warnings)
+    assert any("1 series is left out" in w and "'short'" in w for w in forecast.warnings)
+    alone = model.forecast(both, future=future[future["station"] == "far"])
+    assert set(alone.series) == {"far"}  # type: ignore[arg-type]
+    assert any("lack the next ['holiday']: ['near', 'short']" in w for w in alone.warnings)
 
 
 @pytest.mark.parametrize("name", ONE_SERIES)

@@ -47,8 +47,11 @@ def _words(entries: Any) -> bool:
 
 
 def _is_number(entry: Any) -> bool:
+    """Whether an entry is a number, a truth value, or text that was meant as a number."""
+    if not isinstance(entry, str):
+        return True
     try:
-        float(str(entry).replace(",", "."))
+        float(entry.replace(",", "."))
     except ValueError:
         return False
     return True

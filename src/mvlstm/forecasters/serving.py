@@ -68,13 +68,13 @@ def check_reach(window: int, ahead: int) -> None:
 
 
 def require_ahead(prepared: Prepared, caller: str) -> None:
-    """Raise `DataError` if values known ahead are missing after a series' last row."""
+    """Raise `DataError` if values known ahead are missing after the last row of every series."""
     frame, horizon = prepared.frame, prepared.preparation.ahead
     if prepared.given is None:
         return
-    rows = frame.last_rows()
-    rows = rows[~prepared.given[rows]]
-    if not len(rows):
+    every = frame.last_rows()
+    rows = every[~prepared.given[every]]
+    if len(rows) < len(every):  # others than these can be forecast
         return
     row = int(rows[0])
     times = pd.Index(frame.future_times(rows[:1], horizon)[0])
@@ -93,14 +93,15 @@ def require_ahead(prepared: Prepared, caller: str) -> None:
 
 
 def short_warnings(frame: SeriesFrame, rows: NDArray[np.int64]) -> tuple[str, ...]:
-    """Name the series, by their last rows, that are too short to be forecast."""
+    """Name the series, by their last rows, that cannot be forecast."""
     if frame.panel is None or not len(rows):
         return ()
     names = [frame.panel.name(int(row)) for row in rows]
     what = "1 series is" if len(rows) == 1 else f"{len(rows):,} series are"
+    ahead = f", or lack the next {name_list(frame.layout.known)}" if frame.layout.known else ""
     return (
-        f"{what} too short to be forecast, or end after a gap: {name_list(names)}. Supply more of "
-        "their rows.",
+        f"{what} left out: too short to be forecast, or shortly after a gap{ahead}: "
+        f"{name_list(names)}. Supply more of their rows.",
     )
 
 

@@ -287,3 +287,21 @@ def test_damaged_layouts_are_refused(damage: dict[str, object]) -> None:
     layout = build_frame(table(), target="y").layout.to_dict()
     with pytest.raises(ModelFileError):
         Layout.from_dict(layout | damage)
+
+
+def test_truth_values_with_holes_stay_numbers() -> None:
+    flags = np.array([True, False, None] * 133 + [True], dtype=object)
+    frame = build_frame(table(wind=flags), target="y", missing="drop", gaps="close")
+    assert frame.columns == ("wind", "rain", "holiday", "y")
+    assert set(frame.values[:, 0]) == {0.0, 1.0}
+
+
+def test_what_is_known_ahead_may_be_categorical() -> None:
+    events = np.array(["none", "fair", "match"])[np.arange(400) % 3]
+    layout = build_frame(table(event=events), target="y", known="event").layout
+    source = table(event=events).astype({"event": object})
+    source.iloc[-2:, [0, 1, 2, 3]] = np.nan
+    frame = rebuild_frame(source, layout)
+    ahead, given = frame.values_ahead(2)
+    assert given.all()
+    np.testing.assert_array_equal(ahead[-1], [events[-1] == e for e in ("fair", "match", "none")])
