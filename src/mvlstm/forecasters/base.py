@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from mvlstm.data._calendar import Calendar, check_calendar
-from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import Layout, SeriesFrame, build_frame, rebuild_frame
-from mvlstm.data.splits import chronological, origins_by_part, split_windows
-from mvlstm.data.windows import check_window, gather_labels, gather_windows
+from mvlstm.data.windows import check_window, gather_windows
 from mvlstm.errors import (
     DataError,
     MVLSTMWarning,
@@ -27,17 +25,16 @@ from mvlstm.errors import (
     ParameterError,
     check_option,
 )
+from mvlstm.forecasters.beginning import begin
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.calibration import calibrate
-from mvlstm.forecasters.predictive import Predictive, member_means
-from mvlstm.forecasters.preparation import Preparation, Prepared, transformed
+from mvlstm.forecasters.dated import dated_forecast
+from mvlstm.forecasters.predictive import Predictive
+from mvlstm.forecasters.preparation import Preparation, Prepared
 from mvlstm.forecasters.problem import AttentionArrays, Problem, Run
 from mvlstm.forecasters.scoring import score_unseen, unseen_origins
 from mvlstm.forecasters.serving import (
     age_warnings,
-    check_reach,
-    not_finite,
-    range_warnings,
     require_ahead,
     short_warnings,
 )
@@ -45,7 +42,6 @@ from mvlstm.forecasters.transforming import (
     TRANSFORM_CHOICES,
     TransformChoice,
     check_target,
-    choose_transform,
 )
 from mvlstm.results import Evaluation, Explanation, Forecast, History
 from mvlstm.results.reference import Reference
@@ -57,7 +53,6 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Difference = Literal["none", "auto"]
-LARGEST = 1e140  # size of a target that can be squared and added up
 BACKGROUND = 8  # training windows that contributions are measured against
 
 
@@ -433,7 +428,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
 
         ``preparation`` replaces the scaling that is learned from the training rows.
         """
-        problem, notes = self._problem(frame, test=test, valid=valid, preparation=preparation)
+        problem, notes = begin(self, frame, test=test, valid=valid, preparation=preparation)
         self.layout_ = frame.layout
         self.notes_ = (*frame.notes, *notes)
         self.history_ = History(np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.int64))
@@ -441,61 +436,6 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         self.n_train_, self.updates_ = len(problem.origins["train"]), ()
         self.mean_factor_ = np.ones(self.horizon)
         return problem
-
-    def _problem(
-        self,
-        frame: SeriesFrame,
-        *,
-        test: float,
-        valid: float,
-        preparation: Preparation | None = None,
-    ) -> tuple[Problem, tuple[str, ...]]:
-        parts = chronological(len(frame.clock), test=test, valid=valid)
-        if parts.a < 2:
-            split_windows(frame, window=self.window, horizon=self.horizon, test=test, valid=valid)
-        notes: tuple[str, ...] = ()
-        if preparation is None:
-            preparation, notes = self._learn_preparation(frame, frame.order < parts.a)
-        self.preparation_ = preparation
-        _check_magnitude(frame)
-        self.borders_ = Borders.from_rows(frame.clock, parts)
-        prepared = self._prepare(frame)
-        origins = prepared.origins(self.window, self.horizon)
-        order = None if frame.panel is None else frame.order
-        divided = origins_by_part(origins, self.horizon, parts, order)
-        if not all(len(rows) for part, rows in divided.items() if part != "new" or test):
-            split_windows(frame, window=self.window, horizon=self.horizon, test=test, valid=valid)
-            self._too_short(frame, self.window + self.preparation_.lead + self.horizon, "fit")
-        return Problem(prepared, divided, self.window, self.horizon), notes
-
-    def _learn_preparation(
-        self, frame: SeriesFrame, rows: NDArray[np.bool_]
-    ) -> tuple[Preparation, tuple[str, ...]]:
-        """Choose transform and differencing, and learn the scaling, on the training rows."""
-        transform, notes = choose_transform(self.transform, frame, rows)
-        train = frame.values[: rows.sum()] if frame.panel is None else frame.values[rows]
-        orders = np.zeros(len(frame.columns), dtype=np.int64)
-        layout = frame.layout
-        if self.difference != "none":
-            from mvlstm.data.stationarity import choose_differencing
-
-            if frame.panel is not None:
-                raise ParameterError(
-                    "difference='auto' is for one series; a table of several is scaled by series. "
-                    "Use difference='none' (--difference none)."
-                )
-            free = np.array(layout.measured) & ~np.array(layout.ahead)
-            columns = [name for name, chosen in zip(frame.columns, free, strict=True) if chosen]
-            choice = choose_differencing(transformed(train, transform)[:, free], columns)
-            orders[free] = choice.orders
-            notes = (*notes, *choice.notes)
-        ahead = self.horizon if any(layout.ahead) else 0
-        check_reach(self.window, ahead)
-        preparation = Preparation.learn(train, orders, transform, ahead)
-        if frame.panel is not None:
-            least = self.window + self.horizon
-            preparation = preparation.by_series(frame, rows, least)
-        return preparation, notes
 
     def _keep_background(self, problem: Problem) -> None:
         """Keep a few training windows, spread evenly, as the background of contributions."""
@@ -508,48 +448,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         self, prepared: Prepared, origins: IntArray, predictive: Predictive | None = None
     ) -> Forecast:
         """Put dates, names and units to what the model predicts, or has predicted already."""
-        frame, H = prepared.frame, self.horizon
-        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at next
-            predictive = predictive or self._predict_rows(prepared, origins)
-            predictive = predictive.shifted(prepared.baseline(origins, H))
-        self._require_finite(predictive.members, frame, origins)
-        seen = slice(int(origins[0]) - self.window + 1, int(origins[-1]) + 1)
-        weights, means, variances = predictive.mixture(self.spread_)
-        variances = variances * self.calibration_[:, None]
-        if prepared.units is not None:
-            means = np.moveaxis(prepared.in_units(np.moveaxis(means, -1, 0), origins), 0, -1)
-            variances = variances * (prepared.unit(origins) ** 2)[:, None, None]
-        transform = self.preparation_.transform
-        members = prepared.in_units(predictive.members, origins)
-        if transform:
-            corrected = variances * self.mean_factor_[:, None]
-            members = member_means(transform, weights, means, corrected, len(members))
-            self._require_finite(members, frame, origins)
-        times = frame.future_times(origins, H)
-        return Forecast(
-            origin=frame.times[origins],
-            time=times,
-            target=frame.target,
-            weights=weights,
-            means=means,
-            variances=variances,
-            members=members,
-            part=self.borders_.parts(times),
-            actual=gather_labels(frame, origins, H),
-            notes=frame.notes,
-            warnings=range_warnings(prepared, seen),
-            transform=transform,
-            series=frame.names_of(origins),
-        )
-
-    def _require_finite(self, members: FloatArray, frame: SeriesFrame, origins: IntArray) -> None:
-        bad = not_finite(members)
-        if len(bad):
-            raise DataError(
-                f"{len(bad):,} forecasts are not finite, the first from "
-                f"{describe_time(frame.times[origins[bad[0]]])}: values of the table are too far "
-                "from those of the training rows. Correct them, or leave these rows out."
-            )
+        return dated_forecast(self, prepared, origins, predictive)
 
     def _joined(self, table: pd.DataFrame, future: pd.DataFrame) -> pd.DataFrame:
         """Put rows of the future after a table's."""
@@ -589,18 +488,6 @@ def _warned(forecast: Forecast) -> Forecast:
     for message in forecast.warnings:
         warnings.warn(message, MVLSTMWarning, stacklevel=3)
     return forecast
-
-
-def _check_magnitude(frame: SeriesFrame) -> None:
-    """Refuse a target whose squares would not fit into 64 bits."""
-    low, high = float(frame.target_values.min()), float(frame.target_values.max())
-    size, width = max(abs(low), abs(high)), high / 2 - low / 2
-    if size > LARGEST or width < 1 / LARGEST:
-        raise DataError(
-            f"Target '{frame.target}' ranges from {low:g} to {high:g}, too "
-            f"{'large' if size > 1 else 'small'} to compute squared errors. Express it in another "
-            "unit."
-        )
 
 
 def _seconds(limit: float | None) -> float | None:

@@ -244,7 +244,7 @@ def _life(model: AbstractForecaster) -> dict[str, str]:
     if model.preparation_.transform:
         facts["Modelled as"] = model.preparation_.transform.scale_name(model.layout_.target)
     if model.updates_:
-        facts["Updated"] = f"{len(model.updates_)} times, last {model.updates_[-1].when}"
+        facts["Updates"] = f"{len(model.updates_)}, the last {model.updates_[-1].when}"
     return facts
 
 

@@ -59,6 +59,11 @@ def test_no_interval_below_zero(name: str) -> None:
     assert (low >= 0).all() and (low == 0).any() and (high > low).all()
     assert (forecast.members >= 0).all()
     np.testing.assert_array_equal(forecast.actual[:, 0], table["y"][6:])
+    later = table.copy()
+    later.iloc[-20:] = later.iloc[-20:].to_numpy()[::-1] * 1.5
+    known = np.asarray(forecast.origin < table.index[-20])  # no look ahead
+    again = model.predict(later).members[:, known]
+    np.testing.assert_array_equal(again, forecast.members[:, known])
     scores = model.evaluate(table).scores
     assert np.isfinite(scores.to_numpy(dtype=float)).all()
     assert scores["coverage"].between(0.75, 1.0).all()

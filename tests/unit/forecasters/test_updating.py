@@ -141,6 +141,24 @@ def test_a_failed_update_leaves_the_model_as_it_was(monkeypatch: pytest.MonkeyPa
     assert all(vars(model)[name] is value for name, value in before.items())
 
 
+@pytest.mark.parametrize("refit", ["newest", "full"])
+def test_an_interrupted_update_leaves_the_model_as_it_was(
+    monkeypatch: pytest.MonkeyPatch, refit: str
+) -> None:
+    from mvlstm.train.control import Control
+
+    def stop(self: Control, closing: float) -> bool:
+        self.stopped = "interrupt"
+        return True
+
+    model = fitted()
+    before = dict(vars(model))
+    monkeypatch.setattr(Control, "must_stop", stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.update(table(), refit=refit)
+    assert all(vars(model)[name] is value for name, value in before.items())
+
+
 @pytest.mark.parametrize(
     ("count", "message"),
     [(0, "no rows after 2024-01-21 19:00"), (30, "30 new rows .* give 30 windows; .* needs 40")],

@@ -1,0 +1,95 @@
+"""The beginning of a fit: rows divided in time, the preparation learned from the first of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvlstm.data.frame import SeriesFrame
+from mvlstm.data.splits import chronological, origins_by_part, split_windows
+from mvlstm.errors import DataError, ParameterError
+from mvlstm.forecasters.borders import Borders
+from mvlstm.forecasters.preparation import Preparation, transformed
+from mvlstm.forecasters.problem import Problem
+from mvlstm.forecasters.serving import check_reach
+from mvlstm.forecasters.transforming import choose_transform
+
+if TYPE_CHECKING:
+    from mvlstm.forecasters.base import AbstractForecaster
+
+LARGEST = 1e140  # size of a target that can be squared and added up
+
+
+def begin(
+    model: AbstractForecaster,
+    frame: SeriesFrame,
+    *,
+    test: float,
+    valid: float,
+    preparation: Preparation | None = None,
+) -> tuple[Problem, tuple[str, ...]]:
+    """Divide the rows, learn the preparation, and return the problem with notes on it.
+
+    ``preparation`` replaces what would be learned from the training rows.
+    """
+    parts = chronological(len(frame.clock), test=test, valid=valid)
+    if parts.a < 2:
+        split_windows(frame, window=model.window, horizon=model.horizon, test=test, valid=valid)
+    notes: tuple[str, ...] = ()
+    if preparation is None:
+        preparation, notes = _learn_preparation(model, frame, frame.order < parts.a)
+    model.preparation_ = preparation
+    _check_magnitude(frame)
+    model.borders_ = Borders.from_rows(frame.clock, parts)
+    prepared = model._prepare(frame)
+    origins = prepared.origins(model.window, model.horizon)
+    order = None if frame.panel is None else frame.order
+    divided = origins_by_part(origins, model.horizon, parts, order)
+    if not all(len(rows) for part, rows in divided.items() if part != "new" or test):
+        split_windows(frame, window=model.window, horizon=model.horizon, test=test, valid=valid)
+        model._too_short(frame, model.window + model.preparation_.lead + model.horizon, "fit")
+    return Problem(prepared, divided, model.window, model.horizon), notes
+
+
+def _learn_preparation(
+    model: AbstractForecaster, frame: SeriesFrame, rows: NDArray[np.bool_]
+) -> tuple[Preparation, tuple[str, ...]]:
+    """Choose transform and differencing, and learn the scaling, on the training rows."""
+    transform, notes = choose_transform(model.transform, frame, rows)
+    train = frame.values[: rows.sum()] if frame.panel is None else frame.values[rows]
+    orders = np.zeros(len(frame.columns), dtype=np.int64)
+    layout = frame.layout
+    if model.difference != "none":
+        from mvlstm.data.stationarity import choose_differencing
+
+        if frame.panel is not None:
+            raise ParameterError(
+                "difference='auto' is for one series; a table of several is scaled by series. "
+                "Use difference='none' (--difference none)."
+            )
+        free = np.array(layout.measured) & ~np.array(layout.ahead)
+        columns = [name for name, chosen in zip(frame.columns, free, strict=True) if chosen]
+        choice = choose_differencing(transformed(train, transform)[:, free], columns)
+        orders[free] = choice.orders
+        notes = (*notes, *choice.notes)
+    ahead = model.horizon if any(layout.ahead) else 0
+    check_reach(model.window, ahead)
+    preparation = Preparation.learn(train, orders, transform, ahead)
+    if frame.panel is not None:
+        least = model.window + model.horizon
+        preparation = preparation.by_series(frame, rows, least)
+    return preparation, notes
+
+
+def _check_magnitude(frame: SeriesFrame) -> None:
+    """Refuse a target whose squares would not fit into 64 bits."""
+    low, high = float(frame.target_values.min()), float(frame.target_values.max())
+    size, width = max(abs(low), abs(high)), high / 2 - low / 2
+    if size > LARGEST or width < 1 / LARGEST:
+        raise DataError(
+            f"Target '{frame.target}' ranges from {low:g} to {high:g}, too "
+            f"{'large' if size > 1 else 'small'} to compute squared errors. Express it in another "
+            "unit."
+        )

@@ -1,0 +1,75 @@
+"""From what a model predicts to a `Forecast`: calibrated, in units, with dates and names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvlstm.data._steps import describe_time
+from mvlstm.data.frame import SeriesFrame
+from mvlstm.data.windows import gather_labels
+from mvlstm.errors import DataError
+from mvlstm.forecasters.predictive import Predictive, member_means
+from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.serving import not_finite, range_warnings
+from mvlstm.results import Forecast
+
+if TYPE_CHECKING:
+    from mvlstm.forecasters.base import AbstractForecaster
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def dated_forecast(
+    model: AbstractForecaster,
+    prepared: Prepared,
+    origins: IntArray,
+    predictive: Predictive | None = None,
+) -> Forecast:
+    """Put dates, names and units to what the model predicts, or has predicted already."""
+    frame, H = prepared.frame, model.horizon
+    with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at next
+        predictive = predictive or model._predict_rows(prepared, origins)
+        predictive = predictive.shifted(prepared.baseline(origins, H))
+    _require_finite(predictive.members, frame, origins)
+    seen = slice(int(origins[0]) - model.window + 1, int(origins[-1]) + 1)
+    weights, means, variances = predictive.mixture(model.spread_)
+    variances = variances * model.calibration_[:, None]
+    if prepared.units is not None:
+        means = np.moveaxis(prepared.in_units(np.moveaxis(means, -1, 0), origins), 0, -1)
+        variances = variances * (prepared.unit(origins) ** 2)[:, None, None]
+    transform = model.preparation_.transform
+    members = prepared.in_units(predictive.members, origins)
+    if transform:
+        corrected = variances * model.mean_factor_[:, None]
+        members = member_means(transform, weights, means, corrected, len(members))
+        _require_finite(members, frame, origins)
+    times = frame.future_times(origins, H)
+    return Forecast(
+        origin=frame.times[origins],
+        time=times,
+        target=frame.target,
+        weights=weights,
+        means=means,
+        variances=variances,
+        members=members,
+        part=model.borders_.parts(times),
+        actual=gather_labels(frame, origins, H),
+        notes=frame.notes,
+        warnings=range_warnings(prepared, seen),
+        transform=transform,
+        series=frame.names_of(origins),
+    )
+
+
+def _require_finite(members: FloatArray, frame: SeriesFrame, origins: IntArray) -> None:
+    bad = not_finite(members)
+    if len(bad):
+        raise DataError(
+            f"{len(bad):,} forecasts are not finite, the first from "
+            f"{describe_time(frame.times[origins[bad[0]]])}: values of the table are too far "
+            "from those of the training rows. Correct them, or leave these rows out."
+        )
