@@ -177,6 +177,12 @@ def fit(
             metavar="none|last|linear", help="Added to the mixture.", rich_help_panel=MODEL
         ),
     ] = None,
+    isolation: Annotated[
+        float | None,
+        typer.Option(
+            help="Penalty on what other variables tell a variable's gates.", rich_help_panel=MODEL
+        ),
+    ] = None,
     dropout: Annotated[
         float | None, typer.Option(help="Dropout probability.", rich_help_panel=TRAINING)
     ] = None,
@@ -271,6 +277,7 @@ def fit(
         "sigma": number_or_word(sigma),
         "target_scale": target_scale,
         "link": link,
+        "isolation": isolation,
         "dropout": dropout,
         "l2": l2,
         "l2_sum": l2_sum,

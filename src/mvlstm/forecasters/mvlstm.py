@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from mvlstm.data._calendar import Calendar
-from mvlstm.errors import check_option
+from mvlstm.errors import ParameterError, check_option
 from mvlstm.explain.attention import calibrated_sigma2, posterior
 from mvlstm.forecasters.base import AbstractForecaster, Difference
 from mvlstm.forecasters.io import take_array
@@ -62,6 +62,9 @@ class MVLSTM(AbstractForecaster):
     link : {"none", "last", "linear"}
         What the network's forecast is added to: nothing (paper), the last value, or a robust
         linear map of the latest rows, as many as validation asks for.
+    isolation : float
+        Penalty on what other variables tell a variable's gates: 0 is the paper's, a large one
+        approaches ``gates="variable"``. It makes the attention over variables more faithful.
     dropout, l2, learning_rate : float
         Share of summaries dropped in training; coefficient of the squared weights beside the mean
         loss; Adam's step size. The paper: 0.5, and grids for the others.
@@ -118,6 +121,7 @@ class MVLSTM(AbstractForecaster):
         loss: Loss = "nll+mse",
         sigma: float | Literal["learned", "predicted", "calibrated"] = "predicted",
         link: LinkName = "linear",
+        isolation: float = 0.0,
         dropout: float = 0.0,
         l2: float = 1e-4,
         learning_rate: float = 5e-3,
@@ -148,6 +152,7 @@ class MVLSTM(AbstractForecaster):
         self.loss = loss
         self.sigma = sigma
         self.link = link
+        self.isolation = isolation
         self.dropout = dropout
         self.l2 = l2
         self.learning_rate = learning_rate
@@ -180,6 +185,7 @@ class MVLSTM(AbstractForecaster):
             "loss": "nll",
             "sigma": 1.0,
             "link": "none",
+            "isolation": 0.0,
             "dropout": 0.5,
             "l2": 1e-3,
             "learning_rate": 1e-3,
@@ -220,6 +226,8 @@ class MVLSTM(AbstractForecaster):
         if not sigma_ok or isinstance(self.sigma, bool):
             check_option("sigma", self.sigma, ("a positive number", *SIGMAS))
         check_training(self)
+        if not isinstance(self.isolation, int | float) or not 0 <= self.isolation < np.inf:
+            raise ParameterError(f"isolation={self.isolation!r} must be a number, 0 or more.")
 
     def _network(
         self, groups: tuple[int, ...], n_variables: int, label_scale: float
@@ -241,6 +249,7 @@ class MVLSTM(AbstractForecaster):
             head=self.head,
             loss_name=self.loss,
             sigma=sigma,
+            isolation=self.isolation,
         )
 
     def _learn(self, problem: Problem) -> None:

@@ -75,6 +75,13 @@ class Layer:
         """G, the number of sigmoid gates."""
         return 3 if self.cell == "lstm" else 2
 
+    def foreign(self) -> Tensor:
+        """Return 1 where a weight of ``W`` leads from another variable to a gate, else 0."""
+        units = [n for n in range(self.n_variables) for _ in range(self.hidden_size)]
+        source = torch.tensor([*self.groups, *units])  # (C + D,)
+        gate = torch.tensor(units * self.n_gates)  # (G D,)
+        return (gate[:, None] != source).to(torch.float32)
+
     @property
     def size(self) -> int:
         """D, the length of the whole hidden state."""

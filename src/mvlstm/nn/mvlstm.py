@@ -14,7 +14,7 @@ from torch import Tensor
 from mvlstm.nn.attention import temporal_attention
 from mvlstm.nn.cell import Cell, Gates, Layer
 from mvlstm.nn.mixture import Prediction, gaussian_nll, log_prior, mixture_nll
-from mvlstm.nn.parameters import Parameters, Shapes, glorot
+from mvlstm.nn.parameters import Parameters, Shapes, flatten, glorot
 from mvlstm.nn.recurrence import recurrence
 
 Attention = Literal["bounded", "free"]
@@ -50,6 +50,10 @@ class MVLSTMNetwork:
         Standard deviation of the components in units of the scaled target: fixed, one learned for
         all, or a component's own in each window, :math:`\log \sigma_n^2 = W_r^n \cdot
         \tilde h^n + b_r^n` (mixture only).
+    isolation : float
+        Coefficient, beside the mean loss, of the squared weights that lead from other variables
+        to a variable's gates: 0 leaves full gates free, much of it turns them into a variable's
+        own.
 
     Shapes
     ------
@@ -69,6 +73,7 @@ class MVLSTMNetwork:
     head: Head = "mixture"
     loss_name: Loss = "nll"
     sigma: Sigma = 1.0
+    isolation: float = 0.0
 
     @cached_property
     def stack(self) -> tuple[Layer, ...]:
@@ -102,6 +107,16 @@ class MVLSTMNetwork:
         for level, layer in enumerate(self.stack):
             shapes |= {f"{name}_{level}": shape for name, shape in layer.shapes.items()}
         return shapes | self.head_shapes
+
+    @property
+    def own_penalty(self) -> Tensor | None:
+        """Coefficients (P,) of the squared parameters besides the L2 term, or None for none."""
+        if not self.isolation or self.gates != "full":
+            return None
+        pieces = {name: torch.zeros(1, *shape) for name, shape in self.shapes.items()}
+        for level, layer in enumerate(self.stack):
+            pieces[f"W_{level}"] += self.isolation * layer.foreign()
+        return flatten(pieces, self.shapes)[0]
 
     def initial(self, generator: torch.Generator) -> Parameters:
         """Draw one member's parameters: Glorot per block, zero biases."""

@@ -13,7 +13,11 @@ from mvlstm.nn.parameters import Parameters, Shapes
 
 
 class Network(Protocol):
-    """A pure function of (parameters, windows), with every member's parameters stacked."""
+    """A pure function of (parameters, windows), with every member's parameters stacked.
+
+    A network may also have ``own_penalty``, coefficients (P,) of its squared parameters beside
+    the mean loss, to which the L2 term of each member is added.
+    """
 
     @property
     def shapes(self) -> Shapes:

@@ -55,6 +55,8 @@ class Stepper:
         self.keys = torch.tensor(keys, dtype=torch.int32, device=device)
         self.learning_rate = each([member.learning_rate for member in chosen]).unsqueeze(1)
         self.decay = each([2 * member.l2 for member in chosen]).unsqueeze(1)
+        own = getattr(network, "own_penalty", None)  # (P,), for networks that have one
+        self.own_decay = None if own is None else 2 * own.to(device, dtype)
         rates = each([member.dropout for member in chosen])
         self.drops = any(member.dropout > 0 for member in chosen)
         self.flat = state.flat[self.rows].clone().requires_grad_(True)
@@ -119,6 +121,8 @@ class Stepper:
         self.cursor += 1
         self.loss_sum += loss
         with torch.no_grad():
+            if self.own_decay is not None:
+                gradient.addcmul_(self.own_decay, self.flat)
             take_step(
                 self.flat,
                 gradient,
@@ -177,6 +181,8 @@ class Stepper:
             gradient += more
         self.loss_sum[member] += loss
         flat = self.flat.detach()[member]
+        if self.own_decay is not None:
+            gradient.addcmul_(self.own_decay, flat)
         penalise_and_clip(gradient, flat, self.decay[member], self.config.gradient_clip)
         fused_adam(
             flat,

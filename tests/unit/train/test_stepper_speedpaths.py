@@ -207,3 +207,27 @@ class TestOnAGPU:
         assert float(count) == 0.0
         replay()
         assert float(count) == 1.0
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_isolation_acts_on_what_other_variables_tell_the_gates_alone(layers, cell) -> None:
+    assert make_network(layers=layers, cell=cell).own_penalty is None
+    network = make_network(layers=layers, cell=cell, isolation=0.5)
+    p = unflatten(network.own_penalty[None], network.shapes)
+    assert {n for n, values in p.items() if values.any()} == {f"W_{k}" for k in range(layers)}
+    row = torch.arange(3).repeat_interleave(4).repeat(network.stack[0].n_gates)
+    column = torch.cat([torch.arange(3), torch.arange(3).repeat_interleave(4)])
+    torch.testing.assert_close(p["W_0"][0], 0.5 * (row[:, None] != column).float())
+
+
+@pytest.mark.parametrize("way", ["step", "step_at_once"])
+def test_isolation_adds_the_gradient_of_its_penalty(way) -> None:
+    """A first step from weights it alone pulls at is the one of the penalty's sign."""
+    network, data = make_network(isolation=1e6), make_data(torch.float64)
+    stepper = make_stepper(network, data)
+    before = stepper.flat.detach().clone()
+    getattr(stepper, way)()
+    moved = stepper.flat.detach() - before
+    pulled = (network.own_penalty > 0) & (before.abs() > 1e-3)
+    assert (torch.sign(moved[pulled]) == -torch.sign(before[pulled])).all()
