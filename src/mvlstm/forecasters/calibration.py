@@ -73,7 +73,7 @@ def _with_mean(model: AbstractForecaster, forecast: Forecast) -> Forecast:
             f"The mean is corrected by {model.mean_factor_.min():.0%} of the variance found on the "
             "log scale: by all of it, it was too high on the rows of calibration."
         )
-        model.notes_ = (*model.notes_, note)
+        model.notes_ = tuple(dict.fromkeys((*model.notes_, note)))
     chosen = [members[share][:, :, h] for h, share in enumerate(model.mean_factor_)]
     return replace(forecast, members=np.stack(chosen, axis=-1))
 

@@ -159,7 +159,7 @@ def _train_further(
     if (after > before).any():  # of all new rows, or of those held out
         model.trained_, after, changed = former, before, 0
     model._settle(problem)
-    calibrate(model, problem)
+    _recalibrate(model, problem, new)
     model.borders_ = new.borders
     return {
         "trained": len(problem.origins["train"]),
@@ -192,7 +192,7 @@ def _fit_anew(model: AbstractForecaster, prepared: Prepared, new: NewRows) -> di
         held_out = len(problem.origins["calibration"])
     else:
         problem = _problem(model, prepared, new.train, new.held_out)
-        calibrate(model, problem)
+        _recalibrate(model, problem, new)
         model.borders_ = new.borders
         after, held_out = before, len(new.held_out)
     return {
@@ -219,7 +219,7 @@ def _train_again(model: AbstractForecaster, prepared: Prepared, new: NewRows) ->
     problem = _problem(model, prepared, every, watched(every))
     before = _errors(model, prepared, new, of_all=True)
     if len(new.every) >= FEWEST:
-        calibrate(model, _problem(model, prepared, every, new.every))
+        _recalibrate(model, _problem(model, prepared, every, new.every), new)
     former, spread = model.trained_, getattr(model, "sigma2_", None)
     model.trained_ = train_again(former, problem, model, _epochs_found(model, new, len(every)))
     after = _errors(model, prepared, new, of_all=True)
@@ -250,6 +250,15 @@ def _problem(
 ) -> Problem:
     origins = {"train": train, "stop": held_out, "calibration": held_out, "new": train[:0]}
     return Problem(prepared, origins, model.window, model.horizon)  # type: ignore[arg-type]
+
+
+def _recalibrate(model: AbstractForecaster, problem: Problem, new: NewRows) -> None:
+    """Calibrate on held-out rows; a transformed mean is corrected anew only for the better."""
+    factor = model.mean_factor_
+    before = _errors(model, problem.prepared, new)
+    calibrate(model, problem)
+    if (_errors(model, problem.prepared, new) > before).any():
+        model.mean_factor_ = factor
 
 
 def _errors(
