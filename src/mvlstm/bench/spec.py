@@ -22,7 +22,9 @@ from mvlstm.evaluate.methods import METHODS
 KINDS = ("forecast", "search", "granger")
 MADE = ("importance",)  # suites whose jobs are listed by a function, not by a file
 SUITE_KEYS = ("name", "title", "seed", "budgets", "data", "methods", "parts")
-BUDGET_KEYS = ("words", "repeats", "members", "tune_seeds", "windows_seen", "data")
+BUDGET_KEYS = (
+    *("words", "repeats", "members", "tune_seeds", "windows_seen", "most_epochs", "data"),
+)
 METHOD_KEYS = ("method", "label", "settings", "grid", "each", "repeats", "members")
 FILE_KEYS = (
     *("file", "target", "time", "variables", "exclude", "missing", "gaps", "sep", "decimal"),
@@ -61,8 +63,8 @@ class Job:
         Constructor arguments to choose on validation rows, each with its candidates.
     repeats, members, tune_seeds, seed : int
         Repeats with other seeds, networks an ensemble, seeds each candidate is tried with.
-    windows_seen : int, optional
-        Training windows a network sees in all, from which its epochs follow.
+    windows_seen, most_epochs : int, optional
+        Training windows a network sees in all, from which its epochs follow, and most of these.
     explain : bool
         Whether to scramble variables.
     place : int
@@ -91,6 +93,7 @@ class Job:
     tune_seeds: int = 1
     seed: int = 0
     windows_seen: int | None = None
+    most_epochs: int | None = None
     explain: bool = True
     place: int = 0
 
@@ -320,6 +323,7 @@ class _Reader:
                         tune_seeds=int(self.limits.get("tune_seeds", 1)),
                         seed=int(self._number("seed", {}, self.tree, default=0)),
                         windows_seen=self.limits.get("windows_seen"),
+                        most_epochs=self.limits.get("most_epochs"),
                         explain=bool(part.get("explain", True)),
                         repeats=self._number("repeats", entry, part, self.limits),
                         members=self._number("members", entry, part, self.limits),

@@ -60,7 +60,8 @@ def build(job: Job, cell: Cell, *, device: str, **changes: Any) -> AbstractForec
     if job.windows_seen and "max_epochs" in method.parameters:
         n_train = cell.frame.n_rows - cell.test - cell.valid
         n_train = n_train // (job.window + 1) if cell.apart else n_train
-        settings["max_epochs"] = quick_epochs(n_train, windows=job.windows_seen)
+        most = {} if job.most_epochs is None else {"most": job.most_epochs}
+        settings["max_epochs"] = quick_epochs(n_train, windows=job.windows_seen, **most)
     settings |= job.settings
     settings |= {name: value for name, value in changes.items() if name in method.parameters}
     cls: Any = forecaster_class(method.forecaster)

@@ -190,7 +190,7 @@ def build(
     return model, words
 
 
-def quick_epochs(n_train: int, *, windows: int = QUICK_WINDOWS) -> int:
+def quick_epochs(n_train: int, *, windows: int = QUICK_WINDOWS, most: int = QUICK_EPOCHS[1]) -> int:
     """Return the epochs in which a network sees about so many windows, repeats counted.
 
     Examples
@@ -198,5 +198,5 @@ def quick_epochs(n_train: int, *, windows: int = QUICK_WINDOWS) -> int:
     >>> quick_epochs(29_000), quick_epochs(2_900)
     (3, 20)
     """
-    least, most = QUICK_EPOCHS
+    least = QUICK_EPOCHS[0]
     return min(max(least, round(windows / max(n_train, 1))), most)
