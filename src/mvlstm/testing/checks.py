@@ -5,13 +5,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
 from mvlstm.data.synthetic import synthetic
-from mvlstm.errors import DataError, MVLSTMError, NotFittedError
+from mvlstm.errors import DataError, MVLSTMError, NotFittedError, ParameterError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import load
 
@@ -130,6 +131,55 @@ def check_no_look_ahead(model: AbstractForecaster) -> None:
     np.testing.assert_array_equal(before.members[:, known], after.members[:, known])
 
 
+def check_no_look_ahead_but_known(model: AbstractForecaster) -> None:
+    """Check the same with a category and a variable known ahead, which alone may look ahead.
+
+    A forecaster that cannot take them must refuse with `DataError`.
+    """
+    rows = np.arange(len(example_table()))
+    kinds, events = np.where(rows % 3 == 0, "a", "b"), (rows % 5 == 0).astype(float)
+    table = example_table().assign(kind=kinds, event=events)
+    try:
+        model.fit(table, target=TARGET, known=["event"], test=0.2, valid=0.2)
+    except DataError:
+        return
+    changed = table.copy()
+    cut = len(table) - 20
+    late = changed.index[cut:]
+    numbers = list(example_table().columns)
+    changed.loc[late, numbers] = -0.5 * changed.loc[late, numbers].to_numpy()[::-1]
+    changed.loc[late, "kind"] = "never seen"
+    before, after = model.predict(table), model.predict(changed)
+    known = np.asarray(before.origin < table.index[cut])
+    np.testing.assert_array_equal(before.members[:, known], after.members[:, known])
+    future = table.iloc[cut : cut + model.horizon][["event"]]
+    made = model.forecast(table.iloc[:cut], future=future)
+    row = before.origin.get_loc(table.index[cut - 1])
+    np.testing.assert_allclose(made.members[:, 0], before.members[:, row], rtol=1e-4, atol=1e-5)
+
+
+def check_several_series(model: AbstractForecaster) -> None:
+    """Check that series do not mix and that their order in the table changes nothing.
+
+    A forecaster of one series must refuse several with `DataError`.
+    """
+    one = example_table()
+    table = pd.concat([one.assign(name="b"), (10.0 * one + 100.0).assign(name="a")])
+    options: dict[str, Any] = {"series": "name", "test": 0.2, "valid": 0.2}
+    try:
+        model.fit(table, target=TARGET, **options)
+    except (DataError, ParameterError):
+        return
+    turned = table.iloc[::-1].sort_index(kind="stable")
+    other = clone(model).fit(turned, target=TARGET, **options)
+    forecast = model.predict(table)
+    np.testing.assert_array_equal(other.predict(turned).members, forecast.members)
+    alone = model.predict(table[table["name"] == "a"])
+    assert forecast.series is not None
+    both = forecast.take(np.asarray(forecast.series == "a"))
+    np.testing.assert_allclose(alone.members, both.members, rtol=1e-4, atol=1e-3)
+
+
 def check_one_at_a_time(model: AbstractForecaster) -> None:
     """Check that forecasting from the last rows alone equals forecasting all at once."""
     table = example_table()
@@ -238,6 +288,8 @@ CHECKS: tuple[Check, ...] = (
     check_index,
     check_forecast_goes_on,
     check_no_look_ahead,
+    check_no_look_ahead_but_known,
+    check_several_series,
     check_one_at_a_time,
     check_save_and_load,
     check_bad_tables,
