@@ -30,15 +30,11 @@ def faithful_jobs(seeds: int) -> Iterator[Settings]:
     shared: Settings = {"stage": "faithful", "effort": "quick"}
     lorenz = {"case": "lorenz96", "p": 10, "forcing": 10.0, "window": 5}
     cases: list[Settings] = [
-        *(
-            {"case": "synthetic", "snr": 2.0, "rows": 10_000, "window": 10, "seed": s}
-            for s in range(seeds)
-        ),
-        *(
-            {**lorenz, "rows": rows, "seed": s}
-            for rows in (1_000, 10_000)
-            for s in range(max(1, seeds // 2))
-        ),
+        {**lorenz, "rows": rows, "seed": seed} for rows in (1_000, 10_000) for seed in range(seeds)
+    ]
+    cases += [
+        {"case": "synthetic", "snr": 2.0, "rows": 10_000, "window": 10, "seed": seed}
+        for seed in range(seeds)
     ]
     for case in cases:
         for name in CANDIDATES:
