@@ -78,6 +78,8 @@ class Cell:
     truth : Truth or None
     facts : dict
         Rows, variables and checksum of the data, for the record.
+    apart : bool
+        Whether every window stands for itself, so that rows are not one stretch of time.
     """
 
     table: pd.DataFrame
@@ -94,11 +96,7 @@ class Cell:
     scored: NDArray[np.bool_] | None
     truth: Truth | None
     facts: dict[str, Any]
-
-    @property
-    def apart(self) -> bool:
-        """Whether every window stands for itself, so that rows are not one stretch of time."""
-        return self.preparation is not None
+    apart: bool = False
 
 
 def build_cell(job: Job, *, local: bool = True) -> Cell:
@@ -291,6 +289,7 @@ def _windows(job: Job, found: Rows, protocol: Protocol, ranges: Ranges) -> Cell:
         scored=None,
         truth=found.truth,
         facts=found.facts,
+        apart=True,
     )
 
 

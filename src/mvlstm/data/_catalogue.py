@@ -112,7 +112,7 @@ CATALOGUE = {
             licence="see the page of the data set",
             citation=(
                 "Candanedo, Feldheim and Deramaix (2017), Data driven prediction models of "
-                f"energy use of appliances in a low-energy house; {_UCI}"
+                f"energy use of appliances in a low-energy house; {_UCI}, doi 10.24432/C5VC8G"
             ),
             oddities="Lights, humidities of the rooms and the two noise columns are left out.",
             files={ENERGY_FILE: "2820bf712ad0275cb18b85a05250926100d8e65ebb9f4d2d016ca91ea152a25d"},
@@ -144,7 +144,7 @@ CATALOGUE = {
                 "Temperature_Comedor_Sensor",
             ),
             licence="see the page of the data set",
-            citation=f"Zamora-Martinez et al. (2014), SML2010; {_UCI}",
+            citation=f"Zamora-Martinez et al. (2014), SML2010; {_UCI}, doi 10.24432/C5RS3S",
             oddities=(
                 "Two files with a week between them, and two rows missing near the end; gaps "
                 "are closed. Smooth and drifting: a plain network does far worse than a linear "

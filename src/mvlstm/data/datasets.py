@@ -32,6 +32,7 @@ __all__ = [
     "available",
     "data_folder",
     "describe",
+    "fetch",
     "is_present",
     "load",
     "verify",
@@ -118,6 +119,13 @@ def verify(name: str) -> None:
                 f"{found[:12]}..., not {expected[:12]}.... Replace it with a fresh copy (mvlstm "
                 f"data fetch {name})."
             )
+
+
+def fetch(name: str, *, source: str | None = None, force: bool = False) -> list[Path]:
+    """Download a data set of UCI into the data folder and verify it; see `mvlstm.data.fetch`."""
+    from mvlstm.data.fetch import fetch as get
+
+    return get(name, source=source, force=force)
 
 
 def data_folder() -> Path:
