@@ -63,7 +63,7 @@ class MVLSTM(AbstractForecaster):
         What the network's forecast is added to: nothing (paper), the last value, or a robust
         linear map of the latest rows, as many as validation asks for.
     isolation : float
-        Penalty on what other variables tell a variable's gates: 0 is the paper's, a large one
+        Penalty on what other variables tell a variable's gates (paper: 0); a large one
         approaches ``gates="variable"``. It makes the attention over variables more faithful.
     dropout, l2, learning_rate : float
         Share of summaries dropped in training; coefficient of the squared weights beside the mean
@@ -121,7 +121,7 @@ class MVLSTM(AbstractForecaster):
         loss: Loss = "nll+mse",
         sigma: float | Literal["learned", "predicted", "calibrated"] = "predicted",
         link: LinkName = "linear",
-        isolation: float = 0.0,
+        isolation: float = 1e-3,
         dropout: float = 0.0,
         l2: float = 1e-4,
         learning_rate: float = 5e-3,
