@@ -303,9 +303,10 @@ def diebold_mariano(errors: ArrayLike, rival: ArrayLike, *, horizon: int = 1) ->
 
 
 def variance_of_mean(values: ArrayLike, *, horizon: int = 1) -> float:
-    """Return the sampling variance of the mean of values in time order.
+    r"""Return the sampling variance of the mean of values in time order.
 
-    They may depend on one another: it is Newey-West's, with as many lags as in `diebold_mariano`.
+    They may depend on one another: it is Newey-West's, with :math:`\max(3h, 2 n^{1/3})` lags, and
+    divided by n less the lags, since few values tell little about their dependence.
 
     Examples
     --------
@@ -315,7 +316,8 @@ def variance_of_mean(values: ArrayLike, *, horizon: int = 1) -> float:
     x = np.asarray(values, dtype=np.float64)
     if x.size < 2:
         return float("nan")
-    return max(_newey_west(x - x.mean(), _lags(x.size, horizon)), 0.0) / x.size
+    lags = min(max(3 * horizon, int(2.0 * x.size ** (1.0 / 3.0))), x.size - 1)
+    return max(_newey_west(x - x.mean(), lags), 0.0) / (x.size - lags)
 
 
 def holm(p_values: ArrayLike) -> FloatArray:

@@ -126,12 +126,13 @@ def _reference(forecast: Forecast, rival: Forecast) -> Reference | None:
 
 
 def _coverage_variance(then: Reference, now: Reference) -> float:
-    """Variance of the difference of coverages.
+    """Variance of the difference of coverages, at least that of independent values.
 
     On the rows of calibration the coverage is 90 % by construction; its sampling variance still
     says how far off the factor found there may be.
     """
-    return then.coverage_variance + max(now.coverage_variance, LEVEL * (1 - LEVEL) / now.n)
+    least = LEVEL * (1 - LEVEL)
+    return sum(max(one.coverage_variance, least / one.n) for one in (then, now))
 
 
 def _sentence(row: Any) -> str:
