@@ -4,36 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm.data._calendar import calendar_columns, check_calendar, choose_parts
-from mvlstm.data._categories import (
-    category_codes,
-    check_levels,
-    encode,
-    is_category,
-    unseen_note,
-)
-from mvlstm.data._columns import (
-    as_names,
-    choose_variables,
-    column_names,
-    exclude_hint,
-    missing_column_message,
-    name_list,
-    numeric_columns,
-    option_list,
-)
-from mvlstm.data._future import future_rows, usable_rows
+from mvlstm.data._categories import check_levels, encode, unseen_note
+from mvlstm.data._columns import as_names, column_names, exclude_hint, name_list, option_list
+from mvlstm.data._future import usable_rows
 from mvlstm.data._gaps import check_spacing, find_segments
-from mvlstm.data._missing import handle_missing
-from mvlstm.data._panel import Panel, read_panel
+from mvlstm.data._reading import Raw, choose_columns, read_values
 from mvlstm.data._series import Future, SeriesFrame
-from mvlstm.data._steps import check_order, find_step, position, ticks
+from mvlstm.data._steps import find_step, ticks
 from mvlstm.data._times import CLOCK_PARTS, read_times
 from mvlstm.data.layout import Gaps, Layout, Missing
 from mvlstm.errors import DataError
@@ -120,13 +104,13 @@ def build_frame(
         series=None if series is None else str(series),
     )
     layout.check()
-    layout, categories = _choose(table, names, layout, variables, categorical)
+    layout, categories = choose_columns(table, names, layout, variables, categorical)
     if len(table) < 2:
         rows = "is empty" if len(table) == 0 else "has one row"
         raise DataError(f"The table {rows}; a model needs a history of many rows to learn from.")
     times, read_notes, day_first = read_times(table, names, layout.time)
     layout = replace(layout, day_first=day_first, **_time_facts(times))
-    raw = _clean(table, names, times, layout, categories, fitting=True)
+    raw = read_values(table, names, times, layout, categories, fitting=True)
     _check_constant(raw.values, layout.columns, raw.levels)
     step = find_step(raw.times if raw.panel is None else raw.times[raw.panel.longest()])
     layout = replace(
@@ -167,7 +151,7 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
         raise DataError(f"{caller}() received an empty table; supply the most recent rows.")
     times, read_notes, _ = read_times(table, names, layout.time, day_first=layout.day_first)
     _check_time_facts(times, layout, caller)
-    raw = _clean(table, names, times, layout, layout.categories, fitting=False)
+    raw = read_values(table, names, times, layout, layout.categories, fitting=False)
     step = layout.step if layout.step is not None else find_step(raw.times)
     if step is not None:
         check_spacing(raw.times, step, layout.gaps, caller, raw.panel)
@@ -182,112 +166,8 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
     return _assemble(raw, segments, layout, notes)
 
 
-class _Raw(NamedTuple):
-    """A table's columns as numbers, without missing ones; categories as codes."""
-
-    values: NDArray[np.float64]
-    times: pd.Index
-    levels: dict[str, tuple[str, ...]]  # what the codes stand for
-    notes: list[str]
-    panel: Panel | None
-    after: NDArray[np.float64]  # rows without a target at the end
-    after_times: pd.Index
-    after_panel: Panel | None
-
-
-def _choose(
-    table: pd.DataFrame,
-    names: Sequence[str],
-    layout: Layout,
-    variables: Sequence[str] | None,
-    categorical: str | Sequence[str] | None,
-) -> tuple[Layout, tuple[str, ...]]:
-    """Decide what each column is: return the layout with its variables, and the categories."""
-    forced = as_names("categorical", categorical)
-    for what, option, wanted in (
-        ("Known variable", "--known", layout.known),
-        ("Categorical column", "--categorical", forced),
-    ):
-        for name in wanted:
-            if name not in names:
-                raise DataError(missing_column_message(what, name, names, option))
-    chosen = None if variables is None else as_names("variables", variables)
-    if chosen is not None:
-        chosen = (*chosen, *(name for name in layout.known if name not in chosen))
-    exogenous = choose_variables(
-        names,
-        target=layout.target,
-        time=layout.time,
-        series=layout.series,
-        variables=chosen,
-        exclude=layout.exclude,
-    )
-    for what, wanted in (("known", layout.known), ("categorical", forced)):
-        for name in wanted:
-            if name not in exogenous:
-                raise DataError(
-                    f"'{name}' is named in {what}, but it is not one of the variables "
-                    f"{name_list(exogenous)}. Take it out of {what}, or make it a variable."
-                )
-    columns = {name: table.iloc[:, list(names).index(name)] for name in exogenous}
-    categories = tuple(
-        name for name, column in columns.items() if name in forced or is_category(column)
-    )
-    return replace(layout, variables=exogenous), categories
-
-
-def _clean(
-    table: pd.DataFrame,
-    names: Sequence[str],
-    times: pd.Index,
-    layout: Layout,
-    categories: Sequence[str],
-    *,
-    fitting: bool,
-) -> _Raw:
-    """Put series together, check the order of times, read numbers, deal with missing ones."""
-    panel = None
-    if layout.series is not None:
-        panel, order = read_panel(table, names, layout.series)
-        table, times = table.iloc[order], times[order]
-    check_order(times, panel)
-    values = numeric_columns(
-        table,
-        names,
-        layout.columns,
-        lambda row: position(times, row, panel),
-        skip=categories,
-        fitting=fitting,
-    )
-    levels: dict[str, tuple[str, ...]] = {}
-    for name in categories:
-        column = table.iloc[:, list(names).index(name)]
-        values[:, layout.columns.index(name)], levels[name] = category_codes(column)
-    later = future_rows(values, panel) if layout.known else np.zeros(len(values), dtype=bool)
-    after, after_times = values[later], times[later]
-    after_panel = None if panel is None else panel.take(later)
-    if len(after):
-        if later.all():
-            raise DataError(f"Target '{layout.target}' has no value at all. Mend the table.")
-        values, times = values[~later], times[~later]
-        panel = None if panel is None else panel.take(~later)
-    values, keep, notes = handle_missing(
-        values,
-        times,
-        layout.columns,
-        missing=layout.missing,
-        fill_limit=layout.fill_limit,
-        fitting=fitting,
-        panel=panel,
-    )
-    if keep is not None:
-        times = times[keep]
-        panel = None if panel is None else panel.take(keep)
-    return _Raw(values, times, levels, notes, panel, after, after_times, after_panel)
-
-
 def _training_levels(
-    raw: _Raw, layout: Layout, test: float, valid: float
+    raw: Raw, layout: Layout, test: float, valid: float
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the levels of each category that occur in the training rows."""
     from mvlstm.data.splits import chronological
@@ -306,7 +186,7 @@ def _training_levels(
 
 
 def _assemble(
-    raw: _Raw, segments: NDArray[np.int64], layout: Layout, notes: Sequence[str]
+    raw: Raw, segments: NDArray[np.int64], layout: Layout, notes: Sequence[str]
 ) -> SeriesFrame:
     step = layout.step if layout.step is not None else find_step(raw.times)
     values, unseen = _encode(raw.values, raw.times, raw.levels, layout)
@@ -325,7 +205,7 @@ def _assemble(
     )
 
 
-def _future(raw: _Raw, segments: NDArray[np.int64], layout: Layout) -> Future | None:
+def _future(raw: Raw, segments: NDArray[np.int64], layout: Layout) -> Future | None:
     """Keep the rows after the last target, as far as what is known ahead is given."""
     if not len(raw.after):
         return None
@@ -437,7 +317,7 @@ def _check_constant(
     )
 
 
-def _suspicions(raw: _Raw, layout: Layout, names: Sequence[str]) -> list[str]:
+def _suspicions(raw: Raw, layout: Layout, names: Sequence[str]) -> list[str]:
     """Note columns that were probably meant to be something else."""
     notes = []
     parts = [name for name in names if name.lower() in CLOCK_PARTS and name in layout.columns]

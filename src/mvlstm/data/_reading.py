@@ -1,0 +1,130 @@
+"""Reading a table's columns: what each of them is, numbers without holes, series together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm.data._categories import category_codes, is_category
+from mvlstm.data._columns import (
+    as_names,
+    choose_variables,
+    missing_column_message,
+    name_list,
+    numeric_columns,
+)
+from mvlstm.data._future import future_rows
+from mvlstm.data._missing import handle_missing
+from mvlstm.data._panel import Panel, read_panel
+from mvlstm.data._steps import check_order, position
+from mvlstm.data.layout import Layout
+from mvlstm.errors import DataError
+
+
+class Raw(NamedTuple):
+    """A table's columns as numbers, without missing ones; categories as codes."""
+
+    values: NDArray[np.float64]
+    times: pd.Index
+    levels: dict[str, tuple[str, ...]]  # what the codes stand for
+    notes: list[str]
+    panel: Panel | None
+    after: NDArray[np.float64]  # rows without a target at the end
+    after_times: pd.Index
+    after_panel: Panel | None
+
+
+def choose_columns(
+    table: pd.DataFrame,
+    names: Sequence[str],
+    layout: Layout,
+    variables: Sequence[str] | None,
+    categorical: str | Sequence[str] | None,
+) -> tuple[Layout, tuple[str, ...]]:
+    """Decide what each column is: return the layout with its variables, and the categories."""
+    forced = as_names("categorical", categorical)
+    for what, option, wanted in (
+        ("Known variable", "--known", layout.known),
+        ("Categorical column", "--categorical", forced),
+    ):
+        for name in wanted:
+            if name not in names:
+                raise DataError(missing_column_message(what, name, names, option))
+    chosen = None if variables is None else as_names("variables", variables)
+    if chosen is not None:
+        chosen = (*chosen, *(name for name in layout.known if name not in chosen))
+    exogenous = choose_variables(
+        names,
+        target=layout.target,
+        time=layout.time,
+        series=layout.series,
+        variables=chosen,
+        exclude=layout.exclude,
+    )
+    for what, wanted in (("known", layout.known), ("categorical", forced)):
+        for name in wanted:
+            if name not in exogenous:
+                raise DataError(
+                    f"'{name}' is named in {what}, but it is not one of the variables "
+                    f"{name_list(exogenous)}. Take it out of {what}, or make it a variable."
+                )
+    columns = {name: table.iloc[:, list(names).index(name)] for name in exogenous}
+    categories = tuple(
+        name for name, column in columns.items() if name in forced or is_category(column)
+    )
+    return replace(layout, variables=exogenous), categories
+
+
+def read_values(
+    table: pd.DataFrame,
+    names: Sequence[str],
+    times: pd.Index,
+    layout: Layout,
+    categories: Sequence[str],
+    *,
+    fitting: bool,
+) -> Raw:
+    """Put series together, check the order of times, read numbers, deal with missing ones."""
+    panel = None
+    if layout.series is not None:
+        panel, order = read_panel(table, names, layout.series)
+        table, times = table.iloc[order], times[order]
+    check_order(times, panel)
+    values = numeric_columns(
+        table,
+        names,
+        layout.columns,
+        lambda row: position(times, row, panel),
+        skip=categories,
+        fitting=fitting,
+    )
+    levels: dict[str, tuple[str, ...]] = {}
+    for name in categories:
+        column = table.iloc[:, list(names).index(name)]
+        values[:, layout.columns.index(name)], levels[name] = category_codes(column)
+    later = future_rows(values, panel) if layout.known else np.zeros(len(values), dtype=bool)
+    after, after_times = values[later], times[later]
+    after_panel = None if panel is None else panel.take(later)
+    if len(after):
+        if later.all():
+            raise DataError(f"Target '{layout.target}' has no value at all. Mend the table.")
+        values, times = values[~later], times[~later]
+        panel = None if panel is None else panel.take(~later)
+    values, keep, notes = handle_missing(
+        values,
+        times,
+        layout.columns,
+        missing=layout.missing,
+        fill_limit=layout.fill_limit,
+        fitting=fitting,
+        panel=panel,
+    )
+    if keep is not None:
+        times = times[keep]
+        panel = None if panel is None else panel.take(keep)
+    return Raw(values, times, levels, notes, panel, after, after_times, after_panel)
