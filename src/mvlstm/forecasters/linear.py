@@ -46,6 +46,13 @@ class AbstractLinear(AbstractForecaster):
     def _predict_windows(self, windows: FloatArray) -> FloatArray:
         return self.linear_(windows)[None]
 
+    def _gradient(self, windows: FloatArray) -> FloatArray | None:
+        M, T, C = windows.shape
+        weights = self.linear_.weights  # (L, C, H)
+        slope = np.zeros((self.horizon, T, C))
+        slope[:, T - len(weights) :] = np.moveaxis(weights, -1, 0)
+        return np.broadcast_to(slope, (1, M, self.horizon, T, C))
+
     def _model_importance(self) -> FloatArray | None:
         """Sum the sizes of each variable's weights over lags and steps, as shares of one."""
         sizes = self._by_variable(np.abs(self.linear_.weights).sum(axis=(0, 2)))

@@ -1,0 +1,93 @@
+"""Other measures beside importance: what they find, and that disagreement is said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mvlstm.data.controls import make_control
+from mvlstm.forecasters.linear import AR
+from mvlstm.forecasters.mvlstm import MVLSTM
+from mvlstm.forecasters.refits import AGREEMENT_COLUMNS, NO_REFITS, _disagreement
+
+
+@pytest.fixture(scope="module")
+def explanation():
+    table, _ = make_control("correlated", 2_000, seed=1)
+    return AR(window=5).fit(table, "y", test=0.2).explain(table, effort="full", contributions=20)
+
+
+def test_every_measure_finds_the_drivers(explanation) -> None:
+    table = explanation.agreement
+    assert tuple(table.columns) == AGREEMENT_COLUMNS
+    assert len(table) == 8  # without the target
+    for column in ("importance", "gradients", "drop_refit", "shadow", "granger"):
+        leading = table.nlargest(2, column)["variable"]
+        assert set(leading) == {"a0", "a1"}, column
+    rows = table.set_index("variable")
+    assert (rows.loc[["a0", "a1"], "drop_refit"] > 0.1).all()
+    assert (rows.loc[["a0", "a1"], "shadow"] > 5).all()
+    assert (rows.loc[["a0", "a1"], "granger_p"] < 0.01).all()
+    assert (rows.loc[["a0", "a1"], "disagreement"] == "").all()
+
+
+def test_the_rankings_are_compared(explanation) -> None:
+    taus = [explanation.stability[f"{name}_tau"] for name in ("drop_refit", "shadow", "granger")]
+    assert all(-1 <= tau <= 1 for tau in taus)
+    assert any("agreement table" in note for note in explanation.notes)
+
+
+def test_faithfulness_comes_with_it(explanation) -> None:
+    curves = explanation.faithfulness.set_index(["curve", "order", "changed"])["error"]
+    assert curves["deletion", "importance", 2] > 2 * curves["deletion", "reversed", 2]
+
+
+def test_a_network_is_fitted_again_without_a_variable() -> None:
+    table, _ = make_control("correlated", 900, seed=1)
+    settings = {"hidden_size": 4, "members": 2, "max_epochs": 2, "verbose": 0, "device": "cpu"}
+    model = MVLSTM(window=4, **settings).fit(table[["a0", "b2", "y"]], "y", test=0.2)
+    found = model.explain(table, effort="full", contributions=4).agreement
+    assert found["variable"].tolist() == ["a0", "b2"]
+    assert found[["posterior", "gradients", "drop_refit", "shadow"]].notna().all().all()
+    assert model.max_epochs == 2  # the model itself is left as it was
+
+
+def test_without_the_default_effort_there_is_none() -> None:
+    table, _ = make_control("noise", 400, seed=1)
+    assert AR(window=4).fit(table, "y", test=0.2).explain(table).agreement is None
+
+
+def test_variables_known_ahead_have_no_refits() -> None:
+    table, _ = make_control("noise", 400, seed=1)
+    model = AR(window=4).fit(table, "y", known=["x0"], test=0.2)
+    explanation = model.explain(table, effort="full")
+    assert explanation.agreement is None
+    assert NO_REFITS in explanation.notes
+
+
+def row(**changes):
+    agreeing = {
+        "verdict": "important",
+        "drop_refit": 0.2,
+        "shadow": 3.0,
+        "granger": 0.1,
+        "granger_p": 0.001,
+    }
+    return pd.Series(agreeing | changes).to_dict()
+
+
+def test_what_speaks_against_an_important_variable_is_named() -> None:
+    assert _disagreement(row()) == ""
+    assert _disagreement(row(drop_refit=-0.01)) == "refitting without it costs nothing"
+    both = _disagreement(row(shadow=0.5, granger_p=0.4))
+    assert both == "a shadow matters as much; no linear gain (Granger)"
+    assert _disagreement(row(granger_p=np.nan)) == ""  # not tested
+
+
+def test_what_speaks_for_a_variable_called_noise_needs_two_measures() -> None:
+    noise = "not distinguishable from noise"
+    assert _disagreement(row(verdict=noise, granger=0.001, shadow=1.0)) == ""
+    found = _disagreement(row(verdict=noise))
+    assert "costs 20%" in found
+    assert "shadow" in found
