@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,9 +11,6 @@ from mvlstm.cli.files import PAGE_SUFFIXES, check_output
 from mvlstm.cli.options import AsJson, Debug, Quiet
 from mvlstm.cli.session import session
 from mvlstm.cli.words import SpacedLists, numbers, words
-
-if TYPE_CHECKING:
-    from mvlstm.bench.document import Document
 
 app = typer.Typer(
     help="The paper's experiments, and any others: run jobs, then make tables.",
@@ -191,8 +188,9 @@ def tables(
             output.data = {"written": [str(path) for path in document.write(out)]}
         if html is not None:
             from mvlstm.data.io import write_atomic
+            from mvlstm.report import experiments_page
 
-            write_atomic(html, _page(document))
+            write_atomic(html, experiments_page(document.title, document.sections))
         if as_json:
             from mvlstm.bench.records import plain
 
@@ -205,28 +203,3 @@ def tables(
         if out is None and html is None:
             output.show(document.markdown().rstrip("\n"))
         output.show(*(f"wrote {path}" for path in (out, html) if path is not None))
-
-
-def _page(document: Document) -> str:
-    """Draw the tables and their figures as one page."""
-    from mvlstm import plot
-    from mvlstm.report import tables_page
-
-    figures = {
-        table.title: (plot.histograms(table.numbers), table.numbers)
-        for table in document.tables
-        if table.figure is not None
-    }
-    notes = [note for table in document.tables for note in table.notes]
-    return tables_page(
-        document.title,
-        {table.title: table.shown.map(_unmarked) for table in document.tables},
-        figures,
-        summary=[text for section in document.sections for text in section.text],
-        notes=list(dict.fromkeys(notes)),
-    )
-
-
-def _unmarked(cell: object) -> object:
-    """Take Markdown's marks off a cell."""
-    return cell.replace("**", "").strip("`") if isinstance(cell, str) else cell

@@ -1,13 +1,14 @@
 """One self-contained page from finished results: no model, no torch, no network.
 
-`render_report` turns a `ReportData` into HTML; `comparison_page` and `tables_page` give the same
-look to comparisons of methods and to tables of benchmarks.
+`render_report` turns a `ReportData` into HTML; `comparison_page`, `tables_page` and
+`experiments_page` give the same look to comparisons of methods and to tables of experiments.
 """
 
 from __future__ import annotations
 
 from mvlstm.report.build import check_libraries, render_page, render_report
 from mvlstm.report.data import Page, Panel, ReportData, Section, Table
+from mvlstm.report.experiments import experiments_page
 from mvlstm.report.pages import comparison_page, tables_page
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Table",
     "check_libraries",
     "comparison_page",
+    "experiments_page",
     "render_page",
     "render_report",
     "tables_page",
