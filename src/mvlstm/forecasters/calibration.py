@@ -22,7 +22,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 LEVEL = 0.9  # the interval that is calibrated
 MEAN_SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)  # of the variance, by which a mean may be corrected
-CLEARLY = 0.98  # share of the squared error that may be left for one below all of it
+CLEARLY, BY_FAR = 0.98, 0.75  # shares of the squared error that may be left, see `_clearly_best`
+CHANCE = 0.05
 
 
 def calibrate(model: AbstractForecaster, problem: Problem) -> None:
@@ -59,23 +60,34 @@ def _with_mean(model: AbstractForecaster, forecast: Forecast) -> Forecast:
     if not transform:
         return forecast
     mixture = (forecast.weights, forecast.means)
-    members = {
-        share: member_means(transform, *mixture, share * forecast.variances, K)
-        for share in MEAN_SHARES
-    }
-    errors = np.array(
-        [np.mean((found.mean(axis=0) - forecast.actual) ** 2, axis=0) for found in members.values()]
-    )  # (shares, H)
-    best = np.where(errors.min(axis=0) < CLEARLY * errors[0], errors.argmin(axis=0), 0)
+    members = [
+        member_means(transform, *mixture, share * forecast.variances, K) for share in MEAN_SHARES
+    ]
+    errors = np.array([found.mean(axis=0) - forecast.actual for found in members])  # (shares, M, H)
+    best = [_clearly_best(errors[:, :, h], horizon=h + 1) for h in range(model.horizon)]
     model.mean_factor_ = np.array(MEAN_SHARES)[best]
-    if best.any():
+    if any(best):
         note = (
             f"The mean is corrected by {model.mean_factor_.min():.0%} of the variance found on the "
             "log scale: by all of it, it was too high on the rows of calibration."
         )
         model.notes_ = tuple(dict.fromkeys((*model.notes_, note)))
-    chosen = [members[share][:, :, h] for h, share in enumerate(model.mean_factor_)]
+    chosen = [members[place][:, :, h] for h, place in enumerate(best)]
     return replace(forecast, members=np.stack(chosen, axis=-1))
+
+
+def _clearly_best(errors: FloatArray, *, horizon: int) -> int:
+    """Return the row of errors (shares, M) with the smallest squares, if they are clearly smaller.
+
+    Clearly: by a quarter, or by a fiftieth and more than chance would have it. Else the first.
+    """
+    squares = np.mean(errors**2, axis=1)
+    best = int(squares.argmin())
+    left = squares[best] / squares[0] if squares[0] > 0 else 1.0
+    if left >= CLEARLY or errors.shape[1] <= max(3, horizon + 1):
+        return 0
+    by_chance = metrics.diebold_mariano(errors[best], errors[0], horizon=horizon).p_value
+    return best if left < BY_FAR or by_chance < CHANCE else 0
 
 
 def _moves(prepared: Prepared, origins: IntArray, horizon: int) -> FloatArray:
