@@ -140,7 +140,7 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
 
 def _factors(values: Any, horizon: int) -> NDArray[np.float64]:
     factors = np.asarray(values, dtype=np.float64)
-    if factors.shape != (horizon,) or not ((factors >= 0) & (factors <= 1)).all():
+    if factors.shape != (horizon,) or not ((factors >= 0) & np.isfinite(factors)).all():
         raise ModelFileError(f"its factors of the mean's correction are {values!r}.")
     return factors
 

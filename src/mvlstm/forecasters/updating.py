@@ -253,12 +253,23 @@ def _problem(
 
 
 def _recalibrate(model: AbstractForecaster, problem: Problem, new: NewRows) -> None:
-    """Calibrate on held-out rows; a transformed mean is corrected anew only for the better."""
-    factor = model.mean_factor_
+    """Calibrate on held-out rows, in such a way that the error on the new rows does not rise.
+
+    The mean of a transformed target depends on the variances. Where new ones make it worse, it is
+    corrected by as much as it was; if even that is worse, the calibration stays.
+    """
+    names = ("spread_", "calibration_", "persistence_", "mean_factor_", "reference_")
+    former = {name: getattr(model, name) for name in names}
     before = _errors(model, problem.prepared, new)
     calibrate(model, problem)
-    if (_errors(model, problem.prepared, new) > before).any():
-        model.mean_factor_ = factor
+    wider = model.calibration_ / former["calibration_"]
+    spread = model.spread_.mean(axis=0) / former["spread_"].mean(axis=0)
+    factor = former["mean_factor_"]
+    for candidate in (model.mean_factor_, factor, factor / wider, factor / wider / spread):
+        model.mean_factor_ = candidate
+        if not (_errors(model, problem.prepared, new) > before).any():
+            return
+    model.__dict__.update(former)
 
 
 def _errors(
