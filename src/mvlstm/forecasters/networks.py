@@ -24,7 +24,7 @@ from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.control import Control, Stopped
 from mvlstm.train.data import WindowData, gather_windows
 from mvlstm.train.loop import train
-from mvlstm.train.predict import chunks
+from mvlstm.train.predict import chunks, predict_rows
 from mvlstm.train.progress import show_progress
 from mvlstm.train.protocol import Network
 from mvlstm.train.runtime import resolve_device
@@ -185,7 +185,11 @@ def network_details(
     """Return the mixture and the mean temporal attention."""
     mu, log_pi, log_sigma2 = [], [], []
     temporal: FloatArray = np.zeros(())
-    for q in over_windows(network, network.shapes, flat, table, origins, window, device):
+    where = usable_device(device)
+    p = unflatten(torch.as_tensor(flat, device=where), network.shapes)
+    rows = torch.as_tensor(table, dtype=torch.float32, device=where)
+    ends = torch.as_tensor(origins, device=where)
+    for _, q in predict_rows(network, p, rows, ends, window):
         assert q.log_prior is not None and q.temporal is not None
         log_pi.append(q.log_prior.cpu().numpy().astype(np.float64))
         if q.mu is not None:

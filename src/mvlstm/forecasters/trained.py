@@ -27,7 +27,7 @@ from mvlstm.forecasters.problem import Problem
 from mvlstm.nn.parameters import Parameters, count, unflatten
 from mvlstm.results import History
 from mvlstm.train.config import TrainConfig
-from mvlstm.train.predict import CHUNK, TASK, chunks
+from mvlstm.train.predict import CHUNK, TASK, chunks, mean_rows
 from mvlstm.train.protocol import Network
 from mvlstm.train.workers import run_all
 
@@ -183,10 +183,14 @@ class TrainedNetwork(Generic[NetworkT]):
         return self._means(table, origins) * self.labels.scale + offset
 
     def _means(self, table: NDArray[Any], origins: IntArray) -> FloatArray:
-        pieces = [q.mean.cpu().numpy() for q in self.each(self.network, table, origins)]
-        if not pieces:
+        where = usable_device(self.device)
+        p = unflatten(torch.as_tensor(self.flat, device=where), self.network.shapes)
+        rows = torch.as_tensor(table, dtype=torch.float32, device=where)
+        if not len(origins):
             return np.empty((len(self.flat), 0, self.labels.link.horizon))
-        return np.concatenate(pieces, axis=1).astype(np.float64)
+        ends = torch.as_tensor(origins, device=where)
+        means = mean_rows(self.network, p, rows, ends, self.labels.window)
+        return means.cpu().numpy().astype(np.float64)
 
     def exact(self, windows: FloatArray) -> FloatArray:
         """Return what `windows` does, in double precision on a GPU.
@@ -195,13 +199,15 @@ class TrainedNetwork(Generic[NetworkT]):
         differences between forecasts.
         """
         p, device = self._exact_parameters()
-        pieces = []
+        if device.type == "cpu":
+            return self.windows(windows)
         with torch.no_grad():
-            for piece in chunks(len(windows)):
-                x = self._inputs(p, windows[piece], device)
-                pieces.append(self.network(p, x).mean.cpu().numpy())
+            means = [
+                self.network(p, self._inputs(p, windows[piece], device)).mean.cpu().numpy()
+                for piece in chunks(len(windows))
+            ]
         offset = self.labels.link(windows) + self.labels.center
-        return np.concatenate(pieces, axis=1) * self.labels.scale + offset
+        return np.concatenate(means, axis=1) * self.labels.scale + offset
 
     def gradient(self, windows: FloatArray) -> FloatArray:
         """Return the gradient of each member's forecast (K, M, H, T, C) for scaled windows."""
