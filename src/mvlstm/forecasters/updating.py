@@ -221,7 +221,8 @@ def _train_again(model: AbstractForecaster, prepared: Prepared, new: NewRows) ->
     if len(new.every) >= FEWEST:
         _recalibrate(model, _problem(model, prepared, every, new.every), new)
     former, spread = model.trained_, getattr(model, "sigma2_", None)
-    model.trained_ = train_again(former, problem, model, _epochs_found(model, new, len(every)))
+    epochs = _epochs_found(model, new, len(every))
+    model.trained_ = train_again(former, problem, model, epochs)
     after = _errors(model, prepared, new, of_all=True)
     better = not (after > before).any()
     if better:
@@ -235,7 +236,7 @@ def _train_again(model: AbstractForecaster, prepared: Prepared, new: NewRows) ->
     return {
         "trained": len(every),
         "held_out": 0,
-        "settings": {"learning_rate": float(model.learning_rate)},
+        "settings": {"epochs": int(epochs.max()), "learning_rate": float(model.learning_rate)},
         "changed": len(model.spread_) if better else 0,
         "rmse_before": float(before[1]),
         "rmse_after": float(after[1]),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import mvlstm as mv
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
@@ -193,6 +194,16 @@ def test_updates_are_kept_with_the_model(tmp_path: Path) -> None:
     again.update(table(OLD + 3 * NEW))
     assert len(again.updates_) == 3
     assert fitted().updates_ == ()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("refit", ["newest", "full"])
+def test_on_a_gpu(refit: str) -> None:
+    rows = table(change=OLD)
+    model = fitted(rows=rows, device="cuda")
+    before = error(model, rows)
+    assert error(model.update(rows, refit=refit), rows) <= before
 
 
 def test_with_a_log_scale() -> None:
