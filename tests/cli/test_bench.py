@@ -94,6 +94,12 @@ def test_bad_input_is_one_message(
     assert not (tmp_path / "none").exists()
 
 
+def test_a_cluster_that_is_not_there(run: Run, suite: Path, tmp_path: Path) -> None:
+    options = ("--engine", "ray", "--address", "127.0.0.1:9", "--out", tmp_path)
+    done = run("bench", "run", "--suite", suite, *options)
+    assert done.code == 2 and "no Ray cluster at --address 127.0.0.1:9" in done.stderr
+
+
 def test_a_truncated_record_is_reported_and_done_anew(
     run: Run, suite: Path, records: Path, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import socket
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from mvlstm.bench.spec import Job
 from mvlstm.errors import MissingExtraError, ParameterError
 
 RETRIES = 5  # times that a task whose worker died is given to another
+SECONDS = 10.0  # for a cluster to answer
 GPU_SHARE = 0.25  # of a GPU that a task takes, where there are GPUs
 
 
@@ -58,6 +60,8 @@ def _result(ray: Any, future: Any, job: Job, device: str) -> tuple[Record, Array
 
 
 def _start(address: str | None) -> Any:
+    if address not in (None, "auto"):
+        _check_reachable(str(address))
     try:
         # Accelerators are shared by hand; tell Ray not to hide them from tasks without a share.
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -81,6 +85,18 @@ def _start(address: str | None) -> Any:
             "here."
         ) from error
     return ray
+
+
+def _check_reachable(address: str) -> None:
+    """Raise `ParameterError` at once where nobody listens; Ray itself would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=SECONDS).close()
+    except (OSError, ValueError) as error:
+        raise ParameterError(
+            f"There is no Ray cluster at --address {address}: {error}. Give HOST:PORT of its head "
+            "node, such as 10.0.0.1:6379, or leave it out to start Ray here."
+        ) from error
 
 
 def _gpus(ray: Any) -> float:
