@@ -67,8 +67,8 @@ class Job:
         Training windows a network sees in all, from which its epochs follow, and most of these.
     explain : bool
         Whether to scramble variables.
-    place : int
-        Its place in the suite, for the order of tables; no part of the key.
+    place, title : int and str
+        Its place in the suite, for the order of tables, and its part's title; no part of the key.
     """
 
     suite: str
@@ -96,6 +96,7 @@ class Job:
     most_epochs: int | None = None
     explain: bool = True
     place: int = 0
+    title: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -110,7 +111,8 @@ class Job:
     @property
     def key(self) -> str:
         """Name that is the same for the same work: readable, with a hash of all that matters."""
-        work = {name: value for name, value in self.to_dict().items() if name != "place"}
+        shown = ("place", "title")  # change nothing about the work
+        work = {name: value for name, value in self.to_dict().items() if name not in shown}
         text = json.dumps(work, sort_keys=True, separators=(",", ":"))
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         fold = f"f{self.fold}of{self.folds}" if self.folds > 1 else ""
@@ -325,6 +327,7 @@ class _Reader:
                         windows_seen=self.limits.get("windows_seen"),
                         most_epochs=self.limits.get("most_epochs"),
                         explain=bool(part.get("explain", True)),
+                        title=str(part.get("title", "")),
                         repeats=self._number("repeats", entry, part, self.limits),
                         members=self._number("members", entry, part, self.limits),
                         **{k: v for k, v in entry.items() if k not in ("repeats", "members")},

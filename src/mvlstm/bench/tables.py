@@ -61,8 +61,10 @@ def _suite(suite: str, budget: str, group: list[Record], records: Records) -> It
     scores = score_frame(list(done.values()))
     for part in dict.fromkeys(scores["part"]):
         own = scores[scores["part"] == part]
+        mine = [one for one in done.values() if one["job"]["part"] == part]
+        name = next((one["job"].get("title") for one in mine if one["job"].get("title")), part)
         yield Section(
-            f"{part}: errors",
+            f"{name}: errors",
             (ERRORS_TEXT,),
             tables=(
                 *layout_tables(own, done),
@@ -72,14 +74,13 @@ def _suite(suite: str, budget: str, group: list[Record], records: Records) -> It
             ),
         )
         details = tuple(detail_tables(own, records))
-        yield Section(f"{part}: every cell", (CELLS_TEXT,), details)
-        mine = [one for one in done.values() if one["job"]["part"] == part]
+        yield Section(f"{name}: every cell", (CELLS_TEXT,), details)
         importance = tuple(importance_tables(mine, list(done.values())))
         if importance:
-            yield Section(f"{part}: importance of variables", (IMPORTANCE_TEXT,), importance)
+            yield Section(f"{name}: importance of variables", (IMPORTANCE_TEXT,), importance)
         attention = tuple(attention_tables(mine))
         if attention:
-            yield Section(f"{part}: attention", (ATTENTION_TEXT,), attention)
+            yield Section(f"{name}: attention", (ATTENTION_TEXT,), attention)
     tests = tuple(granger_tables(list(done.values())))
     if tests:
         yield Section("Which variables Granger-cause the target", tables=tests)
