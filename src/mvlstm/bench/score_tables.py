@@ -49,53 +49,51 @@ def _layout(
     horizon: int,
     metric: str,
 ) -> Table:
-    sets = list(dict.fromkeys(cell["dataset"]))
+    """Return one table of the paper's layout: its columns are the data sets."""
     order = _order(cell)
-    shown: dict[str, list[str]] = {"method": list(order.values())}
-    numbers: list[dict[str, Any]] = []
-    with_paper = horizon == 1 and any(
-        paper_score(label, name, window, metric.upper()) for label in cell["label"] for name in sets
-    )
     references = _references(cell, records, metric)
-    shown["method"] += list(references)
-    for name in sets:
-        mine, printed, values = [], [], []
-        for key in order:
-            mean, error = _over_folds(_pick(cell, name, key), metric)
-            values.append(mean)
-            mine.append(with_error(mean, error))
-            found = None
-            if horizon == 1 and key[2] == "single" and not key[1]:
-                label = str(cell.loc[cell["method"] == key[0], "label"].iloc[0])
-                found = paper_score(label, name, window, metric.upper())
-            printed.append(with_error(*found) if found else "")
-            numbers.append(
-                {
-                    "method": order[key],
-                    "dataset": name,
-                    "mean": mean,
-                    "standard_error": error,
-                    "paper": found[0] if found else None,
-                    "paper_standard_error": found[1] if found else None,
-                }
-            )
-        _embolden(mine, values, order)
+    shown: dict[str, list[str]] = {"method": [*order.values(), *references]}
+    numbers: list[dict[str, Any]] = []
+    for name in dict.fromkeys(cell["dataset"]):
+        rows = [_layout_row(cell, name, key, title, metric) for key, title in order.items()]
+        texts = [with_error(row["mean"], row["standard_error"]) for row in rows]
+        _embolden(texts, [row["mean"] for row in rows], order)
         for title, by_set in references.items():
-            value = by_set.get(name)
-            mine.append(number(value))
-            printed.append("")
-            numbers.append({"method": title, "dataset": name, "mean": value})
-        shown[name] = mine
-        if any(printed):
-            shown[f"{name}, paper"] = printed
-    ahead = f", {horizon} steps ahead" if horizon > 1 else ""
+            texts.append(number(by_set.get(name)))
+            rows.append({"method": title, "dataset": name, "mean": by_set.get(name)})
+        shown[name] = texts
+        if any(row.get("paper") is not None for row in rows):
+            shown[f"{name}, paper"] = [
+                with_error(row.get("paper"), row.get("paper_standard_error")) for row in rows
+            ]
+        numbers += rows
     notes: list[str] = []
-    if with_paper:
+    if any(row.get("paper") is not None for row in numbers):
         notes.append(SAME_ROWS if protocol == "authors" else OTHER_ROWS)
-        if "synthetic" in sets:
-            notes.append(SYNTHETIC)
+        notes += [SYNTHETIC] if "synthetic" in shown else []
+    ahead = f", {horizon} steps ahead" if horizon > 1 else ""
     title = f"{metric.upper()}, window {window}{ahead}, protocol {protocol}"
     return Table(title, pd.DataFrame(shown), pd.DataFrame(numbers), tuple(notes))
+
+
+def _layout_row(
+    cell: pd.DataFrame, dataset: str, key: tuple[str, str, str], title: str, metric: str
+) -> dict[str, Any]:
+    """Return a method's error on one data set, with the paper's where it has one."""
+    rows = _pick(cell, dataset, key)
+    mean, error = _over_folds(rows, metric)
+    printed = None
+    if len(rows) and key[1:] == ("", "single") and rows["horizon"].iloc[0] == 1:
+        first = rows.iloc[0]
+        printed = paper_score(first["label"], dataset, first["window"], metric.upper())
+    return {
+        "method": title,
+        "dataset": dataset,
+        "mean": mean,
+        "standard_error": error,
+        "paper": printed[0] if printed else None,
+        "paper_standard_error": printed[1] if printed else None,
+    }
 
 
 def _order(cell: pd.DataFrame) -> dict[tuple[str, str, str], str]:
