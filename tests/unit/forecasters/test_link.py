@@ -48,7 +48,7 @@ def test_the_lags_that_act_are_found(walk) -> None:
 
 
 def test_a_few_wild_labels_do_not_bend_the_map(walk) -> None:
-    train, stop = parts(walk, 3)
+    train, _ = parts(walk, 3)
     wild = train[1].copy()
     wild[::40] += 50.0
     calm = refit_robust(walk, 3, np.array([0.1]), train)
