@@ -43,6 +43,7 @@ Scrambled = Callable[[tuple[int, ...], IntArray], FloatArray]
 LEVEL = 0.9  # of every interval; its lower end is the one-sided 5 % test
 SIGNIFICANCE = 0.05
 PATIENCE = 4  # block length in multiples of a slow rise's memory; holds random walks in check
+LONG_BLOCKS = 8  # of the second test, which slow errors hidden in noise do not fool
 RELEVANCE = 0.005  # an important variable's share of the model's squared error, at least
 
 
@@ -169,7 +170,7 @@ def error_increase(
         exchanges = free if free and any(v in clocks for v in family) else kept
         forecasts = (scrambled(family, donors) for donors in exchanges)
         rises.append(_measure(errors, labels, forecasts, exchanges, boot, shortest, progress))
-    return _infer(rises, boot, error=float(loss.mean()))
+    return _infer(rises, boot, error=float(loss.mean()), shortest=shortest)
 
 
 def headline(increase: ErrorIncrease, target: int | None) -> dict[str, FloatArray]:
@@ -321,7 +322,9 @@ def _measure(
     )
 
 
-def _infer(rises: Sequence[_Rise], boot: BlockBootstrap, *, error: float) -> ErrorIncrease:
+def _infer(
+    rises: Sequence[_Rise], boot: BlockBootstrap, *, error: float, shortest: int
+) -> ErrorIncrease:
     """Intervals and p-values of all families from joint resamples."""
     estimate = np.array([rise.estimate for rise in rises])
     lengths = [rise.length for rise in rises]
@@ -340,7 +343,10 @@ def _infer(rises: Sequence[_Rise], boot: BlockBootstrap, *, error: float) -> Err
         estimate=estimate,
         low=np.minimum(low, estimate),
         high=np.maximum(high, estimate),
-        p_value=_p_values(estimate, tests, blocks, error),
+        p_value=np.maximum(
+            _p_values(estimate, tests, blocks, error),
+            [_long_block_p(rise.by_time, shortest) for rise in rises],
+        ),
         per_step=per_step,
         per_step_low=step_low,
         per_step_high=step_high,
@@ -403,6 +409,23 @@ def _p_values(
     student = 1.0 - stdtr(np.maximum(blocks - 1.0, 1.0), t)
     counted = np.mean(draws <= 0.0, axis=0)
     return np.asarray(np.where(silent, 1.0, np.maximum(student, counted)))
+
+
+def _long_block_p(by_time: FloatArray, shortest: int) -> float:
+    """One-sided p-value of Student's test on the means of eight long blocks.
+
+    A model of slow series errs slowly too, and its slow errors go along with a slow variable by
+    chance. In single rises this hides behind noise, so that short blocks look independent; the
+    means of long blocks show it. Without room for eight blocks the answer is 0: no objection.
+    """
+    size = len(by_time) // LONG_BLOCKS
+    if size < shortest:
+        return 0.0
+    means = by_time[len(by_time) - LONG_BLOCKS * size :].reshape(LONG_BLOCKS, size).mean(axis=1)
+    spread = float(means.std(ddof=1)) / np.sqrt(LONG_BLOCKS)
+    if spread == 0:
+        return 0.0
+    return float(1.0 - stdtr(LONG_BLOCKS - 1, means.mean() / spread))
 
 
 def _shares(rises: FloatArray, among: NDArray[np.bool_]) -> FloatArray:
