@@ -31,7 +31,10 @@ OTHER_ROWS = (
     "forecast (protocol `authors`), so they are no yardstick here."
 )
 SAME_ROWS = "Columns 'paper' repeat the printed numbers; the rows are those of the authors."
-SYNTHETIC = "The paper's synthetic data are not published; ours follow another recipe."
+SYNTHETIC = (
+    "The paper's synthetic data are not published; ours follow another recipe, so that its "
+    "numbers are no yardstick there."
+)
 
 
 def layout_tables(scores: pd.DataFrame, records: dict[str, Record]) -> Iterator[Table]:
@@ -68,9 +71,11 @@ def _layout(
             ]
         numbers += rows
     notes: list[str] = []
-    if any(row.get("paper") is not None for row in numbers):
+    printed = {row["dataset"] for row in numbers if row.get("paper") is not None}
+    if printed - {"synthetic"}:
         notes.append(SAME_ROWS if protocol == "authors" else OTHER_ROWS)
-        notes += [SYNTHETIC] if "synthetic" in shown else []
+    if "synthetic" in printed:
+        notes.append(SYNTHETIC)
     ahead = f", {horizon} steps ahead" if horizon > 1 else ""
     title = f"{metric.upper()}, window {window}{ahead}, protocol {protocol}"
     return Table(title, pd.DataFrame(shown), pd.DataFrame(numbers), tuple(notes))
