@@ -19,6 +19,12 @@ from mvlstm.metrics import auprc, auroc, kendall_tau
 FloatArray = NDArray[np.float64]
 OWN_PAST = "Autoregressive"  # the paper's name of the target's own past
 MARK = " ★"
+THEIRS = ("dual", "retain", "clstm")  # methods whose own measures the paper prints
+TABLES = {
+    "paper": "importance",
+    "own": "importance by other methods' own measures",
+    "scrambling": "importance by scrambling",
+}
 IMPORTANCE_TEXT = (
     "At the longest window. Posterior and prior: mean attention over the training windows, after "
     "and before the value is seen, mean ± standard error over seeds. Signed: RETAIN's coefficients "
@@ -47,6 +53,8 @@ class Column:
         By seed, to see whether rankings agree.
     printed : str, optional
         Method in the paper that this can be put beside.
+    kind : {"paper", "own", "scrambling"}
+        Attention and the measures of the paper's table, other methods' own measures, scrambling.
     """
 
     title: str
@@ -54,11 +62,7 @@ class Column:
     error: dict[str, float]
     each: tuple[dict[str, float], ...] = ()
     printed: str | None = None
-
-    @property
-    def scrambled(self) -> bool:
-        """Whether it comes from scrambling, which every method can undergo."""
-        return self.title.endswith(", scrambling")
+    kind: str = "paper"
 
 
 def importance_tables(records: Sequence[Record], every: Sequence[Record]) -> Iterator[Table]:
@@ -117,7 +121,9 @@ def columns_of(record: Record) -> Iterator[Column]:
         if any(row.get(key) is not None for row in table.values()):
             mean = {name: _float(table.get(name, {}).get(key)) for name in names}
             printed = label if key == "own" and job["base"] in ("dual", "clstm") else None
-            yield Column(f"{label}, {words}", mean, {}, (), printed)
+            kind = "scrambling" if key == "importance" else "own"
+            kind = "paper" if kind == "own" and job["base"] in THEIRS else kind
+            yield Column(f"{label}, {words}", mean, {}, (), printed, kind)
 
 
 def _column(title: str, values: FloatArray, names: list[str], printed: str | None) -> Column:
@@ -158,8 +164,8 @@ def _tables(
         for name in names
     ]
     notes = (source,) if source else ()
-    for words, scrambled in (("importance", False), ("importance by scrambling", True)):
-        chosen = [column for column in columns if column.scrambled is scrambled]
+    for kind, words in TABLES.items():
+        chosen = [column for column in columns if column.kind == kind]
         if chosen:
             table = _one_table(chosen, names, rows, important, printed)
             yield Table(f"{where}: {words}", *table, notes)
@@ -179,6 +185,7 @@ def _one_table(
     numbers: list[dict[str, Any]] = []
     for column in columns:
         title = column.title.removesuffix(", scrambling")
+        title = title.removesuffix(", its own") if column.kind == "own" else title
         shown[title] = [_text(column.mean[name], column.error.get(name)) for name in names]
         theirs = printed.get(column.printed or "", {})
         if theirs:
