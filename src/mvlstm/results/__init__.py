@@ -12,6 +12,9 @@ from mvlstm.results.explanation import IMPORTANCE_COLUMNS, VERDICTS, Explanation
 from mvlstm.results.forecast import PARTS, Forecast
 from mvlstm.results.history import History
 from mvlstm.results.point import PointExplanation
+from mvlstm.results.reference import Reference
+from mvlstm.results.transform import Transform
+from mvlstm.results.update import Update
 
 __all__ = [
     "IMPORTANCE_COLUMNS",
@@ -23,4 +26,7 @@ __all__ = [
     "Forecast",
     "History",
     "PointExplanation",
+    "Reference",
+    "Transform",
+    "Update",
 ]
