@@ -290,7 +290,7 @@ class _Reader:
         kind = part.get("kind", "forecast")
         if kind not in KINDS:
             raise ParameterError(_unknown("kind", kind, KINDS, "a part"))
-        folds = int(part.get("folds", 1))
+        folds = _whole("folds", part.get("folds", 1), 1)
         cells = itertools.product(
             _listed(part, "datasets", ()),
             _listed(part, "protocols", ("chronological",)),
@@ -317,8 +317,8 @@ class _Reader:
                         dataset=dataset,
                         data=options,
                         protocol=protocol,
-                        window=int(window),
-                        horizon=int(horizon),
+                        window=_whole("windows", window, 2 if kind == "forecast" else 0),
+                        horizon=_whole("horizons", horizon, 1),
                         fold=fold,
                         folds=folds,
                         method=name,
@@ -339,10 +339,7 @@ class _Reader:
         for place in places:
             value = place.get(name) if value is None else value
         value = default if value is None else value
-        least = 0 if name == "seed" else 1
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ParameterError(f"{name}={value!r} must be a whole number, {least} or more.")
-        return value
+        return _whole(name, value, 0 if name == "seed" else 1)
 
     def _data(self, dataset: str) -> dict[str, Any]:
         """Return the loader's options: the suite's, with the budget's in place of some."""
@@ -392,6 +389,12 @@ class _Reader:
                 "grid": grid,
                 **numbers,
             }
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ParameterError(f"{name}={value!r} must be a whole number, {least} or more.")
+    return value
 
 
 def file_digest(path: str | Path) -> str:

@@ -104,6 +104,11 @@ def test_a_key_depends_on_the_work_and_on_nothing_else() -> None:
         ({"parts": [{"datasets": ["pm25"], "methods": ["ar"], "kind": "x"}]}, ("kind", "'x'")),
         ({"parts": [{"datasets": ["pm25"], "methods": ["ar"], "repeats": 0}]}, ("repeats=0",)),
         (
+            {"parts": [{"datasets": ["pm25"], "methods": ["ar"], "windows": ["ten"]}]},
+            ("windows='ten'", "whole number"),
+        ),
+        ({"parts": [{"datasets": ["pm25"], "methods": ["ar"], "folds": 0}]}, ("folds=0",)),
+        (
             {"methods": {"ar": {"settings": {"windov": 3}}}},
             ("'windov'", "method 'ar'", "Did you mean 'window'?"),
         ),
