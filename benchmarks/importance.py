@@ -28,7 +28,7 @@ def faithful_jobs(seeds: int) -> Iterator[Settings]:
     from candidates import CANDIDATES
 
     shared: Settings = {"stage": "faithful", "effort": "quick"}
-    lorenz = {"case": "lorenz96", "p": 10, "forcing": 10.0, "window": 5}
+    lorenz = {"case": "lorenz96", "p": 10, "forcing": 10.0, "window": 2}
     cases: list[Settings] = [
         {**lorenz, "rows": rows, "seed": seed} for rows in (1_000, 10_000) for seed in range(seeds)
     ]

@@ -36,10 +36,10 @@ Record = dict[str, Any]
 Build = Callable[..., AbstractForecaster]
 
 STAGES = ("choice", "confirm")
-FIRST_SEED = {"choice": 0, "confirm": 1_000}
+FIRST_SEED = {"choice": 0, "confirm": 2_000}
 REPEATS = 20
 ROWS, WINDOW = 10_000, 30
-LORENZ_WINDOW = 5
+LORENZ_WINDOW = 2  # the state, and one row before it; best on the seeds of choice
 SNRS = (0.25, 1.0, 2.0, 4.0)
 METHODS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
     # name: (forecaster, preset, arguments)
@@ -83,6 +83,10 @@ def jobs(stage: str, *, repeats: int = REPEATS) -> Iterator[Settings]:
     for name in NULL_CONTROLS:
         yield from (job(name, seed) for seed in seeds)
     yield from (job("lags", seed, contributions=100) for seed in some)
+    for method in ("members", "thirds"):
+        yield from (job(name, FIRST_SEED[stage], method) for name in ("pm25", "energy"))
+    beside = ("clstm", "granger")
+    yield from (job("lorenz96", s, m, **shape) for m in beside for shape in lorenz[:2] for s in few)
     yield from (job("lorenz96", seed, **shape) for shape in lorenz[2:] for seed in few)
     for name in ("var", "correlated", "duplicated"):
         yield from (job(name, seed, curves=True) for seed in few)
@@ -90,15 +94,16 @@ def jobs(stage: str, *, repeats: int = REPEATS) -> Iterator[Settings]:
     yield from (job("synthetic", seed, snr=2.0, curves=True, window=10) for seed in few)
     yield from (job("lorenz96", seed, curves=True, **lorenz[1]) for seed in few)
     for method in RIVALS:
-        yield from (job("lorenz96", seed, method, **shape) for shape in lorenz[:2] for seed in few)
+        if method not in beside:
+            yield from (
+                job("lorenz96", seed, method, **shape) for shape in lorenz[:2] for seed in few
+            )
         yield from (job("synthetic", seed, method, snr=2.0, window=10) for seed in few)
     for method in RIVALS:
         for name in ("var", "correlated", "noise", "walks", "cycle", "shifted"):
             yield from (job(name, seed, method, window=10) for seed in few)
     yield from (job("lorenz96", seed, "clstm", **lorenz[6]) for seed in few)
     yield from (job("lorenz96", seed, "granger", **lorenz[6]) for seed in few)
-    yield from (job(name, FIRST_SEED[stage], "members") for name in ("pm25", "energy"))
-    yield from (job(name, FIRST_SEED[stage], "thirds") for name in ("pm25", "energy"))
 
 
 def importance_suite(*, repeats: int | None = None, members: int | None = None) -> Suite:

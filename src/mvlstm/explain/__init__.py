@@ -229,7 +229,7 @@ def measure(
         scrambled,
         positions=positions,
         window=window,
-        repeats=level.repeats,
+        repeats=level.repeats_for(labels.shape[0]),
         draws=level.draws,
         period=period,
         clocks=clocks,

@@ -20,6 +20,10 @@ class Effort(NamedTuple):
     repeats: int  # exchanges a variable, R
     draws: int  # bootstrap draws
 
+    def repeats_for(self, windows: int) -> int:
+        """Return the exchanges for so many windows: more where there are few, up to four times."""
+        return self.repeats * int(min(4, max(1, self.windows // max(1, windows))))
+
 
 EFFORTS: dict[str, Effort] = {
     "quick": Effort(windows=600, repeats=2, draws=500),

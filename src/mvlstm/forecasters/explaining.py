@@ -62,7 +62,7 @@ def explain_forecaster(
     origins = _choose_origins(frame, unseen, model.window, level.windows, period)
     leads = variable_leads(prepared)
     arrays = model._attention(prepared, origins)
-    total = len(frame.variables) * level.repeats
+    total = len(frame.variables) * level.repeats_for(len(origins))
     with _progress(model.verbose, total) as advance:
         measured = measure(
             variables=frame.variables,
