@@ -32,7 +32,8 @@ Gradient = Callable[[FloatArray], FloatArray]
 Forecast = Callable[[FloatArray], FloatArray]
 """Windows (m, T, C) to the members' mean forecast (m, H)."""
 
-NODES = (5, 3)  # points of the quadrature on a whole path, and on a part of it
+NODES = (5, 3, 3, 2, 2, 1)  # points of the quadrature by halvings; the last for all further
+PIECE_SHARES = (0.7, 0.15, 0.03)  # of the tolerance, that a piece may miss; at first, and again
 JUMP = 8  # halvings after which a piece that still misses is taken to hold a jump
 SCALED = (0.02, 5.0)  # by how much the sum over a jump may be scaled to its rise
 HALVINGS = 20  # of a path at most
@@ -72,8 +73,8 @@ def integrated_gradients(
     """Take forecasts apart into contributions of every entry of their windows.
 
     Each path from a background window to a window is one piece at first, with a Gauss-Legendre sum.
-    Pieces whose sum misses the difference of the forecasts at their ends by more than ``tolerance``
-    are halved.
+    Pieces whose sum misses the difference of the forecasts at their ends are halved. A window whose
+    pieces' errors add up to more than ``tolerance`` is done again with a stricter measure.
 
     Parameters
     ----------
@@ -82,17 +83,43 @@ def integrated_gradients(
     windows : (M, T, C)
     background : (B, T, C)
     tolerance : float
-        Largest error of one piece of one path, in units of the forecast. Errors of pieces cancel
-        and are averaged over backgrounds, so a window's sum is nearer to its total.
+        Largest difference between a window's sum and its total, in units of the forecast.
     """
-    at_ends, at_starts = forecast(windows), forecast(background)  # (M, H), (B, H)
+    total = forecast(windows) - forecast(background).mean(axis=0)  # (M, H)
+    result: FloatArray | None = None
+    rows = np.arange(len(windows))
+    for share in PIECE_SHARES:
+        found = _integrate(gradient, forecast, windows[rows], background, share * tolerance)
+        if result is None:
+            result = found
+        else:
+            result[:, rows] = found
+        left = total - result.mean(axis=0).sum(axis=(2, 3))  # (M, H)
+        rows = np.flatnonzero(np.abs(left).max(axis=1) > tolerance)
+        if not len(rows):
+            break
+    assert result is not None
+    size = np.abs(result.mean(axis=0))  # (M, H, T, C)
+    whole = np.maximum(size.sum(axis=(2, 3)), np.finfo(np.float64).tiny)
+    result += size * (left / whole)[..., None, None]
+    return Contributions(result, np.abs(left).max(axis=1))
+
+
+def _integrate(
+    gradient: Gradient,
+    forecast: Forecast,
+    windows: FloatArray,
+    background: FloatArray,
+    tolerance: float,
+) -> FloatArray:
+    """Integrate along all paths (K, M, H, T, C), to ``tolerance`` on each piece of a path."""
     M, B = len(windows), len(background)
     result: FloatArray | None = None
-    pieces = _Pieces.whole(at_starts, at_ends)
+    pieces = _Pieces.whole(forecast(background), forecast(windows))
     for depth in range(HALVINGS + 1):
         rejected = []
         for part in pieces.batches():
-            nodes = NODES[min(depth, 1)]
+            nodes = NODES[min(depth, len(NODES) - 1)]
             sums = _quadrature(gradient, windows, background, part, nodes)  # (K, S, H, T, C)
             if result is None:
                 result = np.zeros((len(sums), M, *sums.shape[2:]))
@@ -103,11 +130,7 @@ def integrated_gradients(
         if not len(pieces.row):
             break
     assert result is not None
-    size = np.abs(result.mean(axis=0))  # (M, H, T, C)
-    left = at_ends - at_starts.mean(axis=0) - result.mean(axis=0).sum(axis=(2, 3))  # (M, H)
-    whole = np.maximum(size.sum(axis=(2, 3)), np.finfo(np.float64).tiny)
-    result += size * (left / whole)[..., None, None]
-    return Contributions(result, np.abs(left).max(axis=1))
+    return result
 
 
 @dataclass(frozen=True, eq=False)

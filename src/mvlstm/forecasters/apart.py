@@ -25,7 +25,6 @@ IntArray = NDArray[np.int64]
 APART = {"quick": 10, "default": 100, "full": 500}  # forecasts taken apart by default
 BACKGROUNDS = {"quick": 4, "default": 4, "full": 8}  # background windows they are measured against
 TOLERANCE = 1e-3  # of a sum of contributions, in standard deviations of the target
-PIECE = 5e-4  # of one piece of the integral
 SCALE_NOTE = (
     "The model works on log(1 + target). Contributions are found on that scale and brought to the "
     "target's units by one factor a forecast, so that they add up there."
@@ -66,7 +65,7 @@ def take_apart(
     few = np.unique(np.linspace(0, every - 1, min(BACKGROUNDS[effort], every)).astype(np.int64))
     background = model.background_[few].astype(np.float64)
     scale = float(model.preparation_.target_scale)
-    taken = _integrate(model, windows, background, PIECE * scale)
+    taken = _integrate(model, windows, background, TOLERANCE * scale)
     H = model.horizon
     start = model.background_baseline_[few].mean(axis=0)  # (H,)
     parts = taken.members
