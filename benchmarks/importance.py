@@ -4,6 +4,7 @@ Small fits leave a GPU idle most of the time, so several processes use one toget
 a line of JSON in the folder given; a second call skips what is there and goes on.
 
     python benchmarks/importance.py --stage all --workers 10 --out results/importance
+    python benchmarks/importance.py --tables --out results/importance
 """
 
 from __future__ import annotations
@@ -78,6 +79,19 @@ def done(folder: Path) -> set[str]:
     return keys
 
 
+def tables(folder: Path) -> str:
+    """Return the tables of the records in a folder and the folders in it, as Markdown."""
+    from mvlstm.bench.truth_tables import truth_tables
+
+    lines = [line for file in folder.rglob("*.jsonl") for line in file.read_text().splitlines()]
+    found = {one["key"]: one for one in map(json.loads, lines) if "error" not in one}
+    blocks = []
+    for stage in STAGES[:-1]:
+        for table in truth_tables(list(found.values()), stage):
+            blocks.append(f"{stage}: {table.markdown()}")
+    return "\n\n".join(blocks)
+
+
 def plain(value: Any) -> Any:
     """Turn numpy's numbers into Python's."""
     return value.item() if hasattr(value, "item") else str(value)
@@ -141,7 +155,11 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--match", default="", help="only jobs whose settings hold this text")
     parser.add_argument("--tiny", action="store_true", help="models too small to mean anything")
+    parser.add_argument("--tables", action="store_true", help="print tables of what is in --out")
     options = parser.parse_args()
+    if options.tables:
+        print(tables(Path(options.out)))
+        return
     end = time.time() + options.limit_seconds
     os.environ.setdefault("OMP_NUM_THREADS", str(options.threads))
     sys.path.insert(0, str(Path(__file__).parent))
