@@ -12,8 +12,8 @@ EffortName = Literal["quick", "default", "full"]
 class Effort(NamedTuple):
     """Limits of one level of effort.
 
-    The time goes into ``windows x repeats`` forward passes a variable. With 2,000 windows of five
-    members at 0.8 s a pass, fourteen variables and three repeats take about 35 s.
+    The time goes into ``windows x repeats`` forecasts a variable. Five members of fourteen
+    variables make 2,000 forecasts in about 1 s on two cores, so two repeats take about 28 s.
     """
 
     windows: int  # most held-out windows used
@@ -27,7 +27,7 @@ class Effort(NamedTuple):
 
 EFFORTS: dict[str, Effort] = {
     "quick": Effort(windows=600, repeats=2, draws=500),
-    "default": Effort(windows=2_000, repeats=3, draws=1_000),
+    "default": Effort(windows=2_000, repeats=2, draws=1_000),
     "full": Effort(windows=10_000, repeats=10, draws=4_000),
 }
 

@@ -365,7 +365,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             How many windows, exchanges and bootstrap draws to spend.
         contributions : int, optional
             Forecasts to take apart, spread over the unseen rows and ending with the next one; by
-            default 10, 100 or 500 by effort. 0 for none.
+            default 10, 30 or 300 by effort. 0 for none.
         """
         from mvlstm.forecasters.explaining import explain_forecaster
 
