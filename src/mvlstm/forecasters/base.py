@@ -362,7 +362,8 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         ----------
         table : DataFrame
         effort : {"quick", "default", "full"}
-            How many windows, exchanges and bootstrap draws to spend.
+            How many windows, exchanges and bootstrap draws to spend. "full" also fits other models,
+            without each variable and with shadow variables, and compares.
         contributions : int, optional
             Forecasts to take apart, spread over the unseen rows and ending with the next one; by
             default 10, 30 or 300 by effort. 0 for none.
