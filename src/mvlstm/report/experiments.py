@@ -52,7 +52,7 @@ def experiments_page(title: str, sections: Sequence[SectionLike]) -> str:
     """
     summary = [text for one in sections if not one.tables for text in (one.title + ".", *one.text)]
     drawn = [
-        Section(f"part-{place}", one.title, " ".join(one.text), _blocks(place, one.tables))
+        Section(f"part-{place}", one.title, _sentences(one.text), _blocks(place, one.tables))
         for place, one in enumerate(sections)
         if one.tables
     ]
@@ -74,6 +74,15 @@ def _blocks(section: int, tables: Sequence[TableLike]) -> list[Panel | Table | B
     return blocks
 
 
+def _sentences(text: Sequence[str]) -> str:
+    """Join sentences; a page marks in words what Markdown sets in bold."""
+    return " ".join(text).replace("are bold", "are marked as best")
+
+
 def _unmarked(cell: Any) -> Any:
-    """Take Markdown's marks off a text."""
-    return cell.replace("**", "").replace("`", "") if isinstance(cell, str) else cell
+    """Take Markdown's marks off a text; what is bold as a whole is marked as best."""
+    if not isinstance(cell, str):
+        return cell
+    best = len(cell) > 4 and cell.startswith("**") and cell.endswith("**")
+    plain = cell.replace("**", "").replace("`", "")
+    return f"{plain} (best)" if best else plain

@@ -22,10 +22,16 @@ def test_sections_keep_tables_of_the_same_name() -> None:
         "Results",
         [
             Section("Suite mine", ("3 of 3 jobs finished.",), level=1),
-            Section("first", ("how to read it",), (tables[0],)),
+            Section("first", ("how to read it: the best are bold",), (tables[0],)),
             Section("second", (), (tables[1], drawn)),
         ],
     )
-    for text in (">one<", ">two<", "3 of 3 jobs finished.", "how to read it", "attention of x"):
+    for text in (
+        ">one (best)<",
+        ">two (best)<",
+        "3 of 3 jobs finished.",
+        "how to read it: the best are marked as best",
+        "attention of x",
+    ):
         assert text in page
     assert "**" not in page.partition("<main")[2].partition("<script")[0] and "a note" in page
