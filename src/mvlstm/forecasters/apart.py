@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-APART = {"quick": 10, "default": 30, "full": 300}  # forecasts taken apart by default
+APART = {"quick": 10, "default": 60, "full": 300}  # forecasts taken apart by default
 BACKGROUNDS = {"quick": 4, "default": 4, "full": 8}  # background windows they are measured against
 TOLERANCE = 1e-3  # of a sum of contributions, in standard deviations of the target
 SCALE_NOTE = (

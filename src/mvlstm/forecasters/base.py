@@ -366,7 +366,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             without each variable and with shadow variables, and compares.
         contributions : int, optional
             Forecasts to take apart, spread over the unseen rows and ending with the next one; by
-            default 10, 30 or 300 by effort. 0 for none.
+            default 10, 60 or 300 by effort. 0 for none.
         """
         from mvlstm.forecasters.explaining import explain_forecaster
 
