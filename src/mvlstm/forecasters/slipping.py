@@ -24,6 +24,7 @@ from scipy.special import ndtr
 
 from mvlstm import metrics
 from mvlstm.data._steps import describe_time
+from mvlstm.data._times import read_times
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
 from mvlstm.forecasters.scoring import persistence_forecast, score_unseen
 from mvlstm.results import Evaluation, Forecast
@@ -77,18 +78,35 @@ def read_time(model: AbstractForecaster, since: Any) -> Any:
     layout = model.layout_
     try:
         if layout.time_kind == "integer":
-            return int(since)
-        time = pd.Timestamp(since)
+            return _whole(since)
+        time = _date(since, day_first=layout.day_first)
     except (ValueError, TypeError) as error:
         kind = "a whole number" if layout.time_kind == "integer" else "a date such as 2024-05-01"
         raise ParameterError(f"since={since!r} is no time of this table; give {kind}.") from error
-    if pd.isna(time):
-        raise ParameterError(f"since={since!r} is no time; give a date such as 2024-05-01.")
     if layout.time_zone is None:
         return time.tz_localize(None) if time.tz is not None else time
     if time.tz is None:
         return time.tz_localize(layout.time_zone)
     return time.tz_convert(layout.time_zone)
+
+
+def _whole(since: Any) -> int:
+    if isinstance(since, bool) or (isinstance(since, float) and not since.is_integer()):
+        raise ValueError("not a whole number")
+    return int(since)
+
+
+def _date(since: Any, *, day_first: bool | None) -> pd.Timestamp:
+    """Read a date as those of the table were read; a number as the date it spells."""
+    if isinstance(since, bool | float):
+        raise TypeError("not a date")
+    if isinstance(since, str | int | np.integer):
+        text = pd.DataFrame({"since": [str(since)]})
+        return pd.Timestamp(read_times(text, ["since"], ["since"], day_first=day_first).times[0])
+    time = pd.Timestamp(since)
+    if pd.isna(time):
+        raise ValueError("not a time")
+    return time
 
 
 # ------------------------------------------------------------------------------------------- slips

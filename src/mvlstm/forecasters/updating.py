@@ -42,6 +42,7 @@ FEWEST = 40  # new windows that an update needs
 HELD_OUT = 0.4  # share of the new times that is held out, at their end
 OLD_SHARE = 3  # windows of older rows trained on, for each new one
 SLOWER = 0.2  # learning rate, as a share of the fit's
+VALID = 0.1  # share of validation rows by default
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,10 +176,8 @@ def _fit_anew(model: AbstractForecaster, prepared: Prepared, new: NewRows) -> di
     """Fit the forecaster to all rows, and keep the better of the two on the new ones."""
     _require_enough(new)
     _require_history(model, prepared)
-    known = model.borders_.parts(_column(prepared.frame.times))[:, 0]
-    share = float((known == "validation").sum() / (known != "new").sum())
     fresh = clone(model)
-    problem = fresh._start(prepared.frame, test=0.0, valid=share)
+    problem = fresh._start(prepared.frame, test=0.0, valid=_valid_share(model, prepared))
     fresh._learn(problem)
     calibrate(fresh, problem)
     fresh._keep_background(problem)
@@ -203,6 +202,17 @@ def _fit_anew(model: AbstractForecaster, prepared: Prepared, new: NewRows) -> di
         "rmse_before": float(before[1]),
         "rmse_after": float(after[1]),
     }
+
+
+def _valid_share(model: AbstractForecaster, prepared: Prepared) -> float:
+    """Return the share of validation rows the fit had.
+
+    What updates hold out is short and must not make later fits stop and calibrate on less and
+    less: after one the share is at least the default.
+    """
+    known = model.borders_.parts(_column(prepared.frame.times))[:, 0]
+    share = float((known == "validation").sum() / (known != "new").sum())
+    return max(share, VALID) if model.updates_ else share
 
 
 def _train_again(model: AbstractForecaster, prepared: Prepared, new: NewRows) -> dict[str, Any]:

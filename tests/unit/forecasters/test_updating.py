@@ -160,6 +160,15 @@ def test_an_interrupted_update_leaves_the_model_as_it_was(
     assert all(vars(model)[name] is value for name, value in before.items())
 
 
+def test_updates_do_not_wear_out_the_rows_of_calibration() -> None:
+    rows = table(1200)
+    model = fitted("AR", rows)
+    for end in range(OLD + 60, 1200, 60):
+        model.update(rows.iloc[:end])
+        done = model.updates_[-1]
+        assert not done.changed or done.held_out > 0.04 * end
+
+
 @pytest.mark.parametrize(
     ("count", "message"),
     [(0, "no rows after 2024-01-21 19:00"), (30, "30 new rows .* give 30 windows; .* needs 40")],
@@ -272,6 +281,26 @@ def test_numbered_rows_are_scored_in_blocks() -> None:
     assert list(found.periods["from"]) == [550, 571, 592, 614, 635, 657, 678]
     with pytest.raises(ParameterError, match="give a whole number"):
         fitted("AR", rows).evaluate(rows, since="2024-01-01")
+
+
+def test_since_is_read_as_the_table_was() -> None:
+    rows = table(1500)
+    text = rows.reset_index(names="when")
+    text["when"] = text["when"].dt.strftime("%d/%m/%Y %H:%M")
+    model = mv.AR(window=4).fit(text.iloc[:OLD], "y", time="when")
+    assert model.layout_.day_first
+    found = model.evaluate(text, since="01/02/2024")
+    assert found.period[0] == pd.Timestamp("2024-01-31 23:00")
+
+
+def test_a_number_is_the_date_it_spells() -> None:
+    rows = table()
+    model = fitted("AR", rows)
+    found = model.evaluate(rows, since=20240125)
+    assert found.period[0] == pd.Timestamp("2024-01-24 23:00")
+    for wrong in (True, 20240125.5, float("nan"), pd.NaT):
+        with pytest.raises(ParameterError, match="is no time of this table"):
+            model.evaluate(rows, since=wrong)
 
 
 def test_time_zones() -> None:
