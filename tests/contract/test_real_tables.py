@@ -214,6 +214,40 @@ def test_short_series_are_named_and_left_out() -> None:
     assert any("lack the next ['holiday']: ['near', 'short']" in w for w in alone.warnings)
 
 
+def holidays(*names: str) -> pd.DataFrame:
+    """Return holidays of two months, the past too, for some stations."""
+    times = pd.date_range("2024-01-01", periods=24 * 60, freq="h", name="time")
+    return pd.concat([pd.DataFrame({"holiday": 1, "station": name}, index=times) for name in names])
+
+
+def test_a_file_of_the_future_may_reach_back_and_far_ahead() -> None:
+    table, model = stations(), fitted("AR", "panel", 2)
+    near = holidays("near").loc[TIMES[-10] :].iloc[:2]
+    far = holidays("far").loc[TIMES[-1] :].iloc[1:3]
+    expected = model.forecast(table, future=pd.concat([near, far])).to_frame()
+    found = model.forecast(table, future=holidays("far", "near", "other")).to_frame()
+    pd.testing.assert_frame_equal(found, expected)
+    by_time = model.forecast(table, future=holidays("far", "near").sort_index()).to_frame()
+    pd.testing.assert_frame_equal(by_time, expected)
+
+
+def test_numbered_rows_of_the_future_go_on_from_the_table() -> None:
+    table = station(0)[["holiday", "y"]].reset_index(drop=True)
+    model = mv.AR(window=6, horizon=2).fit(table, "y", known="holiday")
+    given = pd.DataFrame({"holiday": [1, 0]})
+    found = model.forecast(table, future=given)
+    assert found.time.tolist() == [[420, 421]]
+    again = model.forecast(table, future=given.set_axis([420, 421]))
+    np.testing.assert_array_equal(found.mean, again.mean)
+
+
+@pytest.mark.parametrize("column", ["holiday", "station"])
+def test_what_the_future_lacks_is_named(column: str) -> None:
+    future = holidays("far", "near").drop(columns=column)
+    with pytest.raises(DataError, match=f"future=.* missing: \\['{column}'\\]"):
+        fitted("AR", "panel", 2).forecast(stations(), future=future)
+
+
 @pytest.mark.parametrize("name", ONE_SERIES)
 def test_methods_that_cannot_say_so(name: str) -> None:
     with pytest.raises(DataError, match="models one series"):

@@ -146,7 +146,7 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
         If a column is missing or the table does not fit in another way.
     """
     names = column_names(table)
-    _check_present(table, names, layout, caller)
+    check_present(table, names, layout, caller)
     if len(table) == 0:
         raise DataError(f"{caller}() received an empty table; supply the most recent rows.")
     times, read_notes, _ = read_times(table, names, layout.time, day_first=layout.day_first)
@@ -281,7 +281,8 @@ def _check_time_facts(times: pd.Index, layout: Layout, caller: str) -> None:
         )
 
 
-def _check_present(table: pd.DataFrame, names: Sequence[str], layout: Layout, caller: str) -> None:
+def check_present(table: pd.DataFrame, names: Sequence[str], layout: Layout, caller: str) -> None:
+    """Refuse a table that lacks a column of the fit."""
     from_index = len(layout.time) == 1 and layout.time[0] == table.index.name
     needed = [*layout.columns, *(() if from_index else layout.time)]
     if layout.series is not None:

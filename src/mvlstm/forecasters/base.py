@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator
 
 from mvlstm.data._calendar import Calendar, check_calendar
 from mvlstm.data.frame import Layout, SeriesFrame, build_frame, rebuild_frame
+from mvlstm.data.joining import join_future
 from mvlstm.data.windows import check_window, gather_windows
 from mvlstm.errors import (
     DataError,
@@ -269,7 +270,8 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             The most recent rows. Where variables are known ahead, rows at its end without a
             target hold their next values.
         future : DataFrame, optional
-            These rows by themselves, with times and the variables known ahead.
+            These rows by themselves, with times and the variables known ahead. Rows at times
+            that the table has reached are left out.
         """
         if future is not None:
             table = self._joined(table, future)
@@ -459,8 +461,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
                 "future=... holds variables known ahead, and this model has none. Leave it out, "
                 "or fit with known=[...] (--known)."
             )
-        blank = future.drop(columns=[self.layout_.target], errors="ignore")
-        return pd.concat([table, blank])
+        return join_future(table, future, self.layout_)
 
     def _prepare(self, frame: SeriesFrame) -> Prepared:
         check_target(self.preparation_.transform, frame)
