@@ -211,7 +211,40 @@ def test_short_series_are_named_and_left_out() -> None:
     assert any("1 series is left out" in w and "'short'" in w for w in forecast.warnings)
     alone = model.forecast(both, future=future[future["station"] == "far"])
     assert set(alone.series) == {"far"}  # type: ignore[arg-type]
-    assert any("lack the next ['holiday']: ['near', 'short']" in w for w in alone.warnings)
+    (lack,) = (w for w in alone.warnings if "for lack of ['holiday']" in w)
+    assert "'near' from 2024-01-18 02:00 on, 'short' from" in lack
+
+
+def even(table: pd.DataFrame) -> pd.DataFrame:
+    """Let all series end at the same time."""
+    return table[table.index <= TIMES[-11]].copy()
+
+
+def test_series_that_end_before_the_rest_are_named() -> None:
+    model = fitted("AR", "panel", 2)
+    (told,) = (w for w in model.forecast(stations(), future=holidays("far", "near")).warnings)
+    assert "last time: 'near' ends at 2024-01-18 01:00" in told
+    assert not model.forecast(even(stations()), future=holidays("far", "near")).warnings
+
+
+def test_only_rows_that_forecasts_rest_on_are_far_outside() -> None:
+    model, table = fitted("AR", "panel", 2), even(stations())
+    table.loc[(table["station"] == "near") & (table.index == TIMES[50]), "wind"] = 1e9
+    future = holidays("far", "near")
+    assert not model.forecast(table, future=future).warnings
+    assert "1 row has" in model.predict(table).warnings[0]
+    table.loc[(table["station"] == "near") & (table.index == TIMES[-12]), "wind"] = 1e9
+    (told,) = model.forecast(table, future=future).warnings
+    assert f"at {TIMES[-12]:%Y-%m-%d %H:%M} in series 'near'" in told
+
+
+@pytest.mark.parametrize("kind", ["known", "panel"])
+def test_far_values_of_the_future_are_told_with_their_time(kind: str) -> None:
+    table = even(stations() if kind == "panel" else station(0))
+    future = holidays("far", "near") if kind == "panel" else holidays("far")
+    future.loc[future.index == TIMES[-10], "holiday"] = 500
+    (told,) = fitted("AR", kind, 2).forecast(table, future=future).warnings
+    assert "'holiday' is" in told and f"at {TIMES[-10]:%Y-%m-%d %H:%M}" in told
 
 
 def holidays(*names: str) -> pd.DataFrame:

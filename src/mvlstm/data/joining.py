@@ -61,7 +61,7 @@ def _check_columns(future: pd.DataFrame, layout: Layout) -> None:
 
 
 def _numbered_on(table: pd.DataFrame, future: pd.DataFrame, layout: Layout) -> pd.DataFrame:
-    """Number rows from 0 on from the table's, where the number of a row is its time."""
+    """Let rows numbered from 0 go on from the table's, where a row's number is its time."""
     counted = all(isinstance(one.index, pd.RangeIndex) for one in (table, future))
     if layout.time or layout.series is not None or not counted or not len(table):
         return future

@@ -37,7 +37,7 @@ from mvlstm.forecasters.scoring import score_unseen, unseen_origins
 from mvlstm.forecasters.serving import (
     age_warnings,
     require_ahead,
-    short_warnings,
+    series_warnings,
 )
 from mvlstm.forecasters.transforming import (
     TRANSFORM_CHOICES,
@@ -283,7 +283,8 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         if not ready.any():
             self._too_short(frame, self.window + self.preparation_.lead, "forecast")
         result = self._forecast_rows(prepared, last[ready])
-        doubts = (*age_warnings(frame.clock, self.borders_), *short_warnings(frame, last[~ready]))
+        doubts = age_warnings(frame.clock, self.borders_)
+        doubts = (*doubts, *series_warnings(prepared, last[ready], last[~ready]))
         return _warned(replace(result, warnings=(*result.warnings, *doubts)))
 
     def evaluate(self, table: pd.DataFrame, *, since: Any = None) -> Evaluation:

@@ -35,7 +35,6 @@ def dated_forecast(
         predictive = predictive or model._predict_rows(prepared, origins)
         predictive = predictive.shifted(prepared.baseline(origins, H))
     _require_finite(predictive.members, frame, origins)
-    seen = slice(int(origins[0]) - model.window + 1, int(origins[-1]) + 1)
     weights, means, variances = predictive.mixture(model.spread_)
     variances = variances * model.calibration_[:, None]
     if prepared.units is not None:
@@ -59,7 +58,7 @@ def dated_forecast(
         part=model.borders_.parts(times),
         actual=gather_labels(frame, origins, H),
         notes=frame.notes,
-        warnings=range_warnings(prepared, seen),
+        warnings=range_warnings(prepared, origins, model.window),
         transform=transform,
         series=frame.names_of(origins),
     )

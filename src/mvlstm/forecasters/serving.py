@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from mvlstm.forecasters.preparation import Prepared
 SHOWN = 4  # columns named in one message
 
 
-def range_warnings(prepared: Prepared, rows: slice) -> tuple[str, ...]:
+def range_warnings(prepared: Prepared, origins: NDArray[np.int64], window: int) -> tuple[str, ...]:
     """Say which columns leave the range of the training rows by more than its whole width.
 
     Columns that are differenced are left out: their level is free to move.
@@ -26,27 +27,28 @@ def range_warnings(prepared: Prepared, rows: slice) -> tuple[str, ...]:
     Parameters
     ----------
     prepared : Prepared
-    rows : slice
-        The rows that forecasts rest on.
+    origins : int array, (M,)
+        The last rows of the windows that forecasts rest on.
+    window : int
     """
     preparation, frame = prepared.preparation, prepared.frame
     low, high = preparation.low, preparation.high
     several = preparation.series is not None
     scale = np.ones(len(low)) if several else preparation.scaler.scale
     width = np.maximum(high / 2 - low / 2, scale / 2) * 2
-    values = prepared.table[rows] if several else frame.values[rows]
+    start, used = _used_rows(origins, window)
+    values = _as_used(prepared, slice(start, start + len(used)))
     far = (values < low - width) | (values > high + width)
-    far &= preparation.orders == 0
+    far &= (preparation.orders == 0) & used[:, None]
     columns = np.flatnonzero(far.any(axis=0))
     if not len(columns):
         return ()
-    start = rows.indices(frame.n_rows)[0]
     named = []
     for j in columns[:SHOWN]:
         row = int(np.flatnonzero(far[:, j])[0])
         named.append(
-            f"'{frame.columns[j]}' is {values[row, j]:g} at "
-            f"{describe_time(frame.times[start + row])} (training: {low[j]:g} to {high[j]:g}"
+            f"'{frame.columns[j]}' is {values[row, j]:g} at {_time_of(prepared, start + row, j)} "
+            f"(training: {low[j]:g} to {high[j]:g}"
             f"{', in standard deviations of a series' if several else ''})"
         )
     more = f"; and {len(columns) - SHOWN} more columns" if len(columns) > SHOWN else ""
@@ -55,6 +57,38 @@ def range_warnings(prepared: Prepared, rows: slice) -> tuple[str, ...]:
         f"{count:,} {'row has' if count == 1 else 'rows have'} values far outside the training "
         f"range: {'; '.join(named)}{more}. Forecasts that rest on them are extrapolations.",
     )
+
+
+def _used_rows(origins: NDArray[np.int64], window: int) -> tuple[int, NDArray[np.bool_]]:
+    """Return the first row of the windows, and from there on which rows lie in one of them."""
+    start = int(origins.min()) - window + 1
+    steps = np.zeros(int(origins.max()) - start + 2, dtype=np.int64)
+    np.add.at(steps, origins - window + 1 - start, 1)
+    np.add.at(steps, origins + 1 - start, -1)
+    return start, np.cumsum(steps)[:-1] > 0
+
+
+def _as_used(prepared: Prepared, rows: slice) -> NDArray[np.float64]:
+    """Return the values of rows; of what is known ahead, those that the rows' windows hold."""
+    preparation, frame = prepared.preparation, prepared.frame
+    if preparation.series is not None:
+        return np.asarray(prepared.table[rows])
+    if not preparation.ahead:
+        return frame.values[rows]
+    ahead = np.flatnonzero(frame.layout.ahead)
+    values = frame.values[rows].copy()
+    values[:, ahead] = preparation.scaler.take(ahead).inverse(prepared.table[rows][:, ahead])
+    return values
+
+
+def _time_of(prepared: Prepared, row: int, column: int) -> str:
+    """Return when a value of a window was measured, or will be; of several series, of which."""
+    frame, time = prepared.frame, prepared.frame.times[row]
+    if prepared.preparation.ahead and frame.layout.ahead[column]:
+        steps = frame.future_times(np.array([row]), prepared.preparation.ahead)
+        time = pd.Index(steps[0])[-1]
+    whose = "" if frame.panel is None else f" in series '{frame.panel.name(row)}'"
+    return f"{describe_time(time)}{whose}"
 
 
 def check_reach(window: int, ahead: int) -> None:
@@ -77,10 +111,7 @@ def require_ahead(prepared: Prepared, caller: str) -> None:
     if len(rows) < len(every):  # others than these can be forecast
         return
     row = int(rows[0])
-    times = pd.Index(frame.future_times(rows[:1], horizon)[0])
-    there = 0
-    if frame.future is not None:
-        there = int((frame.future.segments == frame.segments[row]).sum())
+    times, there = _steps_ahead(prepared, row)
     whose = "" if frame.panel is None else f" of series '{frame.panel.name(row)}'"
     more = f" So are rows of {len(rows) - 1:,} more series." if len(rows) > 1 else ""
     raise DataError(
@@ -92,17 +123,67 @@ def require_ahead(prepared: Prepared, caller: str) -> None:
     )
 
 
-def short_warnings(frame: SeriesFrame, rows: NDArray[np.int64]) -> tuple[str, ...]:
-    """Name the series, by their last rows, that cannot be forecast."""
-    if frame.panel is None or not len(rows):
+def _steps_ahead(prepared: Prepared, row: int) -> tuple[pd.Index[Any], int]:
+    """Return the times of the steps after a row, and for how many what is known ahead is given."""
+    frame, horizon = prepared.frame, prepared.preparation.ahead
+    times = pd.Index(frame.future_times(np.array([row]), horizon)[0])
+    if frame.future is None:
+        return times, 0
+    return times, int((frame.future.segments == frame.segments[row]).sum())
+
+
+def series_warnings(
+    prepared: Prepared, ready: NDArray[np.int64], others: NDArray[np.int64]
+) -> tuple[str, ...]:
+    """Name series that end before the rest, and those that cannot be forecast, and why.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    ready, others : int array
+        Last rows of the series that are forecast, and of those that are not.
+    """
+    frame, given = prepared.frame, prepared.given
+    if frame.panel is None:
         return ()
-    names = [frame.panel.name(int(row)) for row in rows]
-    what = "1 series is" if len(rows) == 1 else f"{len(rows):,} series are"
-    ahead = f", or lack the next {name_list(frame.layout.known)}" if frame.layout.known else ""
-    return (
-        f"{what} left out: too short to be forecast, or shortly after a gap{ahead}: "
-        f"{name_list(names)}. Supply more of their rows.",
-    )
+    lacking = others[:0] if given is None else others[~given[others]]
+    short = np.setdiff1d(others, lacking)
+    last = frame.clock[-1]
+    behind = ready[np.asarray(frame.times[ready] < last)]
+    found = []
+    if len(behind):
+        ends = [f"ends at {describe_time(frame.times[row])}" for row in behind[:SHOWN]]
+        found.append(
+            f"Not every series reaches {describe_time(last)}, the table's last time: "
+            f"{_named(frame, behind, ends)}. Forecasts go on from there."
+        )
+    if len(lacking):
+        steps = (_steps_ahead(prepared, int(row)) for row in lacking[:SHOWN])
+        named = _named(frame, lacking, [f"from {describe_time(t[n])} on" for t, n in steps])
+        found.append(
+            f"{_left_out(lacking)} for lack of {name_list(frame.layout.known)}, known ahead: "
+            f"{named}. Supply these rows."
+        )
+    if len(short):
+        found.append(
+            f"{_left_out(short)}, too short to be forecast, or shortly after a gap: "
+            f"{_named(frame, short)}. Supply more rows."
+        )
+    return tuple(found)
+
+
+def _left_out(rows: NDArray[np.int64]) -> str:
+    return "1 series is left out" if len(rows) == 1 else f"{len(rows):,} series are left out"
+
+
+def _named(frame: SeriesFrame, rows: NDArray[np.int64], remarks: Sequence[str] = ()) -> str:
+    """Name the series of some rows, with a remark on each; the first few of many."""
+    assert frame.panel is not None
+    names = [f"'{frame.panel.name(int(row))}'" for row in rows[:SHOWN]]
+    if remarks:
+        names = [f"{name} {remark}" for name, remark in zip(names, remarks, strict=True)]
+    more = f" and {len(rows) - SHOWN:,} more" if len(rows) > SHOWN else ""
+    return f"{', '.join(names)}{more}"
 
 
 def age_warnings(times: pd.Index[Any], borders: Borders) -> tuple[str, ...]:
