@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm.data._columns import as_names, exclude_hint
-from mvlstm.data._steps import Step
+from mvlstm.data._steps import Step, add_steps
 from mvlstm.data.layout import CALENDAR, CALENDAR_PARTS
 from mvlstm.errors import DataError, ParameterError
 
@@ -22,6 +22,7 @@ LENGTHS = {  # of a cycle
     "weekday": pd.Timedelta(days=7),
     "yearday": pd.Timedelta(days=365.25),
 }
+SAME = 1e-9  # difference of sines that is none
 
 
 def check_calendar(calendar: Calendar) -> tuple[str, ...] | None:
@@ -73,6 +74,7 @@ def choose_parts(
             f"name. Rename it, or use {exclude_hint([CALENDAR])}."
         )
     if parts is not None:
+        _check_vary(times, parts)
         return parts
     span = times.max() - times.min()
     return tuple(
@@ -82,13 +84,24 @@ def choose_parts(
     )
 
 
+def _check_vary(times: pd.Index, parts: Sequence[str]) -> None:
+    """Refuse a cycle at whose one phase all the times are."""
+    columns = calendar_columns(times, parts)
+    steady = np.ptp(columns, axis=0).reshape(-1, 2).max(axis=1) < SAME
+    if steady.any():
+        part = parts[int(steady.argmax())]
+        raise DataError(
+            f"calendar={list(parts)!r}: every row has the same {part}, which can tell nothing "
+            f"about the target. Leave '{part}' out, or use calendar='auto' (--calendar auto)."
+        )
+
+
 def _shorter(step: Step | None, length: pd.Timedelta) -> bool:
-    """Whether there are several rows in a cycle; a calendar's step is a day or months."""
-    if isinstance(step, pd.Timedelta):
-        return bool(2 * step <= length)
-    kinds: dict[str, Any] = getattr(step, "kwds", {})
-    days = 1 if "days" in kinds else 31
-    return bool(pd.Timedelta(days=2 * days) <= length)
+    """Whether there are several rows in a cycle."""
+    if step is None:
+        return False
+    start = pd.DatetimeIndex(["2001-01-31"])
+    return bool((add_steps(start, step, 2) - start)[0] <= length)
 
 
 def calendar_columns(times: pd.Index, parts: Sequence[str]) -> NDArray[np.float64]:

@@ -18,6 +18,8 @@ from mvlstm.data._steps import (
 )
 from mvlstm.errors import DataError
 
+FEWEST = 5  # distances that tell the step of a series
+
 
 def check_spacing(
     times: pd.Index, step: Step, gaps: str, caller: str, panel: Panel | None = None
@@ -25,6 +27,8 @@ def check_spacing(
     """Refuse a table sampled at another rate than the one the model was fitted on."""
     distances, unit = spacing(times, step)
     if panel is not None:
+        if gaps == "close":
+            check_series_steps(times, step, panel)
         distances = distances[~panel.borders]
     if len(distances) < 2:
         return
@@ -39,6 +43,26 @@ def check_spacing(
             f"rows {describe_step(step)} apart. Resample the table to that step, or fit a model "
             "on data of this one."
         )
+
+
+def check_series_steps(times: pd.Index, step: Step, panel: Panel) -> None:
+    """Refuse a series whose rows are never one step apart: one model has one step for all.
+
+    Closing its gaps would date its forecasts wrongly, and respecting them leaves it no window.
+    """
+    distances, unit = spacing(times, step)
+    inner = ~panel.borders
+    distances, codes = distances[inner], panel.codes[1:][inner]
+    count = len(panel.names)
+    fitting = np.bincount(codes[distances == unit], minlength=count)
+    for code in np.flatnonzero((np.bincount(codes, minlength=count) >= FEWEST) & (fitting == 0)):
+        middle = lower_median(distances[codes == code])
+        if middle * 2 <= unit or middle >= unit * 2:
+            raise DataError(
+                f"The rows of series '{panel.names[code]}' are {describe_distance(middle, step)} "
+                f"apart, and the step of the model is {describe_step(step)}. Resample all series "
+                "to one step, leave this one out, or fit a model of its own to it."
+            )
 
 
 def find_segments(

@@ -14,7 +14,7 @@ from mvlstm.data._calendar import calendar_columns, check_calendar, choose_parts
 from mvlstm.data._categories import check_levels, encode, unseen_note
 from mvlstm.data._columns import as_names, column_names, exclude_hint, name_list, option_list
 from mvlstm.data._future import usable_rows
-from mvlstm.data._gaps import check_spacing, find_segments
+from mvlstm.data._gaps import check_series_steps, check_spacing, find_segments
 from mvlstm.data._reading import Raw, choose_columns, read_values
 from mvlstm.data._series import Future, SeriesFrame
 from mvlstm.data._steps import find_step, ticks
@@ -119,6 +119,8 @@ def build_frame(
         levels=_training_levels(raw, layout, test, valid),
         calendar=choose_parts(calendar, raw.times, step, layout.columns),
     )
+    if step is not None and raw.panel is not None:
+        check_series_steps(raw.times, step, raw.panel)
     segments, gap_notes = find_segments(
         raw.times, step, layout.gaps, dropped=bool(raw.notes), fitting=True, panel=raw.panel
     )

@@ -198,6 +198,26 @@ def test_calendars_that_cannot_be_are_refused() -> None:
         build_frame(table().reset_index(drop=True), target="y", calendar="auto")
     with pytest.raises(DataError, match="has a column of that name"):
         build_frame(table(calendar=table()["rain"]), target="y", calendar="auto")
+    daily = table().set_axis(pd.date_range("2020-01-01 06:00", periods=400))
+    with pytest.raises(DataError, match="every row has the same hour"):
+        build_frame(daily, target="y", calendar=["hour", "weekday"])
+
+
+@pytest.mark.parametrize(
+    ("freq", "parts"),
+    [
+        ("12h", ("hour", "weekday")),
+        ("D", ("weekday",)),
+        ("W", ("yearday",)),
+        ("MS", ("yearday",)),
+        ("ME", ("yearday",)),
+        ("6MS", ("yearday",)),
+        ("YS", ()),
+    ],
+)
+def test_cycles_have_several_rows(freq: str, parts: tuple[str, ...]) -> None:
+    source = table().iloc[:150].set_axis(pd.date_range("1950-01-31", periods=150, freq=freq))
+    assert build_frame(source, target="y", calendar="auto").layout.calendar == parts
 
 
 # Several series -----------------------------------------------------------------------------
@@ -256,6 +276,18 @@ def test_gaps_within_a_series_are_respected() -> None:
     np.testing.assert_array_equal(np.bincount(frame.segments), [50, 49, 110])
     frame = build_frame(holed, target="y", series="station", gaps="close")
     np.testing.assert_array_equal(np.bincount(frame.segments), [99, 110])
+
+
+@pytest.mark.parametrize("gaps", ["error", "close", "respect"])
+def test_series_have_one_step(gaps: str) -> None:
+    source = panel(a=1, b=1)
+    slow = source["station"] == "b"
+    other = pd.concat([source[~slow], source[slow].iloc[::3]])
+    with pytest.raises(DataError, match=r"series 'b' are 3 hours apart, and the step .* 1 hour"):
+        build_frame(other.iloc[:130], target="y", series="station", gaps=gaps)
+    layout = build_frame(source, target="y", series="station", gaps="close").layout
+    with pytest.raises(DataError, match="series 'b' are 3 hours apart"):
+        rebuild_frame(other, layout)
 
 
 # Layout -------------------------------------------------------------------------------------
