@@ -15,6 +15,7 @@ import secrets
 import socket
 import time as clock
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,18 @@ from mvlstm.errors import DataError
 
 SCHEMA = 1
 Record = dict[str, Any]
+JOB_FIELDS = {
+    *("suite", "budget", "part", "kind", "dataset", "protocol", "window", "horizon", "fold"),
+    *("folds", "method", "label", "setting"),
+}
 CIRCUMSTANCES = ("timings", "written", "host")  # may differ between runs of the same job
+
+
+# What reading a damaged .npz file raises; the last two from its entries' flags.
+DAMAGE = (
+    *(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error),
+    *(NotImplementedError, RuntimeError),
+)
 
 
 class Writer:
@@ -108,7 +120,7 @@ class Records:
         """Return the errors row by row of a record; None if they are not there or damaged."""
         try:
             return unpack((self.folder / "forecasts" / f"{record['key']}.npz").read_bytes())
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        except DAMAGE:
             return None
 
 
@@ -162,7 +174,7 @@ def _lines(file: Path, problems: list[str]) -> Iterable[Record]:
                 "job anew."
             )
             continue
-        if not isinstance(record, dict) or not {"key", "status", "schema"} <= record.keys():
+        if not _is_record(record):
             problems.append(f"Line {place} of '{file}' is no record and is left out.")
         elif record["schema"] != SCHEMA:
             problems.append(
@@ -171,6 +183,13 @@ def _lines(file: Path, problems: list[str]) -> Iterable[Record]:
             )
         else:
             yield record
+
+
+def _is_record(value: Any) -> bool:
+    """Say whether a line's value has what every record begins with."""
+    if not isinstance(value, dict) or not {"key", "status", "schema", "job"} <= value.keys():
+        return False
+    return isinstance(value["job"], dict) and value["job"].keys() >= JOB_FIELDS
 
 
 def comparable(record: Mapping[str, Any]) -> Record:

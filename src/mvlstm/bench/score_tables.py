@@ -76,6 +76,7 @@ def _layout(
         notes.append(SAME_ROWS if protocol == "authors" else OTHER_ROWS)
     if "synthetic" in printed:
         notes.append(SYNTHETIC)
+    notes += _unfinished(cell, order)
     ahead = f", {horizon} steps ahead" if horizon > 1 else ""
     title = f"{metric.upper()}, window {window}{ahead}, protocol {protocol}"
     return Table(title, pd.DataFrame(shown), pd.DataFrame(numbers), tuple(notes))
@@ -122,6 +123,21 @@ def _over_folds(rows: pd.DataFrame, metric: str) -> tuple[float, float]:
     if len(rows) == 1:
         return float(rows[metric].iloc[0]), float(rows[f"{metric}_se"].iloc[0])
     return mean_and_error(list(rows[metric]))
+
+
+def _unfinished(cell: pd.DataFrame, order: dict[tuple[str, str, str], str]) -> list[str]:
+    """Say which means lack rolling origins, and so are over other rows than their neighbours."""
+    notes = []
+    for name in dict.fromkeys(cell["dataset"]):
+        for key, title in order.items():
+            rows = _pick(cell, name, key)
+            if len(rows) and len(rows) < rows["folds"].iloc[0]:
+                done = ", ".join(map(str, sorted(rows["fold"])))
+                notes.append(
+                    f"{title} on {name} has been run for origins {done} of "
+                    f"{rows['folds'].iloc[0]} only; its mean is no match for the others."
+                )
+    return notes
 
 
 def _references(
@@ -214,7 +230,7 @@ def _detail_row(
     row["worst_month"] = float(rows["worst_month"].min())
     row |= {"difference": np.nan, "difference_se": np.nan, "dm_p": np.nan}
     row["n"], row["seconds"] = int(rows["n"].sum()), float(rows["seconds"].sum())
-    row["values"] = [values for values in rows["values"]]
+    row["values"] = dict(zip(rows["fold"], rows["values"], strict=True))
     row["keys"] = list(rows["key"])
     return row
 
@@ -246,15 +262,20 @@ def _compare(
         row["dm_p"] = float(p)
 
 
-def _paired(one: list[list[float]], other: list[list[float]]) -> list[float]:
-    """Return differences by fold and repeat; one value stands for all seeds of its fold."""
-    pairs: list[float] = []
-    for mine, theirs in zip(one, other, strict=False):
-        n = max(len(mine), len(theirs))
-        if len(mine) not in (1, n) or len(theirs) not in (1, n):
-            mine, theirs, n = [float(np.mean(mine))], [float(np.mean(theirs))], 1
-        pairs += [mine[k % len(mine)] - theirs[k % len(theirs)] for k in range(n)]
-    return pairs
+def _paired(one: dict[int, list[float]], other: dict[int, list[float]]) -> list[float]:
+    """Return differences by repeat or, where there are several folds, by fold.
+
+    One value stands for all seeds. Folds that only one of the two was run on are left out;
+    repeats within a fold share its rows, so that of several folds each counts once.
+    """
+    shared = sorted(one.keys() & other.keys())
+    if len(shared) != 1:
+        return [float(np.mean(one[fold]) - np.mean(other[fold])) for fold in shared]
+    mine, theirs = one[shared[0]], other[shared[0]]
+    n = max(len(mine), len(theirs))
+    if len(mine) not in (1, n) or len(theirs) not in (1, n):
+        return [float(np.mean(mine) - np.mean(theirs))]
+    return [mine[k % len(mine)] - theirs[k % len(theirs)] for k in range(n)]
 
 
 def _row_errors(row: dict[str, Any], records: Records) -> pd.Series[float] | None:

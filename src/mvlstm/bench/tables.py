@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from mvlstm.bench.document import Document, Section, Table
-from mvlstm.bench.frames import score_frame
+from mvlstm.bench.frames import CELL, score_frame
 from mvlstm.bench.importance_tables import (
     ATTENTION_TEXT,
     IMPORTANCE_TEXT,
@@ -28,6 +29,9 @@ from mvlstm.bench.score_tables import (
 )
 from mvlstm.bench.truth_tables import TRUTH_TEXT, truth_tables
 
+SAME_WORK = ("suite", "budget", "part", "kind", *CELL, "method", "setting")
+SAME_ROWS = ("suite", "budget", "part", *CELL)
+
 
 def make_tables(folder: str | Path) -> Document:
     """Return every table that the records of a folder give.
@@ -38,10 +42,60 @@ def make_tables(folder: str | Path) -> Document:
         What `mvlstm bench run` wrote; copies of several such folders may have been put together.
     """
     records = read_records(folder, must_exist=True)
+    found, problems = newest(records.found)
+    problems += other_data(found)
     sections: list[Section] = []
-    for (suite, budget), group in _by_suite(records.found).items():
+    for (suite, budget), group in _by_suite(found).items():
         sections += _suite(suite, budget, group, records)
-    return Document("Results", tuple(sections), records.problems)
+    return Document("Results", tuple(sections), (*records.problems, *problems))
+
+
+def newest(found: Sequence[Record]) -> tuple[list[Record], list[str]]:
+    """Keep one record for each place in a table: the newest finished one.
+
+    A method that was run again with other repeats, another seed or other settings is another job
+    with a record of its own; both stand for the same place. What was left out is said in a
+    sentence.
+    """
+    best: dict[tuple[Any, ...], Record] = {}
+    for record in found:
+        made = record["job"]["kind"] == "importance"  # told apart by what they found
+        place = (record["key"],) if made else _values(record, SAME_WORK)
+        if place not in best or _age(record) > _age(best[place]):
+            best[place] = record
+    keys = {record["key"] for record in best.values()}
+    kept = [record for record in found if record["key"] in keys]
+    left = [record["key"] for record in found if record["key"] not in keys]
+    if not left:
+        return kept, []
+    return kept, [
+        f"{len(left)} records of cells that were run again with other repeats, seeds or settings "
+        f"are left out, such as '{left[0]}'; the newest of each cell counts. To see both, give "
+        "each a folder of its own."
+    ]
+
+
+def other_data(found: Sequence[Record]) -> list[str]:
+    """Say for which cells methods were not given the same data."""
+    sums: dict[tuple[Any, ...], set[str]] = {}
+    for record in found:
+        if record["status"] == "done" and record["job"]["kind"] == "forecast":
+            sums.setdefault(_values(record, SAME_ROWS), set()).add(record["data"]["sha256"])
+    cells = [dict(zip(SAME_ROWS, cell, strict=True)) for cell, n in sums.items() if len(n) > 1]
+    return [
+        f"Methods on '{cell['dataset']}' at window {cell['window']} were not given the same data; "
+        "their scores cannot be compared. Run them again in a fresh folder."
+        for cell in cells
+    ]
+
+
+def _values(record: Record, names: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(record["job"][name] for name in names)
+
+
+def _age(record: Record) -> tuple[bool, str, str]:
+    """Return what orders records of one place, the one that counts last."""
+    return record["status"] == "done", str(record.get("written", "")), record["key"]
 
 
 def _by_suite(found: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from mvlstm.bench.records import Writer, comparable, pack, plain, read_records, unpack
+from mvlstm.bench.spec import Job
 from mvlstm.errors import DataError
 
 
 def record(key: str, status: str = "done", **more: Any) -> dict[str, Any]:
-    return {"schema": 1, "key": key, "status": status, "job": {}, **more}
+    job = Job(suite="s", part="p", dataset="synthetic", method="ar").to_dict()
+    return {"schema": 1, "key": key, "status": status, "job": job, **more}
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
@@ -99,3 +101,12 @@ def test_comparable_drops_clocks_and_nothing_else() -> None:
     one = record("a", timings={"fit": 1.0}, written="now", host="here", rmse=2.0)
     assert comparable(one) == record("a", rmse=2.0)
     assert plain({"a": (np.float64(2), np.arange(2), float("inf"))}) == {"a": [2.0, [0, 1], None]}
+
+
+@pytest.mark.parametrize("job", [3, None, {}, {"suite": "s"}])
+def test_a_line_without_a_job_is_left_out(tmp_path: Path, job: object) -> None:
+    Writer(tmp_path).add(record("a"), {})
+    (tmp_path / "records-x.jsonl").write_text(json.dumps({**record("b"), "job": job}) + "\n")
+    found = read_records(tmp_path)
+    assert set(found.done) == {"a"}
+    assert len(found.problems) == 1 and "is no record" in found.problems[0]

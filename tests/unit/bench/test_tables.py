@@ -129,6 +129,74 @@ def test_failures_and_damaged_lines_are_shown(folder: Path, tmp_path: Path) -> N
     assert len(document.problems) == 1 and "cut off" in document.problems[0]
 
 
+def rewritten(folder: Path, place: Path, lines: list[dict[str, Any]]) -> Path:
+    """Make a folder of the given records beside the same forecasts."""
+    place.mkdir(exist_ok=True)
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (place / "records-a.jsonl").write_text(text)
+    (place / "forecasts").symlink_to(folder / "forecasts")
+    return place
+
+
+def test_a_cell_run_again_counts_once(folder: Path, records: Records, tmp_path: Path) -> None:
+    (old,) = [one for one in records.found if one["job"]["method"] == "mv"]
+    again = json.loads(json.dumps(old))
+    again["key"], again["written"] = "again", "2999-01-01T00:00:00Z"
+    again["job"]["repeats"] = 3
+    again["single"]["rmse"] = [5.0, 6.0, 7.0]
+    document = make_tables(rewritten(folder, tmp_path / "b", [*records.found, again]))
+    table = find(document.tables, "RMSE, window 3, protocol chronological")
+    row = table.numbers.set_index("method").loc["MV-LSTM"]
+    assert row["mean"] == 6.0
+    assert row["standard_error"] == pytest.approx(1.0 / np.sqrt(3))
+    (problem,) = document.problems
+    assert old["key"] in problem
+
+
+def test_methods_on_other_data_are_pointed_out(
+    folder: Path, records: Records, tmp_path: Path
+) -> None:
+    lines = json.loads(json.dumps(list(records.found)))
+    next(one for one in lines if one["job"]["method"] == "mv")["data"]["sha256"] = "other"
+    (problem,) = make_tables(rewritten(folder, tmp_path / "b", lines)).problems
+    assert "not given the same data" in problem and "'synthetic' at window 3" in problem
+
+
+def test_origins_are_paired_by_number(folder: Path, records: Records, tmp_path: Path) -> None:
+    lines = json.loads(json.dumps(list(records.found)))
+    for one in lines:
+        job = one["job"]
+        if job["part"] == "steps":
+            level = 10.0 * job["fold"] + (job["method"] == "ar")
+            one["single"]["rmse"] = [level] * len(one["single"]["rmse"])
+    first = [o for o in lines if (o["job"]["method"], o["job"]["fold"]) == ("best", 1)]
+    rest = [one for one in lines if one not in first]  # one method lacks its first origin
+    tables = make_tables(rewritten(folder, tmp_path / "b", rest)).tables
+    details = find(tables, "2 steps ahead, protocol chronological: all").numbers
+    singles = details[details["kind"] == "single"]
+    assert singles["difference"].abs().dropna().tolist() == [1.0]
+    layout = find(tables, "RMSE, window 3, 2 steps ahead")
+    assert any("origins 2 of 2 only" in note for note in layout.notes)
+    whole = make_tables(rewritten(folder, tmp_path / "c", lines)).tables
+    details = find(whole, "2 steps ahead, protocol chronological: all").numbers
+    assert details["difference_se"].dropna().tolist() == [0.0]  # two origins, not four fits
+    assert not find(whole, "RMSE, window 3, 2 steps ahead").notes
+
+
+def test_damaged_errors_cost_the_test_alone(folder: Path, records: Records, tmp_path: Path) -> None:
+    (record,) = [one for one in records.found if one["job"]["method"] == "mv"]
+    data = (folder / "forecasts" / f"{record['key']}.npz").read_bytes()
+    (tmp_path / "forecasts").mkdir()
+    rng = np.random.default_rng(0)
+    copy = Records(tmp_path, records.found)
+    for _ in range(200):
+        broken = bytearray(data)
+        for place in rng.integers(0, len(data), size=3):
+            broken[place] ^= 0xFF
+        (tmp_path / "forecasts" / f"{record['key']}.npz").write_bytes(broken)
+        copy.arrays(record)  # whatever is broken, nothing is raised
+
+
 def test_markdown_escapes_and_aligns() -> None:
     table = Table("T", pd.DataFrame({"a|b": ["x|y"], "n": ["1.0 ± 0.1"]}), pd.DataFrame())
     assert table.markdown().splitlines()[2:] == [
