@@ -13,11 +13,23 @@ from mvlstm.errors import DataError
 BoolArray = NDArray[np.bool_]
 
 
-def future_rows(values: NDArray[np.float64], panel: Panel | None) -> BoolArray:
-    """Say which rows lie after the last known target, in their series where there are several."""
-    unknown = np.isnan(values[:, -1])
-    rows = np.arange(len(values))
-    last = np.maximum.accumulate(np.where(unknown, -1, rows))  # the last row with a target
+def future_rows(values: NDArray[np.float64], missing: str, panel: Panel | None) -> BoolArray:
+    """Say which rows lie after the last known target, in their series where there are several.
+
+    Where incomplete rows are dropped it is the last complete row that counts: later ones may
+    still hold what is known ahead.
+    """
+    later = _after_last(np.isnan(values[:, -1]), panel)
+    if missing != "drop":
+        return later
+    incomplete = _after_last(np.asarray(~np.isfinite(values).all(axis=1)), panel)
+    return later if incomplete.all() else incomplete
+
+
+def _after_last(unknown: BoolArray, panel: Panel | None) -> BoolArray:
+    """Say which rows come after the last one (of their series) that is known."""
+    rows = np.arange(len(unknown))
+    last = np.maximum.accumulate(np.where(unknown, -1, rows))  # the last row known
     if panel is None:
         return np.asarray(rows > last[-1]) if len(rows) else unknown
     ends = np.flatnonzero(np.append(panel.borders, True))

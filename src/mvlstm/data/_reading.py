@@ -21,7 +21,7 @@ from mvlstm.data._columns import (
 from mvlstm.data._future import future_rows
 from mvlstm.data._missing import handle_missing
 from mvlstm.data._panel import Panel, read_panel
-from mvlstm.data._steps import check_order, position
+from mvlstm.data._steps import check_order, counted, position
 from mvlstm.data.layout import Layout
 from mvlstm.errors import DataError
 
@@ -107,7 +107,9 @@ def read_values(
     for name in categories:
         column = table.iloc[:, list(names).index(name)]
         values[:, layout.columns.index(name)], levels[name] = category_codes(column)
-    later = future_rows(values, panel) if layout.known else np.zeros(len(values), dtype=bool)
+    later = np.zeros(len(values), dtype=bool)
+    if layout.known:
+        later = future_rows(values, layout.missing, panel)
     after, after_times = values[later], times[later]
     after_panel = None if panel is None else panel.take(later)
     if len(after):
@@ -124,6 +126,9 @@ def read_values(
         fitting=fitting,
         panel=panel,
     )
+    incomplete = int(np.isfinite(after[:, -1]).sum())
+    if incomplete:
+        notes.append(f"Dropped {counted(incomplete, 'row')} at the end with missing values.")
     if keep is not None:
         times = times[keep]
         panel = None if panel is None else panel.take(keep)

@@ -37,7 +37,7 @@ IntArray = NDArray[np.int64]
 LEAST_STRETCHES = 5  # windows' lengths of unseen rows that a series is explained by, at least
 SERIES_NOTE = (
     "Of several series, error increases and contributions are in standard deviations of each "
-    "series' target; windows are exchanged within a series."
+    "series' target{scale}; windows are exchanged within a series."
 )
 
 
@@ -127,7 +127,7 @@ def explain_forecaster(
         effort=effort,
         notes=(
             *part_notes,
-            *(() if frame.panel is None else (SERIES_NOTE,)),
+            *_series_notes(prepared),
             *measured.notes,
             *_attention_notes(arrays),
             *(() if apart is None else apart.notes),
@@ -135,6 +135,13 @@ def explain_forecaster(
         ),
         **({} if apart is None else apart.tables),
     )
+
+
+def _series_notes(prepared: Prepared) -> tuple[str, ...]:
+    if prepared.units is None:
+        return ()
+    scale = ", taken as log(1 + target)" if prepared.preparation.transform else ""
+    return (SERIES_NOTE.format(scale=scale),)
 
 
 def _choose_origins(

@@ -29,7 +29,7 @@ class Update:
     refit : {"newest", "full"}
         Whether training went on, or all was trained again on all rows.
     settings : dict
-        With what: epochs and learning rate, for networks.
+        With what: epochs and learning rate, for networks; other forecasters are fitted anew.
     changed, members : int
         Members that were changed; the others were better as they were.
     rmse_before, rmse_after : float
@@ -74,7 +74,8 @@ class Update:
         return found
 
     def __str__(self) -> str:
-        how = "trained again on all rows" if self.refit == "full" else "trained further"
+        how = "trained further" if self.settings else "fitted anew"
+        how = "trained again on all rows" if self.refit == "full" else how
         where = "the new rows" if self.refit == "full" else "those held out"
         return (
             f"{self.when}: {how}, {self.rows:,} new rows from {self.first} to {self.last}, "

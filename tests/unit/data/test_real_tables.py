@@ -135,6 +135,20 @@ def test_what_is_missing_in_the_future_ends_it() -> None:
     assert later.future is not None and len(later.future.values) == 2
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_rows_dropped_at_the_end_still_tell_what_is_known_ahead(several: bool) -> None:
+    source = table(20).assign(station="a")
+    source.loc[source.index[-3:], "rain"] = np.nan
+    source = source if several else source.drop(columns="station")
+    options = {"series": "station"} if several else {}
+    frame = build_frame(source, target="y", known="holiday", missing="drop", **options)
+    assert frame.n_rows == 17 and frame.future is not None and len(frame.future.times) == 3
+    assert any("Dropped 3 rows at the end" in note for note in frame.notes)
+    ahead, given = frame.values_ahead(3)
+    assert given.all()
+    np.testing.assert_array_equal(ahead[-1], [source["holiday"].iloc[-1]])
+
+
 def test_a_hole_in_the_future_is_refused_or_ends_it() -> None:
     source = table()
     source.iloc[-5:, 3] = np.nan

@@ -160,6 +160,12 @@ def test_an_interrupted_update_leaves_the_model_as_it_was(
     assert all(vars(model)[name] is value for name, value in before.items())
 
 
+def test_an_update_says_what_was_done() -> None:
+    rows = table()
+    assert "fitted anew" in str(fitted("AR", rows).update(rows).updates_[-1])
+    assert "trained further" in str(fitted("MVLSTM", rows).update(rows).updates_[-1])
+
+
 def test_updates_do_not_wear_out_the_rows_of_calibration() -> None:
     rows = table(1200)
     model = fitted("AR", rows)
