@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time as clock
 import traceback
 from collections.abc import Iterator, Sequence
@@ -82,7 +83,7 @@ def run_suite(
     before = read_records(place)
     jobs = outstanding(suite.jobs, before, retry_failed=retry_failed)
     check_data(jobs)
-    place.mkdir(parents=True, exist_ok=True)
+    check_folder(place)
     errors: dict[str, str] = {}
     finished = 0
     with show_steps(verbose, f"bench {suite.name}", len(jobs), every=0.0) as advance:
@@ -109,12 +110,27 @@ def check_data(jobs: Sequence[Job]) -> None:
     if absent:
         rest = [name for name in names if name not in absent]
         other = f" Or leave them out: --datasets {' '.join(rest)}." if rest else ""
+        to_get = [name for name in absent if datasets.describe(name).archive]
+        get = f", or get them: mvlstm data fetch {' '.join(to_get)}" if to_get else ""
         raise DataError(
             f"Not in the data folder '{datasets.data_folder()}': {', '.join(absent)}. Set "
-            f"MVLSTM_DATA to the folder that holds them, or get them: mvlstm data fetch.{other}"
+            f"MVLSTM_DATA to the folder that holds them{get}.{other}"
         )
     for name in names:
         datasets.verify(name)
+
+
+def check_folder(folder: Path) -> None:
+    """Make the folder of records; raise `ParameterError` if nothing can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ParameterError(
+            f"Records cannot be written to '{folder}': {error.strerror or error}. Choose another "
+            "folder."
+        ) from error
 
 
 def _records(

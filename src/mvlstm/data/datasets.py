@@ -109,15 +109,16 @@ def is_present(name: str) -> bool:
 
 def verify(name: str) -> None:
     """Raise `DataError` unless a data set's files hold what the package knows them to hold."""
-    for file, expected in describe(name).files.items():
-        path = _path(describe(name), file)
+    info = describe(name)
+    get = f" (mvlstm data fetch {name} --force)" if info.archive else ""
+    for file, expected in info.files.items():
+        path = _path(info, file)
         with open(path, "rb") as stream:
             found = hashlib.file_digest(stream, "sha256").hexdigest()
         if found != expected:
             raise DataError(
                 f"The file '{path}' of data set '{name}' is not the published one: its SHA-256 is "
-                f"{found[:12]}..., not {expected[:12]}.... Replace it with a fresh copy (mvlstm "
-                f"data fetch {name})."
+                f"{found[:12]}..., not {expected[:12]}.... Replace it with a fresh copy{get}."
             )
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import io
+import lzma
 import urllib.error
 import urllib.request
 import zipfile
+import zlib
 from collections.abc import Callable
+from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 
 from mvlstm._version import __version__
@@ -20,6 +23,11 @@ MOST_BYTES = 200_000_000  # of an archive, and of a file in it
 PIECE = 1 << 20
 SECONDS = 30.0  # without a byte before a download is given up
 DEPTH = 2  # archives within archives
+
+DAMAGE = (  # what reading a damaged archive raises
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+    *(NotImplementedError, RuntimeError, EOFError, OSError),
+)
 
 Notice = Callable[[str], None]
 
@@ -127,7 +135,7 @@ def _unpack(
                     _unpack(data, wanted, found, place, depth - 1)
                 else:
                     found.setdefault(wanted[name], data)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+    except DAMAGE as error:
         raise DataError(
             f"What '{place}' gave is not a whole zip archive ({error}). Try again. Nothing was "
             "written."
@@ -153,7 +161,7 @@ def _download(url: str, info: DatasetInfo) -> bytes:
                 if sum(map(len, pieces)) > MOST_BYTES:
                     raise DataError(f"'{url}' is larger than any data set should be; given up.")
             expected = stream.headers.get("Content-Length")
-    except (urllib.error.URLError, OSError, ValueError) as error:
+    except (urllib.error.URLError, HTTPException, OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         raise DataError(
             f"Data set '{info.name}' cannot be downloaded from {url}: {reason}. Check the network, "

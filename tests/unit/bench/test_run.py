@@ -165,6 +165,27 @@ def test_wrong_engines_and_workers_are_named(suite: Suite, tmp_path: Path) -> No
         run_suite(suite, tmp_path, workers=0)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_folder_that_takes_no_records_is_refused_before_any_work(
+    suite: Suite, tmp_path: Path, workers: int
+) -> None:
+    (tmp_path / "file").write_text("")
+    places = [tmp_path / "file" / "out", Path("/proc/self/fd")]  # not even root writes there
+    for place in places if places[1].is_dir() else places[:1]:
+        with pytest.raises(ParameterError, match=f"cannot be written to '{place}'"):
+            run_suite(suite, place, workers=workers, verbose=0)
+
+
+def test_what_cannot_be_downloaded_is_not_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MVLSTM_DATA", str(tmp_path / "data"))
+    job = Job(suite="s", part="p", dataset="plant", method="ar", base="ar", protocol="authors")
+    with pytest.raises(DataError, match="plant") as caught:
+        run_suite(Suite("s", "", "", (job,)), tmp_path / "out", verbose=0)
+    assert "fetch" not in str(caught.value)
+
+
 def test_a_users_table_can_be_a_data_set(tmp_path: Path) -> None:
     table = mv.datasets.load("synthetic", n=120).frame
     table.to_csv(tmp_path / "mine.csv", index=False)

@@ -113,10 +113,26 @@ def test_an_earlier_file_survives_a_bad_download(server: str, folder: Path) -> N
 def test_a_damaged_file_is_reported_and_replaced(server: str, folder: Path) -> None:
     fetch("energy", source=f"{server}/good.zip")
     (folder / FILE).write_bytes(GOOD[:-5])
-    with pytest.raises(DataError, match=r"not the published one.*mvlstm data fetch energy"):
+    with pytest.raises(DataError, match=r"not the published one.*mvlstm data fetch energy --force"):
         fetch("energy")
     fetch("energy", source=f"{server}/good.zip", force=True)
     datasets.verify("energy")
+
+
+def test_an_archive_damaged_inside_is_told_from_a_fault(folder: Path, tmp_path: Path) -> None:
+    whole = archive({"energydata_complete.csv": bytes(range(256)) * 40})
+    start = whole.index(b"energydata_complete.csv") + len("energydata_complete.csv")
+    bad = bytearray(whole)
+    bad[start : start + 20] = b"\xff" * 20  # the packed bytes, not the directory
+    (tmp_path / "bad.zip").write_bytes(bad)
+    with pytest.raises(DataError, match="not a whole zip archive"):
+        fetch("energy", source=str(tmp_path / "bad.zip"))
+    assert not folder.exists()
+
+
+def test_an_address_that_is_none_is_told_from_a_fault(folder: Path) -> None:
+    with pytest.raises(DataError, match="cannot be downloaded from http://exa mple/"):
+        fetch("energy", source="http://exa mple/energy.zip")
 
 
 def test_without_a_network_the_message_tells_the_way_out(folder: Path) -> None:
