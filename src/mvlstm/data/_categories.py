@@ -58,26 +58,31 @@ def _is_number(entry: Any) -> bool:
 
 
 def category_codes(column: pd.Series[Any]) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Return a number for each entry, NaN where it is missing, and the levels they stand for."""
+    """Return a number for each entry, NaN where it is missing, and the levels they stand for.
+
+    Text that is blank is missing.
+    """
     codes, entries = pd.factorize(column)
-    levels, place = np.unique([level_name(entry) for entry in entries], return_inverse=True)
-    numbers = np.full(len(codes), np.nan)
-    given = codes >= 0
-    numbers[given] = place[codes[given]]
-    return numbers, tuple(str(level) for level in levels)
+    names = [level_name(entry) for entry in entries]
+    levels = sorted({*names} - {""})
+    place = {level: float(k) for k, level in enumerate(levels)}
+    numbers = np.array([*(place.get(name, np.nan) for name in names), np.nan])  # -1: missing
+    return numbers[codes], tuple(levels)
 
 
 def level_name(entry: Any) -> str:
     """Write a level as text, the same for 3 and 3.0, which files do not keep apart.
 
+    Nor do they keep blanks around a word in order.
+
     Examples
     --------
-    >>> level_name(3.0), level_name("NE")
+    >>> level_name(3.0), level_name(" NE")
     ('3', 'NE')
     """
     if isinstance(entry, float | np.floating) and float(entry).is_integer():
         return str(int(entry))
-    return str(entry)
+    return str(entry).strip()
 
 
 def check_levels(name: str, levels: Sequence[str]) -> None:

@@ -138,7 +138,7 @@ def numeric_columns(
     skip: Container[str] = (),
     fitting: bool,
 ) -> NDArray[np.float64]:
-    """Copy the wanted columns, in order, into one float array of shape (rows, columns).
+    """Copy the wanted columns, in order and the target last, into one float array of shape (rows, columns).
 
     Booleans and integers become floats, missing entries NaN. Text counts as numbers only if every
     entry can be read as one.
@@ -166,7 +166,7 @@ def numeric_columns(
         else:
             values[:, j] = numbers
     if bad:
-        raise DataError(_not_numeric_message(bad, where, fitting=fitting))
+        raise DataError(_not_numeric_message(bad, where, wanted[-1], fitting=fitting))
     return values
 
 
@@ -194,7 +194,11 @@ def _as_floats(column: pd.Series[Any]) -> tuple[NDArray[np.float64] | None, int]
 
 
 def _not_numeric_message(
-    bad: Sequence[tuple[str, int, Any]], where: Callable[[int], str], *, fitting: bool
+    bad: Sequence[tuple[str, int, Any]],
+    where: Callable[[int], str],
+    target: str,
+    *,
+    fitting: bool,
 ) -> str:
     name, row, value = bad[0]
     names = [entry[0] for entry in bad]
@@ -209,7 +213,12 @@ def _not_numeric_message(
         )
     if not fitting:
         return f"{message} The model was fitted on numbers there: turn it into numbers first."
-    advice = f"Leave out what is no number with {exclude_hint(names)}, or make it numbers first."
+    if target in names:
+        return f"{message} '{target}' is the target: make it numbers first, or choose another."
+    advice = (
+        f"Leave out what is no number with {exclude_hint(names)}, take it as categories with "
+        f"categorical={names!r} (--categorical {option_list(names)}), or make it numbers first."
+    )
     times = [entry[0] for entry in bad if reads_as_time(entry[2])]
     if times:
         rest = [other for other in names if other != times[0]]

@@ -86,6 +86,25 @@ def test_missing_categories_follow_the_same_rules_as_numbers() -> None:
     assert (filled.values[:, :3].sum(axis=1) == 1).all()
 
 
+def test_blanks_around_levels_do_not_count() -> None:
+    source = table(wind=["NE", " NE", "SW ", "SW"] * 100)
+    assert build_frame(source, target="y").layout.levels == (("wind", ("NE", "SW")),)
+    source.loc[source.index[5], "wind"] = "  "
+    with pytest.raises(DataError, match="Column 'wind' has 1 missing value"):
+        build_frame(source, target="y")
+    spaced = panel(a=1, b=1)
+    spaced["station"] = spaced["station"].where(np.arange(210) % 2 == 0, " " + spaced["station"])
+    frame = build_frame(spaced, target="y", series="station")
+    assert frame.panel is not None and frame.panel.names == ("a", "b")
+
+
+def test_a_target_of_words_is_no_column_to_exclude() -> None:
+    with pytest.raises(DataError, match="'wind' is the target: make it numbers first"):
+        build_frame(table(), target="wind")
+    with pytest.raises(DataError, match=r"categorical=\['rain'\] \(--categorical rain\)"):
+        build_frame(table(rain=[1, 2, 3, "x"] * 100), target="y")
+
+
 def test_many_levels_are_refused_with_remedies() -> None:
     names = [f"site {k % 60}" for k in range(400)]
     with pytest.raises(DataError, match=r"60 levels.*at most 50") as caught:
