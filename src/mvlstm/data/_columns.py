@@ -138,7 +138,7 @@ def numeric_columns(
     skip: Container[str] = (),
     fitting: bool,
 ) -> NDArray[np.float64]:
-    """Copy the wanted columns, in order and the target last, into one float array of shape (rows, columns).
+    """Copy the wanted columns, the target last, into one float array of shape (rows, columns).
 
     Booleans and integers become floats, missing entries NaN. Text counts as numbers only if every
     entry can be read as one.
