@@ -246,13 +246,15 @@ def parse_suite(
 ) -> Suite:
     """Take a suite's tree of tables apart into jobs, checking every name in it."""
     _check_keys(tree, SUITE_KEYS, "suite")
-    budgets: Mapping[str, Any] = tree.get("budgets", {})
+    budgets = _table(tree, "budgets", "The suite")
+    for name in ("methods", "data"):
+        _table(tree, name, "The suite")
     chosen = budget or next(iter(budgets), "")
     if chosen and chosen not in budgets:
         if not budgets:
             raise ParameterError(f"The suite has no budgets, but '{chosen}' was asked for.")
         raise ParameterError(_unknown("budget", chosen, list(budgets), "the suite"))
-    limits = dict(budgets.get(chosen, {}))
+    limits = dict(_table(budgets, chosen, "Its budgets"))
     _check_keys(limits, BUDGET_KEYS, f"budget '{chosen}'")
     reader = _Reader(
         name=str(tree.get("name", default_name)),
@@ -263,8 +265,11 @@ def parse_suite(
         changes={k: v for k, v in (changes or {}).items() if v is not None},
     )
     parts = tree.get("parts", [])
+    if not isinstance(parts, list) or not all(isinstance(part, Mapping) for part in parts):
+        raise ParameterError("The suite's parts are tables; begin each with a line [[parts]].")
     if not parts:
         raise ParameterError("The suite has no [[parts]]; give at least one.")
+    reader.check()
     each = itertools.chain.from_iterable(reader.jobs(part) for part in parts)
     jobs = tuple(replace(job, place=place) for place, job in enumerate(each))
     repeated = [key for key, n in _counts(job.key for job in jobs).items() if n > 1]
@@ -283,6 +288,13 @@ class _Reader:
     budgets: tuple[str, ...]
     limits: Mapping[str, Any]
     changes: Mapping[str, int]
+
+    def check(self) -> None:
+        """Raise `ParameterError` for a wrong name in any table, whether a part uses it or not."""
+        for name in self.tree.get("data", {}):
+            self._options(name)
+        for name in self.tree.get("methods", {}):
+            list(self._entries(name, "forecast"))
 
     def jobs(self, part: Mapping[str, Any]) -> Iterator[Job]:
         """Yield the jobs of one part: every data set with every protocol, window and method."""
@@ -322,10 +334,10 @@ class _Reader:
                         fold=fold,
                         folds=folds,
                         method=name,
-                        tune_seeds=int(self.limits.get("tune_seeds", 1)),
+                        tune_seeds=_whole("tune_seeds", self.limits.get("tune_seeds", 1), 1),
                         seed=int(self._number("seed", {}, self.tree, default=0)),
-                        windows_seen=self.limits.get("windows_seen"),
-                        most_epochs=self.limits.get("most_epochs"),
+                        windows_seen=self._limit("windows_seen"),
+                        most_epochs=self._limit("most_epochs"),
                         explain=bool(part.get("explain", True)),
                         title=str(part.get("title", "")),
                         repeats=self._number("repeats", entry, part, self.limits),
@@ -341,14 +353,27 @@ class _Reader:
         value = default if value is None else value
         return _whole(name, value, 0 if name == "seed" else 1)
 
+    def _limit(self, name: str) -> int | None:
+        return _whole(name, self.limits[name], 1) if name in self.limits else None
+
     def _data(self, dataset: str) -> dict[str, Any]:
+        """Return the loader's options, with the checksum of a user's own file."""
+        options = self._options(dataset)
+        if "file" not in options:
+            return options
+        return {**options, "sha256": file_digest(options["file"])}
+
+    def _options(self, dataset: str) -> dict[str, Any]:
         """Return the loader's options: the suite's, with the budget's in place of some."""
-        options = dict(self.tree.get("data", {}).get(dataset, {}))
-        options |= self.limits.get("data", {}).get(dataset, {})
+        options = dict(_table(self.tree.get("data", {}), dataset, "data"))
+        changes = _table(self.limits, "data", f"Budget '{self.budget}'")
+        options |= _table(changes, dataset, f"data of budget '{self.budget}'")
         if "file" in options:
             _check_keys(options, FILE_KEYS, f"data set '{dataset}'")
-            return {**options, "sha256": file_digest(options["file"])}
+            return options
         datasets.describe(dataset)
+        given = (("n" if name == "sequences" else name) for name in options)
+        datasets.check_options(dataset, given)
         return options
 
     def _entries(self, name: str, kind: str) -> Iterator[dict[str, Any]]:
@@ -356,12 +381,14 @@ class _Reader:
         if kind == "granger":
             yield {"label": "Granger", "base": "granger"}
             return
-        given: dict[str, Any] = dict(self.tree.get("methods", {}).get(name, {}))
-        own: dict[str, Any] = dict(given.pop(self.budget, None) or {}) if self.budget else {}
+        given = dict(_table(self.tree.get("methods", {}), name, "methods"))
+        own = dict(_table(given, self.budget, f"Method '{name}'")) if self.budget else {}
         for other in self.budgets:
             given.pop(other, None)
         for table, what in ((given, f"method '{name}'"), (own, f"method '{name}' ({self.budget})")):
             _check_keys(table, METHOD_KEYS, what)
+            for entry in ("settings", "grid", "each"):
+                _table(table, entry, what.capitalize())
         base = str(own.get("method", given.get("method", name)))
         if base not in METHODS:
             raise ParameterError(_unknown("method", base, list(METHODS), "mvlstm"))
@@ -391,6 +418,16 @@ class _Reader:
             }
 
 
+def _table(tree: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
+    """Return an entry that must be a table; an empty one if it is not there."""
+    value = tree.get(name, {})
+    if not isinstance(value, Mapping):
+        raise ParameterError(
+            f"{where}: '{name}' must be a table of names and values, not {value!r}."
+        )
+    return value
+
+
 def _whole(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ParameterError(f"{name}={value!r} must be a whole number, {least} or more.")
@@ -408,7 +445,14 @@ def file_digest(path: str | Path) -> str:
 
 def _listed(part: Mapping[str, Any], name: str, default: Sequence[Any]) -> list[Any]:
     value = part.get(name, default)
-    return [value] if isinstance(value, str | int) else list(value)
+    values = [value] if isinstance(value, str | int) else value
+    good = isinstance(values, list | tuple) and all(isinstance(v, str | int) for v in values)
+    if not good or (name in part and not values):
+        raise ParameterError(
+            f"Part '{part.get('name', '?')}': {name} must be a list, not {value!r}; give at least "
+            "one entry."
+        )
+    return list(values)
 
 
 def _counts(values: Iterable[str]) -> dict[str, int]:

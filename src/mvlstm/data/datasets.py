@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -170,13 +170,17 @@ def load(name: str, **options: Any) -> Dataset:
     ('x0', 'x7', 'x8')
     """
     info = describe(name)
-    loader = _LOADERS[name]
-    allowed = [key for key in inspect.signature(loader).parameters if key != "info"]
+    check_options(name, options)
+    return _LOADERS[name](info, **options)
+
+
+def check_options(name: str, options: Iterable[str]) -> None:
+    """Raise `ParameterError` unless `load` takes such options for a data set."""
+    allowed = [key for key in inspect.signature(_LOADERS[name]).parameters if key != "info"]
     for key in options:
         if key not in allowed:
             takes = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
             raise ParameterError(f"Data set '{name}' has no option '{key}'; {takes}.")
-    return loader(info, **options)
 
 
 def _path(info: DatasetInfo, file: str, place: Path | None = None) -> Path:

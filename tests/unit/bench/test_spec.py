@@ -113,6 +113,13 @@ def test_a_key_depends_on_the_work_and_on_nothing_else() -> None:
             ("'windov'", "method 'ar'", "Did you mean 'window'?"),
         ),
         ({"methods": {"ar": {"grid": {"window": 3}}}}, ("a list of values", "window")),
+        ({"methods": {"mvlsm": {"settings": {}}}}, ("'mvlsm'", "'mvlstm'")),  # used by no part
+        ({"data": {"synthetic": {"rows": 3}}}, ("'synthetic' has no option 'rows'",)),
+        ({"data": {"pm2.5": {}}}, ("'pm2.5'", "'pm25'")),
+        ({"budgets": {"quick": {"windows_seen": "x"}}}, ("windows_seen='x'", "whole number")),
+        ({"budgets": {"quick": {"tune_seeds": 0}}}, ("tune_seeds=0",)),
+        ({"parts": [{"datasets": [], "methods": ["ar"]}]}, ("datasets must be a list",)),
+        ({"parts": [{"datasets": 1.5, "methods": ["ar"]}]}, ("datasets must be a list", "1.5")),
     ],
 )
 def test_what_is_wrong_in_a_suite_is_named(change: dict[str, Any], words: tuple[str, ...]) -> None:
@@ -120,6 +127,36 @@ def test_what_is_wrong_in_a_suite_is_named(change: dict[str, Any], words: tuple[
         parse({**small_tree(), **change})
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [3, "x", 1.5, True, [], ["x"], [[1]]])
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("budgets",),
+        ("budgets", "quick"),
+        ("budgets", "quick", "data"),
+        ("data",),
+        ("data", "synthetic"),
+        ("methods",),
+        ("methods", "mv"),
+        ("methods", "mv", "settings"),
+        ("methods", "mv", "grid"),
+        ("methods", "mv", "each"),
+        ("parts",),
+        ("parts", 0),
+        ("parts", 0, "datasets", 0),
+        ("parts", 0, "methods", 0),
+    ],
+)
+def test_entries_of_a_wrong_kind_are_refused(place: tuple[Any, ...], value: Any) -> None:
+    tree: Any = small_tree()
+    at = tree
+    for name in place[:-1]:
+        at = at.setdefault(name, {}) if isinstance(at, dict) else at[name]
+    at[place[-1]] = value
+    with pytest.raises(ParameterError):
+        parse(tree)
 
 
 def test_a_suite_that_lists_a_job_twice_is_refused() -> None:
