@@ -304,10 +304,10 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         origins, _, _ = unseen_origins(self, prepared, "evaluate")
         forecast = _warned(self._forecast_rows(prepared, origins))
         if since is None:
-            return score_unseen(self, forecast, table)
+            return score_unseen(self, forecast, prepared)
         from mvlstm.forecasters.slipping import score_since
 
-        return score_since(self, forecast, table, since)
+        return score_since(self, forecast, prepared, since)
 
     def update(
         self,

@@ -52,7 +52,8 @@ def gather_report(
 
     frame = model._read(table, "report")
     forecast = model.predict(table)
-    evaluation, notes = _with_rival(model, score_unseen(model, forecast, table), table)
+    scores = score_unseen(model, forecast, model._prepare(frame))
+    evaluation, notes = _with_rival(model, scores, table)
     future, next_notes = _next(model, frame, table, forecast)
     count = contributions if frame.panel is None else 0
     explanation = model.explain(table, effort=effort, contributions=count)

@@ -21,11 +21,11 @@ IntArray = NDArray[np.int64]
 Scored = Literal["new", "calibration"]
 
 
-def score_unseen(model: AbstractForecaster, forecast: Forecast, table: pd.DataFrame) -> Evaluation:
-    """Score the unseen rows of ``forecast``, which ``model`` made from ``table``."""
+def score_unseen(model: AbstractForecaster, forecast: Forecast, prepared: Prepared) -> Evaluation:
+    """Score the unseen rows of ``forecast``, which ``model`` made from ``prepared``."""
     rows, part, notes = unseen_rows(model.borders_, forecast.time)
     chosen = forecast.take(rows)
-    persistence = persistence_forecast(model, chosen, table)
+    persistence = persistence_forecast(model, chosen, prepared)
     scores = {
         type(model).__name__: chosen.score(part="all"),
         "persistence": persistence.score(part="all"),
@@ -73,14 +73,12 @@ def _by_series(forecast: Forecast, persistence: Forecast) -> pd.DataFrame | None
     return pd.DataFrame(rows)
 
 
-def persistence_forecast(
-    model: AbstractForecaster, like: Forecast, table: pd.DataFrame
-) -> Forecast:
-    """Forecast the rows of ``like`` by the last value known."""
-    frame = model._read(table, "evaluate")
+def persistence_forecast(model: AbstractForecaster, like: Forecast, prepared: Prepared) -> Forecast:
+    """Forecast the rows of ``like``, made from the same table, by the last value known."""
+    frame = prepared.frame
     rows = frame.find(like.origin, like.series)
     M, H = like.time.shape
-    unit = np.ones(M) if like.series is None else model._prepare(frame).unit(rows)
+    unit = prepared.unit(rows)
     last = np.broadcast_to(frame.target_values[rows][:, None, None], (M, H, 1))
     transform = model.preparation_.transform
     return Forecast(

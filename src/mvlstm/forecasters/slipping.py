@@ -26,6 +26,7 @@ from mvlstm import metrics
 from mvlstm.data._steps import describe_time
 from mvlstm.data._times import read_times
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
+from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.scoring import persistence_forecast, score_unseen
 from mvlstm.results import Evaluation, Forecast
 from mvlstm.results.reference import LEVEL, Reference
@@ -43,7 +44,7 @@ FEWEST_TIMES = 20  # a period should have, on average
 
 
 def score_since(
-    model: AbstractForecaster, forecast: Forecast, table: pd.DataFrame, since: Any
+    model: AbstractForecaster, forecast: Forecast, prepared: Prepared, since: Any
 ) -> Evaluation:
     """Score the unseen rows of a forecast from ``since`` on; see `AbstractForecaster.evaluate`."""
     start, known = read_time(model, since), model.borders_.calibration
@@ -56,8 +57,8 @@ def score_since(
             f"knows those up to {describe_time(known)}. Supply newer rows."
         )
     scored = forecast.take(chosen)
-    evaluation = score_unseen(model, scored, table)
-    rival = persistence_forecast(model, scored, table)
+    evaluation = score_unseen(model, scored, prepared)
+    rival = persistence_forecast(model, scored, prepared)
     found, statements = find_slips(model.reference_, _reference(scored, rival))
     slipped = [] if found is None else list(found["slipped"])
     for statement in itertools.compress(statements, slipped):
