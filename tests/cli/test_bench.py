@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import mvlstm as mv
 from cli.conftest import Run
 
 SUITE = """
@@ -50,6 +51,28 @@ def test_running_again_skips_and_windows_are_listed_by_spaces(
     assert json.loads(done.stdout)["done"] == 1 and json.loads(done.stdout)["skipped"] == 1
     listed = run("bench", "run", "--suite", suite, "--out", records, "--dry-run")
     assert len(listed.stdout.split()) == 6
+
+
+def test_a_page_has_a_name_of_its_own_unless_one_is_given(
+    run: Run, records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in (("--html",), ("--html", "--json"), ("--html", "page.html")):
+        done = run("bench", "tables", records, *words)
+        assert done.code == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "tables.html"]
+
+
+def test_jobs_that_failed_before_are_not_called_done(run: Run, tmp_path: Path) -> None:
+    bad = SUITE.replace("[[parts]]", '[methods.ar]\nsettings = { transform = "x" }\n\n[[parts]]', 1)
+    (tmp_path / "bad.toml").write_text(bad)
+    words = ("bench", "run", "--suite", tmp_path / "bad.toml", "--windows", 3, "--methods", "ar")
+    options = ("--out", tmp_path / "out", "--device", "cpu", "--quiet")
+    assert run(*words, *options).code == 1
+    again = run(*words, *options)
+    assert again.code == 1
+    assert "0 jobs done, 0 failed, 0 were done before, 1 had failed before" in again.stdout
+    assert "--retry-failed" in again.stdout
 
 
 def test_tables_are_printed_as_markdown(run: Run, records: Path) -> None:
@@ -139,6 +162,27 @@ def test_tune_ranks_settings_and_its_command_runs(run: Run, table: Path, tmp_pat
     fitted = run(*command[1:-1], model, "--members", 1, "--device", "cpu", "--quiet")
     assert fitted.code == 0, fitted.stderr
     assert model.exists()
+
+
+def test_the_command_of_a_search_says_the_setting_exactly(run: Run, tmp_path: Path) -> None:
+    from cli.conftest import make_table
+
+    frame = make_table(150)
+    name = next(column for column in frame if column not in ("when", "y"))
+    frame = frame.rename(columns={name: "a,b"})
+    path = tmp_path / "my table.csv"
+    frame.to_csv(path, index=False)
+    grid = ("--grid", "lr=0.00123456789", "--grid", "hidden=2,l2_sum=true")
+    words = ("tune", path, "--target", "y", *TUNE, *grid, "--exclude", "a,b")
+    found = json.loads(run(*words, "--records", tmp_path / "state", "--json").stdout)
+    assert found["best"]["learning_rate"] == 0.00123456789
+    command = shlex.split(found["command"])
+    model = tmp_path / "model.safetensors"
+    fitted = run(*command[1:-1], model, "--members", 1, "--device", "cpu", "--quiet")
+    assert fitted.code == 0, fitted.stderr
+    loaded = mv.load(model)
+    assert loaded.get_params()["learning_rate"] == 0.00123456789
+    assert loaded.get_params()["l2_sum"] is True
 
 
 def test_tune_notices_that_the_table_has_changed(run: Run, tmp_path: Path) -> None:

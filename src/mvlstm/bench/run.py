@@ -30,11 +30,13 @@ class Summary:
     folder : Path
         Where the records lie.
     done, failed, skipped : int
-        Jobs finished and failed now, and those that had been done before.
+        Jobs finished and failed now, and those that had been finished or failed before.
     errors : dict
         Key of each failed job: why.
     problems : tuple of str
         Records of earlier runs that could not be read.
+    failed_before : int
+        How many of those skipped had failed.
     """
 
     folder: Path
@@ -43,6 +45,7 @@ class Summary:
     skipped: int
     errors: dict[str, str]
     problems: tuple[str, ...] = ()
+    failed_before: int = 0
 
 
 def run_suite(
@@ -92,8 +95,16 @@ def run_suite(
             if record["status"] != "done":
                 errors[record["key"]] = record["error"]["message"]
             advance(describe(record))
-    skipped = len(suite.jobs) - len(jobs)
-    return Summary(place, finished, len(errors), skipped, errors, before.problems)
+    left = {job.key for job in suite.jobs} - {job.key for job in jobs}
+    return Summary(
+        folder=place,
+        done=finished,
+        failed=len(errors),
+        skipped=len(left),
+        errors=errors,
+        problems=before.problems,
+        failed_before=len(left & before.failed.keys()),
+    )
 
 
 def outstanding(jobs: Sequence[Job], before: Records, *, retry_failed: bool) -> list[Job]:

@@ -23,6 +23,7 @@ PRESETS = {"default": "mvlstm", "paper": "paper", "indep": "indep", "fusion": "f
 FIXED = ("window", "horizon", "members", "seed", "missing", "gaps", "calendar", "device", "verbose")
 DEFAULTS = {"missing": "error", "gaps": "error", "decimal": "."}  # need not be said
 SHORT = {"lr": "learning_rate", "hidden": "hidden_size", "batch": "batch_size"}
+FLAGS = {("l2_sum", True): ["--l2-sum"], ("l2_sum", False): ["--l2-mean"]}
 RATES = [0.0005, 0.001, 0.005, 0.01, 0.05]
 SIZES = [10, 15, 20, 25]
 SUMMED_L2 = [0.0001, 0.001, 0.01, 0.1, 1.0]  # beside the sum of the losses, as the paper has it
@@ -180,8 +181,10 @@ def fit_command(
     """Return the `mvlstm fit` command that uses a setting."""
     words: list[str] = ["mvlstm", "fit", str(data["file"]), "--target", str(data["target"])]
     for name in ("time", "variables", "exclude"):
-        if data.get(name):
-            words += [f"--{name}", ",".join(data[name])]
+        columns = [str(column) for column in data.get(name) or ()]
+        together = not any("," in column for column in columns)
+        for text in [",".join(columns)] if columns and together else columns:
+            words += [f"--{name}", text]
     for name in ("missing", "gaps", "test", "valid", "sep", "decimal"):
         if data.get(name) not in (None, DEFAULTS.get(name)):
             words += [f"--{name}", str(data[name])]
@@ -190,7 +193,6 @@ def fit_command(
     words += ["--window", str(window)]
     words += ["--horizon", str(horizon)] if horizon != 1 else []
     for name, value in best.items():
-        text = f"{value:g}" if isinstance(value, float) else str(value)
-        words += [f"--{name.replace('_', '-')}", text]
+        words += FLAGS.get((name, value)) or [f"--{name.replace('_', '-')}", str(value)]
     stem = Path(data["file"]).stem
     return shlex.join([*words, "--out", f"{stem}.safetensors"])

@@ -10,7 +10,8 @@ import typer
 from mvlstm.cli.files import PAGE_SUFFIXES, check_output
 from mvlstm.cli.options import AsJson, Debug, Quiet
 from mvlstm.cli.session import session
-from mvlstm.cli.words import SpacedLists, numbers, words
+from mvlstm.cli.words import NamedPage, SpacedLists, numbers, words
+from mvlstm.errors import ParameterError
 
 app = typer.Typer(
     help="The paper's experiments, and any others: run jobs, then make tables.",
@@ -149,24 +150,30 @@ def run(
             "done": summary.done,
             "failed": summary.failed,
             "skipped": summary.skipped,
+            "failed_before": summary.failed_before,
             "errors": summary.errors,
         }
-        output.show(
-            f"{summary.done} jobs done, {summary.failed} failed, {summary.skipped} were done before"
-        )
+        counts = f"{summary.done} jobs done, {summary.failed} failed"
+        earlier = f"{summary.skipped - summary.failed_before} were done before"
+        lost = f", {summary.failed_before} had failed before" if summary.failed_before else ""
+        output.show(f"{counts}, {earlier}{lost}")
         output.show(*(f"failed: {key}: {reason}" for key, reason in summary.errors.items()))
-        if summary.failed:
+        if summary.failed or summary.failed_before:
             output.show("Failed jobs are run again with --retry-failed.")
         output.show(f"tables: mvlstm bench tables {out}")
-        output.code = 1 if summary.failed else 0
+        output.code = 1 if summary.failed or summary.failed_before else 0
 
 
-@app.command("tables", epilog=TABLES_EXAMPLE)
+@app.command("tables", cls=NamedPage, epilog=TABLES_EXAMPLE)
 def tables(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of records.")],
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", help="Write a page to look at, an .html file."),
+        typer.Option(
+            "--html",
+            metavar="[FILE]",
+            help="Write a page to look at, an .html file; tables.html if none is named.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -177,6 +184,8 @@ def tables(
 ) -> None:
     """Make the paper's tables from records, its own numbers beside them; Markdown is printed."""
     with session(as_json=as_json, debug=debug) as output:
+        if out is not None and out.exists() and not out.is_dir():
+            raise ParameterError(f"--out '{out}' is a file; tables are written into a folder.")
         if html is not None:
             check_output(html, suffixes=PAGE_SUFFIXES, inputs=(), option="--html")
         from mvlstm.bench.tables import make_tables

@@ -26,6 +26,20 @@ class SpacedLists(TyperCommand):
         return super().parse_args(ctx, joined)
 
 
+class NamedPage(TyperCommand):
+    """A command whose option ``--html`` may stand alone, for a page called ``tables.html``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give the option its usual value where none follows, then parse as usual."""
+        named: list[str] = []
+        for place, word in enumerate(args):
+            named.append(word)
+            alone = place + 1 == len(args) or args[place + 1].startswith("-")
+            if word == "--html" and alone:
+                named.append("tables.html")
+        return super().parse_args(ctx, named)
+
+
 def words(given: Iterable[str] | None) -> list[str]:
     """Split the values of a list option at commas.
 
