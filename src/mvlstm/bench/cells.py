@@ -184,8 +184,13 @@ def _validated(name: str, frame: SeriesFrame, truth: Truth | None) -> Rows:
 # ----------------------------------------------------------------------------------- shares of rows
 
 
+def shares_of(job: Job, protocol: Protocol) -> tuple[float, float]:
+    """Return the shares of the rows, or their numbers, that score and that choose."""
+    return job.data.get("test", protocol.test), job.data.get("valid", protocol.valid)
+
+
 def _shares(job: Job, found: Rows, protocol: Protocol) -> Cell:
-    test, valid = job.data.get("test", protocol.test), job.data.get("valid", protocol.valid)
+    test, valid = shares_of(job, protocol)
     cuts = fold_rows(found.frame.n_rows, folds=job.folds, test=test, valid=valid)
     start, end = cuts[job.fold - 1]
     parts = chronological(end, test=test if job.folds == 1 else end - start, valid=valid)

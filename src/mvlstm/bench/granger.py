@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvlstm.bench.cells import load_rows
+from mvlstm.bench.cells import load_rows, shares_of
 from mvlstm.bench.protocols import PROTOCOLS
 from mvlstm.bench.spec import Job
 from mvlstm.data.splits import chronological
@@ -32,8 +32,8 @@ def granger_record(job: Job) -> dict[str, Any]:
         end = protocol.ranges[job.dataset].rows[0]
         end -= round(protocol.valid_of_train * end)
     else:
-        parts = chronological(found.frame.n_rows, test=protocol.test, valid=protocol.valid)
-        end = parts.a
+        test, valid = shares_of(job, protocol)
+        end = chronological(found.frame.n_rows, test=test, valid=valid).a
     values = found.frame.values[:end]
     choice = choose_differencing(values, found.frame.columns)
     series = _differenced(values, np.array(choice.orders))

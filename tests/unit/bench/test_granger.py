@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import mvlstm as mv
+from mvlstm.bench.granger import granger_record
+from mvlstm.bench.spec import Job
 from mvlstm.explain.granger import granger_tests
 
 pytest.importorskip("statsmodels")
@@ -39,3 +44,13 @@ def test_the_pairwise_test_is_that_of_statsmodels() -> None:
         pair = np.column_stack([values[:, -1], values[:, k]])
         expected = grangercausalitytests(pair, maxlag=[lags])[lags][0]["ssr_ftest"][1]
         assert found["columns"]["pairwise_p"][k] == pytest.approx(expected, abs=1e-12)
+
+
+def test_no_row_is_used_that_a_users_table_sets_aside(tmp_path: Path) -> None:
+    frame = mv.datasets.load("synthetic", n=500).frame
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    data = {"file": str(tmp_path / "t.csv"), "target": "y", "test": 0.5, "valid": 0.1}
+    record = granger_record(
+        Job(suite="s", part="p", dataset="t", method="granger", kind="granger", data=data)
+    )
+    assert record["rows"] <= 200
