@@ -358,8 +358,9 @@ def _histograms(record: Record) -> Table:
     for kind in kinds:
         means = np.array(found[kind], dtype=np.float64).mean(axis=0)
         drawn = found[f"{kind}_histogram"]
-        shown[kind] = [fixed(value) for value in means]
-        shown[f"{kind}, from {number(drawn['low'], 2)} to {number(drawn['high'], 2)}"] = [
+        words = "attention" if job["base"] == "dual" else kind  # to driving series, of one kind
+        shown[words] = [fixed(value) for value in means]
+        shown[f"{words}, from {number(drawn['low'], 2)} to {number(drawn['high'], 2)}"] = [
             f"`{spark(counts)}`" for counts in drawn["counts"]
         ]
         edges = np.linspace(drawn["low"], drawn["high"], len(drawn["counts"][0]) + 1)
@@ -376,6 +377,8 @@ def _histograms(record: Record) -> Table:
             "nats."
         )
     label = job["label"] if not job["setting"] else f"{job['label']}, {job['setting']}"
-    title = f"{label} on {job['dataset']}, window {job['window']}, {job['protocol']}: attention"
+    ahead = f", {job['horizon']} steps ahead" if job["horizon"] > 1 else ""
+    where = f"{job['dataset']}, window {job['window']}{ahead}, {job['protocol']}"
+    title = f"{label} on {where}: attention"
     figure = {"kind": "attention", "names": names, "kinds": kinds, "data": found}
     return Table(title, pd.DataFrame(shown), pd.DataFrame(numbers), tuple(notes), figure)

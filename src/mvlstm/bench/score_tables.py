@@ -23,8 +23,8 @@ ERRORS_TEXT = (
 CELLS_TEXT = (
     "Coverage of the 90 % interval, in all and in its worst month; skill: share of persistence's "
     "RMSE removed; behind: RMSE less that of the method best on validation rows, mean ± standard "
-    "error over paired seeds; p: Diebold-Mariano test that this best one is more accurate, after "
-    "Holm, singles with singles and means with means; seconds: to tune and fit."
+    "error over paired seeds, or over origins; p: Diebold-Mariano test that this best one is more "
+    "accurate, after Holm, singles with singles and means with means; seconds: to tune and fit."
 )
 OTHER_ROWS = (
     "Columns 'paper' repeat the printed numbers. They come from other rows and a filter on what is "

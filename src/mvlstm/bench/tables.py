@@ -103,7 +103,22 @@ def _by_suite(found: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
     for record in found:
         job = record["job"]
         groups.setdefault((job["suite"], job["budget"]), []).append(record)
-    return groups
+    return {key: told_apart(group) for key, group in groups.items()}
+
+
+def told_apart(group: list[Record]) -> list[Record]:
+    """Add the names of methods to labels that several of them share."""
+    methods: dict[str, set[str]] = {}
+    for record in group:
+        methods.setdefault(record["job"]["label"], set()).add(record["job"]["method"])
+
+    def named(record: Record) -> Record:
+        job = record["job"]
+        if len(methods[job["label"]]) == 1:
+            return record
+        return {**record, "job": {**job, "label": f"{job['label']} ({job['method']})"}}
+
+    return [named(record) for record in group]
 
 
 def _suite(suite: str, budget: str, group: list[Record], records: Records) -> Iterator[Section]:
@@ -181,9 +196,12 @@ def _chosen(done: list[Record]) -> Table | None:
             tried = record["tuning"]
             rows.append(
                 {
+                    "part": job["part"],
                     "data set": job["dataset"],
                     "protocol": job["protocol"],
                     "window": job["window"],
+                    "steps ahead": job["horizon"],
+                    "origin": job["fold"],
                     "method": job["label"],
                     "chosen": ", ".join(
                         f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}"
@@ -195,7 +213,8 @@ def _chosen(done: list[Record]) -> Table | None:
     if not rows:
         return None
     frame = pd.DataFrame(rows)
-    return Table("Settings chosen", frame, frame)
+    always_one = [name for name in ("steps ahead", "origin") if (frame[name] == 1).all()]
+    return Table("Settings chosen", frame.drop(columns=always_one), frame)
 
 
 def _failures(failed: list[Record]) -> Table:

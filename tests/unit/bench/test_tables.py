@@ -153,6 +153,21 @@ def test_a_cell_run_again_counts_once(folder: Path, records: Records, tmp_path: 
     assert old["key"] in problem
 
 
+def test_methods_of_one_label_are_told_apart(
+    folder: Path, records: Records, tmp_path: Path
+) -> None:
+    lines = json.loads(json.dumps(list(records.found)))
+    twin = json.loads(json.dumps(next(one for one in lines if one["job"]["method"] == "mv")))
+    twin["key"], twin["job"]["method"] = "twin", "mv2"
+    twin["attention"]["posterior"] = [[0.5] + [0.05] * 10] * 2
+    tables = make_tables(rewritten(folder, tmp_path / "b", [*lines, twin])).tables
+    names = list(find(tables, "RMSE, window 3, protocol chronological").shown["method"])
+    assert "MV-LSTM (mv)" in names and "MV-LSTM (mv2)" in names
+    importance = find(tables, "window 3, protocol chronological: importance.").shown
+    assert importance["MV-LSTM (mv2), posterior"][0] == "0.500 ± 0.000"
+    assert importance["MV-LSTM (mv), posterior"][0] != "0.500 ± 0.000"
+
+
 def test_methods_on_other_data_are_pointed_out(
     folder: Path, records: Records, tmp_path: Path
 ) -> None:
