@@ -61,6 +61,8 @@ def test_a_page_has_a_name_of_its_own_unless_one_is_given(
         done = run("bench", "tables", records, *words)
         assert done.code == 0, done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "tables.html"]
+    refused = run("bench", "tables", records, "--out", "page.html")
+    assert refused.code == 2 and "'page.html' is a file" in refused.stderr
 
 
 def test_jobs_that_failed_before_are_not_called_done(run: Run, tmp_path: Path) -> None:
