@@ -1,4 +1,4 @@
-"""A small fit that can be run in a process of its own, killed, and run again."""
+"""Small jobs that can be run in a process of their own, killed, and run again."""
 
 from __future__ import annotations
 
@@ -43,6 +43,18 @@ def fit_and_save(folder: str, out: str, every: str, started: Any = None) -> None
         started.set()
     model = MVLSTM(**SETTINGS).fit(make_table(), "y", test=0.2, checkpoint=folder)
     model.save(Path(out))
+
+
+def run_experiments(suite: str, folder: str, started: Any) -> None:
+    """Run a suite of experiments; say when it begins."""
+    import torch
+
+    from mvlstm.bench.run import run_suite
+    from mvlstm.bench.spec import load_suite
+
+    torch.set_num_threads(1)
+    started.set()
+    run_suite(load_suite(suite), folder, device="cpu", verbose=0)
 
 
 def contents(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:

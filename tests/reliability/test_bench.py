@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from mvlstm.bench.records import Records, comparable, read_records
+from reliability.jobs import run_experiments
 
 SEED = int(os.environ.get("MVLSTM_TEST_SEED", "0"))
 SUITE = """
@@ -38,18 +39,6 @@ explain = false
 LONG = SUITE.replace("max_epochs = 3", "max_epochs = 100, patience = 100")
 
 
-def work(suite: str, folder: str, started: Any) -> None:
-    """Run the suite in a process of its own."""
-    import torch
-
-    from mvlstm.bench.run import run_suite
-    from mvlstm.bench.spec import load_suite
-
-    torch.set_num_threads(1)
-    started.set()
-    run_suite(load_suite(suite), folder, device="cpu", verbose=0)
-
-
 @pytest.fixture(scope="module")
 def processes() -> Any:
     context = multiprocessing.get_context("forkserver")
@@ -67,7 +56,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> str:
 def run(processes: Any, suite: str, folder: Path, kill_after: float | None = None) -> float:
     """Run until done, or until killed; return the seconds it took."""
     started = processes.Event()
-    process = processes.Process(target=work, args=(suite, str(folder), started))
+    process = processes.Process(target=run_experiments, args=(suite, str(folder), started))
     process.start()
     assert started.wait(60)
     begun = time.monotonic()
