@@ -10,15 +10,22 @@ import typer
 from mvlstm.cli.files import PAGE_SUFFIXES, TABLE_SUFFIXES, check_output
 from mvlstm.cli.options import (
     COLUMNS,
+    GAPS,
+    MISSING,
+    TRANSFORM,
     Calendar,
     Categorical,
     DataFile,
     Debug,
     Decimal,
+    Exclude,
     Known,
     Quiet,
     Separator,
     SeriesColumn,
+    Target,
+    Time,
+    Variables,
     fraction_or_count,
     split_names,
     word_or_words,
@@ -34,9 +41,7 @@ METHODS = "Methods"
 
 def compare(
     data: DataFile,
-    target: Annotated[
-        str, typer.Option(metavar="COL", help="Column to forecast.", rich_help_panel=COLUMNS)
-    ],
+    target: Target,
     methods: Annotated[
         str,
         typer.Option(
@@ -86,50 +91,16 @@ def compare(
             metavar="auto|cpu|cuda", help="Where to train networks.", rich_help_panel=METHODS
         ),
     ] = "auto",
-    time: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COL[,COL...]",
-            help="Time column, or several such as year,month,day,hour.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = None,
-    variables: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COL[,COL...]", help="Use only these variables.", rich_help_panel=COLUMNS
-        ),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COL[,COL...]", help="Leave these out.", rich_help_panel=COLUMNS),
-    ] = None,
+    time: Time = None,
+    variables: Variables = None,
+    exclude: Exclude = None,
     series: SeriesColumn = None,
     known: Known = None,
     categorical: Categorical = None,
     calendar: Calendar = "none",
-    missing: Annotated[
-        str,
-        typer.Option(
-            metavar="error|drop|fill", help="What missing values lead to.", rich_help_panel=COLUMNS
-        ),
-    ] = "error",
-    gaps: Annotated[
-        str,
-        typer.Option(
-            metavar="error|close|respect",
-            help="What irregular times lead to.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = "error",
-    transform: Annotated[
-        str,
-        typer.Option(
-            metavar="none|log1p|auto",
-            help="log1p for a target that cannot be negative; auto: where it helps.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = "none",
+    missing: Annotated[str, MISSING] = "error",
+    gaps: Annotated[str, GAPS] = "error",
+    transform: Annotated[str, TRANSFORM] = "none",
     test: Annotated[
         str,
         typer.Option(

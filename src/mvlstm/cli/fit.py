@@ -11,16 +11,23 @@ import typer
 from mvlstm.cli.files import MODEL_SUFFIXES, check_output
 from mvlstm.cli.options import (
     COLUMNS,
+    GAPS,
+    MISSING,
+    TRANSFORM,
     AsJson,
     Calendar,
     Categorical,
     DataFile,
     Debug,
     Decimal,
+    Exclude,
     Known,
     Quiet,
     Separator,
     SeriesColumn,
+    Target,
+    Time,
+    Variables,
     fraction_or_count,
     number_or_word,
     split_names,
@@ -41,46 +48,17 @@ RUNNING = "Interruption"
 
 def fit(
     data: DataFile,
-    target: Annotated[
-        str, typer.Option(metavar="COL", help="Column to forecast.", rich_help_panel=COLUMNS)
-    ],
+    target: Target,
     out: Annotated[Path, typer.Option(metavar="MODEL", help="Model file to write (.safetensors).")],
-    time: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COL[,COL...]",
-            help="Time column, or several such as year,month,day,hour.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = None,
-    variables: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COL[,COL...]", help="Use only these variables.", rich_help_panel=COLUMNS
-        ),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COL[,COL...]", help="Leave these out.", rich_help_panel=COLUMNS),
-    ] = None,
+    time: Time = None,
+    variables: Variables = None,
+    exclude: Exclude = None,
     series: SeriesColumn = None,
     known: Known = None,
     categorical: Categorical = None,
     calendar: Calendar = None,
-    missing: Annotated[
-        str | None,
-        typer.Option(
-            metavar="error|drop|fill", help="What missing values lead to.", rich_help_panel=COLUMNS
-        ),
-    ] = None,
-    gaps: Annotated[
-        str | None,
-        typer.Option(
-            metavar="error|close|respect",
-            help="What irregular times lead to.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = None,
+    missing: Annotated[str | None, MISSING] = None,
+    gaps: Annotated[str | None, GAPS] = None,
     test: Annotated[
         str | None,
         typer.Option(
@@ -105,14 +83,7 @@ def fit(
             rich_help_panel=COLUMNS,
         ),
     ] = None,
-    transform: Annotated[
-        str | None,
-        typer.Option(
-            metavar="none|log1p|auto",
-            help="log1p for a target that cannot be negative; auto: where it helps.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = None,
+    transform: Annotated[str | None, TRANSFORM] = None,
     preset: Annotated[
         str,
         typer.Option(

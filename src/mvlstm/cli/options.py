@@ -28,6 +28,37 @@ AsJson = Annotated[
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 COLUMNS = "Columns and rows"
+Target = Annotated[
+    str, typer.Option(metavar="COL", help="Column to forecast.", rich_help_panel=COLUMNS)
+]
+Time = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COL[,COL...]",
+        help="Time column, or several such as year,month,day,hour.",
+        rich_help_panel=COLUMNS,
+    ),
+]
+Variables = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COL[,COL...]", help="Use only these variables.", rich_help_panel=COLUMNS),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COL[,COL...]", help="Leave these out.", rich_help_panel=COLUMNS),
+]
+# where a command has a default of its own and another leaves it to the model
+MISSING = typer.Option(
+    metavar="error|drop|fill", help="What missing values lead to.", rich_help_panel=COLUMNS
+)
+GAPS = typer.Option(
+    metavar="error|close|respect", help="What irregular times lead to.", rich_help_panel=COLUMNS
+)
+TRANSFORM = typer.Option(
+    metavar="none|log1p|auto",
+    help="log1p for a target that cannot be negative; auto: where it helps.",
+    rich_help_panel=COLUMNS,
+)
 SeriesColumn = Annotated[
     str | None,
     typer.Option(

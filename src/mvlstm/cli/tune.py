@@ -10,12 +10,18 @@ import typer
 from mvlstm.cli.files import TABLE_SUFFIXES, check_output
 from mvlstm.cli.options import (
     COLUMNS,
+    GAPS,
+    MISSING,
     AsJson,
     DataFile,
     Debug,
     Decimal,
+    Exclude,
     Quiet,
     Separator,
+    Target,
+    Time,
+    Variables,
     fraction_or_count,
     split_names,
 )
@@ -28,41 +34,12 @@ SHOWN = 10  # settings listed
 
 def tune(
     data: DataFile,
-    target: Annotated[
-        str, typer.Option(metavar="COL", help="Column to forecast.", rich_help_panel=COLUMNS)
-    ],
-    time: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COL[,COL...]",
-            help="Time column, or several such as year,month,day,hour.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = None,
-    variables: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COL[,COL...]", help="Use only these variables.", rich_help_panel=COLUMNS
-        ),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COL[,COL...]", help="Leave these out.", rich_help_panel=COLUMNS),
-    ] = None,
-    missing: Annotated[
-        str,
-        typer.Option(
-            metavar="error|drop|fill", help="What missing values lead to.", rich_help_panel=COLUMNS
-        ),
-    ] = "error",
-    gaps: Annotated[
-        str,
-        typer.Option(
-            metavar="error|close|respect",
-            help="What irregular times lead to.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = "error",
+    target: Target,
+    time: Time = None,
+    variables: Variables = None,
+    exclude: Exclude = None,
+    missing: Annotated[str, MISSING] = "error",
+    gaps: Annotated[str, GAPS] = "error",
     test: Annotated[
         str,
         typer.Option(
