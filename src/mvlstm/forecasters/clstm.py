@@ -60,8 +60,8 @@ class CLSTM(AbstractForecaster):
         Values of :math:`\lambda` in units of the scaled target's squared error; by default eight
         from 1 down to 0.001.
     link : {"none", "last", "linear"}
-        What the network's forecast is added to: nothing (paper), the last value, or ridge
-        regression on the window.
+        What the network's forecast is added to: nothing (paper), the last value, or a
+        robust linear map of the latest rows.
     dropout, l2, learning_rate : float
         Of the training without penalty: share of the last state dropped; coefficient of the
         squared weights beside the mean loss; Adam's step size.

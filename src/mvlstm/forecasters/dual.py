@@ -39,8 +39,8 @@ class DUAL(AbstractForecaster):
     hidden_size : int
         Units of the encoder and of the decoder. The paper: 16 to 512.
     link : {"none", "last", "linear"}
-        What the network's forecast is added to: nothing (paper), the last value, or ridge
-        regression on the window.
+        What the network's forecast is added to: nothing (paper), the last value, or a
+        robust linear map of the latest rows.
     dropout, l2, learning_rate : float
         Share of the last state and context dropped in training (paper: 0.5); coefficient of the
         squared weights beside the mean loss; Adam's step size.

@@ -47,8 +47,8 @@ class RETAIN(AbstractForecaster):
     hidden_size : int
         Size of the embedding and of both recurrences. The paper: 16 to 512.
     link : {"none", "last", "linear"}
-        What the network's forecast is added to: nothing (paper), the last value, or ridge
-        regression on the window.
+        What the network's forecast is added to: nothing (paper), the last value, or a
+        robust linear map of the latest rows.
     dropout, l2, learning_rate : float
         Share of the embedding and of the context dropped in training (paper: 0.5); coefficient of
         the squared weights beside the mean loss; Adam's step size.

@@ -11,6 +11,7 @@ from mvlstm.data.windows import iterate_windows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Part = tuple[IntArray, FloatArray]  # rows (M,) at which windows end, and labels (M, H)
 
 PENALTIES = tuple(10.0 ** (k / 2) for k in range(-6, 13))
 MOST_FEATURES = 3_000  # beyond this many, the oldest lags are left out
@@ -44,11 +45,73 @@ class Ridge:
         return np.concatenate(pieces) if pieces else np.empty((0, len(self.intercept)))
 
 
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Weighted sums over windows, from which least squares of any penalty and lags follow.
+
+    Shapes
+    ------
+    x : (p,), y : (H,) means
+    xx : (p, p), xy : (p, H) sums of products about the means; features oldest lag first
+    """
+
+    x: FloatArray
+    y: FloatArray
+    xx: FloatArray
+    xy: FloatArray
+
+    @classmethod
+    def gather(
+        cls,
+        table: NDArray[np.floating],
+        lags: int,
+        part: Part,
+        weights: FloatArray | None = None,
+    ) -> Moments:
+        """Add up one part's windows, piece by piece; ``weights`` (M,) are one by default."""
+        origins, y = part
+        p = lags * table.shape[1]
+        xx, xy = np.zeros((p, p)), np.zeros((p, y.shape[1]))
+        x_sum, y_sum, total, done = np.zeros(p), np.zeros(y.shape[1]), 0.0, 0
+        for rows, windows in iterate_windows(table, origins, lags):
+            X = windows.reshape(len(rows), p).astype(np.float64, copy=False)
+            here = slice(done, done + len(rows))
+            w = np.ones(len(rows)) if weights is None else weights[here]
+            weighted = X * w[:, None]
+            xx += weighted.T @ X
+            xy += weighted.T @ y[here]
+            x_sum += weighted.sum(axis=0)
+            y_sum += w @ y[here]
+            total += float(w.sum())
+            done += len(rows)
+        x_mean, y_mean = x_sum / total, y_sum / total
+        xx -= total * np.outer(x_mean, x_mean)
+        xy -= total * np.outer(x_mean, y_mean)
+        return cls(x_mean, y_mean, xx, xy)
+
+    def latest(self, features: int) -> Moments:
+        """Return the moments of the last ``features`` features, those of the latest lags."""
+        last = slice(len(self.x) - features, None)
+        return Moments(self.x[last], self.y, self.xx[last, last], self.xy[last])
+
+    def path(self, penalties: tuple[float, ...]) -> FloatArray:
+        """Return the weights (penalties, p, H) of ridge regression for every penalty."""
+        values, vectors = np.linalg.eigh(self.xx)
+        rotated = vectors.T @ self.xy
+        values = np.maximum(values, 0.0)[:, None]
+        return np.stack([vectors @ (rotated / (values + penalty)) for penalty in penalties])
+
+
+def most_lags(window: int, n_columns: int) -> int:
+    """Return how many lags are used at most: the window, or what there is room for."""
+    return max(1, min(window, MOST_FEATURES // n_columns))
+
+
 def fit_ridge(
     table: NDArray[np.floating],
     window: int,
-    train: tuple[IntArray, FloatArray],
-    choose: tuple[IntArray, FloatArray],
+    train: Part,
+    choose: Part,
     penalties: tuple[float, ...] = PENALTIES,
 ) -> Ridge:
     r"""Minimise :math:`\|y - Xw - b\|^2 + \lambda \|w\|^2`, with :math:`\lambda` chosen by step.
@@ -63,50 +126,28 @@ def fit_ridge(
     train, choose : (origins, labels)
         Rows (M,) at which windows end, and labels (M, H).
     """
-    lags = max(1, min(window, MOST_FEATURES // table.shape[1]))
-    origins, y = train
-    n, p = len(origins), lags * table.shape[1]
-    gram, cross, total = np.zeros((p, p)), np.zeros((p, y.shape[1])), np.zeros(p)
-    done = 0
+    C, H = table.shape[1], train[1].shape[1]
+    lags = most_lags(window, C)
+    moments = Moments.gather(table, lags, train)
+    path = moments.path(penalties)  # (penalties, p, H)
+    best = squared_errors(path, moments, table, choose, lags).argmin(axis=0)  # (H,)
+    weights = np.stack([path[best[h], :, h] for h in range(H)], axis=-1)  # (p, H)
+    intercept = moments.y - moments.x @ weights
+    return Ridge(weights.reshape(lags, C, H), intercept, np.asarray(penalties)[best])
+
+
+def squared_errors(
+    path: FloatArray, moments: Moments, table: NDArray[np.floating], choose: Part, lags: int
+) -> FloatArray:
+    """Return the squared errors (penalties, H) on the stopping windows, added up."""
+    origins, y = choose
+    n, p, H = path.shape
+    joined = np.moveaxis(path, 0, 1).reshape(p, n * H)
+    shift = moments.y - moments.x @ path  # (penalties, H)
+    sums, done = np.zeros((n, H)), 0
     for rows, windows in iterate_windows(table, origins, lags):
         X = windows.reshape(len(rows), p).astype(np.float64, copy=False)
-        gram += X.T @ X
-        cross += X.T @ y[done : done + len(rows)]
-        total += X.sum(axis=0)
-        done += len(rows)
-    x_mean, y_mean = total / n, y.mean(axis=0)
-    values, vectors = np.linalg.eigh(gram - n * np.outer(x_mean, x_mean))
-    rotated = vectors.T @ (cross - n * np.outer(x_mean, y_mean))  # (p, H)
-    values = np.maximum(values, 0.0)[:, None]
-
-    def solve(penalty: float) -> Ridge:
-        weights = vectors @ (rotated / (values + penalty))
-        intercept = y_mean - x_mean @ weights
-        shape = (lags, table.shape[1], y.shape[1])
-        return Ridge(weights.reshape(shape), intercept, np.full(y.shape[1], penalty))
-
-    candidates = [solve(penalty) for penalty in penalties]
-    errors = _errors(candidates, table, choose, lags)  # (penalties, H)
-    best = errors.argmin(axis=0)
-    steps = range(y.shape[1])
-    return Ridge(
-        np.stack([candidates[best[h]].weights[..., h] for h in steps], axis=-1),
-        np.array([candidates[best[h]].intercept[h] for h in steps]),
-        np.array([penalties[best[h]] for h in steps]),
-    )
-
-
-def _errors(
-    candidates: list[Ridge],
-    table: NDArray[np.floating],
-    choose: tuple[IntArray, FloatArray],
-    lags: int,
-) -> FloatArray:
-    origins, y = choose
-    sums = np.zeros((len(candidates), y.shape[1]))
-    done = 0
-    for rows, windows in iterate_windows(table, origins, lags):
-        labels = y[done : done + len(rows)]
-        sums += [((candidate(windows) - labels) ** 2).sum(axis=0) for candidate in candidates]
+        guess = (X @ joined).reshape(len(rows), n, H) + shift
+        sums += ((guess - y[done : done + len(rows), None]) ** 2).sum(axis=0)
         done += len(rows)
     return sums

@@ -39,7 +39,7 @@ def lstm_step(p, prefix, x, h, s):
 
 
 def dual_forward(p, window):
-    """Forecasts (H,) and mean attention (n,) of one member for one window (T, C), SPEC 3.3."""
+    """Forecasts (H,) and mean attention (n,) of one member for one window (T, C)."""
     x, y = window[:, :-1], window[:, -1]
     T, m = len(x), len(p["bd"])
     h, s, states, alphas = np.zeros(m), np.zeros(m), [], []

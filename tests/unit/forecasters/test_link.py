@@ -11,7 +11,8 @@ import mvlstm as mv
 from mvlstm.data.frame import build_frame
 from mvlstm.data.windows import gather_windows
 from mvlstm.forecasters.members import fit_frame
-from mvlstm.forecasters.robust import HUBER, Moments, fit_robust, refit_robust
+from mvlstm.forecasters.ridge import Moments
+from mvlstm.forecasters.robust import HUBER, fit_robust, refit_robust
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def gru(p, which, inputs):
 
 
 def retain_forward(p, window):
-    """Forecasts (H,) and coefficients (H, T, C) of one member for one window, SPEC 3.4."""
+    """Forecasts (H,) and coefficients (H, T, C) of one member for one window."""
     v = window @ p["emb"]  # (T, m)
     g, u = (gru(p, which, v[::-1])[::-1] for which in ("a", "b"))
     e = g @ p["wa"] + p["ba"]

@@ -1,4 +1,4 @@
-"""The network against the paper's equations, and the facts SPEC 5.2 lists."""
+"""The network against the paper's equations, and facts that follow from them."""
 
 from __future__ import annotations
 
