@@ -151,6 +151,7 @@ def wait_for(condition: Any, seconds: float = 60.0) -> Any:
     raise AssertionError("waited in vain")
 
 
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 linux = pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc")
 
 
@@ -162,9 +163,16 @@ def long_run(
     folder = tmp_path_factory.mktemp("long")
     path = folder / "kill.toml"
     path.write_text(LONG)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run(command(str(path), folder / "out"), env=environment, check=True, timeout=300)
+    subprocess.run(command(str(path), folder / "out"), env=ONE_THREAD, check=True, timeout=300)
     return str(path), read_records(folder / "out")
+
+
+def start_two(suite: str, folder: Path) -> tuple[subprocess.Popen[bytes], list[int]]:
+    """Start a run on two processes; return it and their numbers once a first job is done."""
+    driver = subprocess.Popen(command(suite, folder, "--workers", "2"), env=ONE_THREAD)
+    workers = wait_for(lambda: pids("spawn_main", driver.pid))
+    wait_for(lambda: read_records(folder).done)
+    return driver, workers
 
 
 @linux
@@ -173,10 +181,7 @@ def test_a_killed_process_costs_its_own_job_only(
     long_run: tuple[str, Records], tmp_path: Path
 ) -> None:
     suite, expected = long_run
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    driver = subprocess.Popen(command(suite, tmp_path, "--workers", "2"), env=environment)
-    workers = wait_for(lambda: pids("spawn_main", driver.pid))
-    wait_for(lambda: read_records(tmp_path).done)
+    driver, workers = start_two(suite, tmp_path)
     os.kill(workers[0], signal.SIGKILL)
     assert driver.wait(300) == 0
     check_same(read_records(tmp_path), expected)
@@ -188,15 +193,12 @@ def test_a_killed_driver_leaves_nothing_running(
     long_run: tuple[str, Records], tmp_path: Path
 ) -> None:
     suite, expected = long_run
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    driver = subprocess.Popen(command(suite, tmp_path, "--workers", "2"), env=environment)
-    workers = wait_for(lambda: pids("spawn_main", driver.pid))
-    wait_for(lambda: read_records(tmp_path).done)
+    driver, workers = start_two(suite, tmp_path)
     driver.kill()
     driver.wait()
     wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in workers), 20)
     again = command(suite, tmp_path, "--workers", "2")
-    subprocess.run(again, env=environment, check=True, timeout=300)
+    subprocess.run(again, env=ONE_THREAD, check=True, timeout=300)
     check_same(read_records(tmp_path), expected)
 
 
@@ -207,8 +209,7 @@ def test_a_killed_worker_of_ray_loses_nothing(
     long_run: tuple[str, Records], tmp_path: Path
 ) -> None:
     suite, expected = long_run
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    driver = subprocess.Popen(command(suite, tmp_path, "--engine", "ray"), env=environment)
+    driver = subprocess.Popen(command(suite, tmp_path, "--engine", "ray"), env=ONE_THREAD)
     wait_for(lambda: read_records(tmp_path).done, 120)
     busy = wait_for(lambda: pids("ray::_run"), 60)
     os.kill(busy[0], signal.SIGKILL)
