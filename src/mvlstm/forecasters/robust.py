@@ -7,8 +7,9 @@ stopping windows, and the coefficients then minimise Huber's loss,
 .. math::
     \sum_m \rho\big((y_m - x_m \cdot w - b) / s\big) + \lambda \|w\|^2 ,
 
-quadratic for residuals within 1.345 robust standard deviations s and linear beyond, by weighted
-least squares repeated until it settles.
+quadratic for residuals within 1.345 robust standard deviations s and linear beyond. Residuals are
+cut off at that size and regressed on the windows again until nothing changes; the matrix of that
+regression is the same in every round and for every step ahead, so it is decomposed once.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mvlstm.data.windows import iterate_windows
 from mvlstm.forecasters.ridge import PENALTIES, Moments, Part, Ridge, most_lags, squared_errors
 
 FloatArray = NDArray[np.float64]
 
 LAGS = (1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100)  # numbers of lags tried, and the whole window
 HUBER = 1.345  # robust standard deviations beyond which a residual counts linearly
-ROUNDS = 8
+ROUNDS = 30
 SETTLED = 1e-3  # change of the residuals, in robust standard deviations
 
 
@@ -44,16 +46,60 @@ def refit_robust(
     table: NDArray[np.floating], lags: int, penalties: FloatArray, train: Part
 ) -> Ridge:
     """Fit given lags with given penalties (H,) to ``train`` by Huber's loss."""
-    origins, y = train
-    steps = [
-        _huber(table, lags, float(penalty), (origins, y[:, h : h + 1]))
-        for h, penalty in enumerate(penalties)
-    ]
-    return Ridge(
-        np.concatenate([step.weights for step in steps], axis=-1),
-        np.concatenate([step.intercept for step in steps]),
-        np.asarray(penalties, dtype=np.float64),
-    )
+    C, H = table.shape[1], len(penalties)
+    moments = Moments.gather(table, lags, train)
+    values, vectors = np.linalg.eigh(moments.xx)
+    values = np.maximum(values, 0.0)[:, None]  # (p, 1)
+    slope = vectors @ ((vectors.T @ moments.xy) / (values + penalties))  # (p, H): ridge regression
+    ridge = Ridge(slope.reshape(lags, C, H), moments.y - moments.x @ slope, penalties)
+    residual = train[1] - ridge.rows(table, train[0])  # (M, H)
+    intercept, change = ridge.intercept, np.zeros((1 + len(slope), H))
+    open_steps = np.ones(H, dtype=bool)
+    for _ in range(ROUNDS):
+        scale = 1.4826 * np.median(np.abs(residual), axis=0)  # (H,)
+        open_steps &= scale > 0
+        pull, within, largest = _regress(table, lags, train[0], residual, change, HUBER * scale)
+        open_steps &= (largest >= SETTLED * scale) | ~change.any(axis=0)
+        if not open_steps.any():
+            break
+        # A step of Newton's method, with the share of residuals within for their pattern.
+        mean = pull[0] / len(residual)
+        downhill = pull[1:] - len(residual) * np.outer(moments.x, mean) - penalties * slope
+        step = vectors @ ((vectors.T @ downhill) / (within * values + penalties))
+        change = np.where(open_steps, np.vstack([mean / within - moments.x @ step, step]), 0.0)
+        intercept, slope = intercept + change[0], slope + change[1:]
+    return Ridge(slope.reshape(lags, C, H), intercept, np.asarray(penalties, dtype=np.float64))
+
+
+def _regress(
+    table: NDArray[np.floating],
+    lags: int,
+    origins: NDArray[np.int64],
+    residual: FloatArray,
+    change: FloatArray,
+    limit: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Take a change of the map off the residuals, in place, and multiply inputs by what is left.
+
+    Shapes
+    ------
+    residual (M, H); change (1 + p, H), intercept first; limit (H,) to the products of inputs and
+    residuals cut off at the limit (1 + p, H), the share of residuals within it (H,), and the
+    largest change of one (H,)
+    """
+    pull, within, largest = np.zeros_like(change), np.zeros(len(limit)), np.zeros(len(limit))
+    done = 0
+    for rows, windows in iterate_windows(table, origins, lags):
+        X = windows.reshape(len(rows), -1).astype(np.float64, copy=False)
+        here = slice(done, done + len(rows))
+        moved = X @ change[1:] + change[0]
+        residual[here] -= moved
+        cut = np.clip(residual[here], -limit, limit)
+        pull += np.vstack([cut.sum(axis=0), X.T @ cut])
+        within += (np.abs(residual[here]) <= limit).sum(axis=0)
+        largest = np.maximum(largest, np.abs(moved).max(axis=0))
+        done += len(rows)
+    return pull, np.maximum(within / len(residual), 0.5), largest
 
 
 def _choose(
@@ -72,21 +118,3 @@ def _choose(
     tiny = np.finfo(np.float64).tiny
     best = int(np.log(error.min(axis=1) + tiny).sum(axis=1).argmin())
     return candidates[best], np.asarray(PENALTIES)[error[best].argmin(axis=0)]
-
-
-def _huber(table: NDArray[np.floating], lags: int, penalty: float, part: Part) -> Ridge:
-    """Fit one step ahead, labels (M, 1), starting from ridge regression."""
-    origins, y = part
-    weights: FloatArray | None = None
-    residual = np.full(len(origins), np.inf)
-    for _ in range(1 + ROUNDS):
-        moments = Moments.gather(table, lags, part, weights)
-        slope = moments.path((penalty,))[0]  # (p, 1)
-        shape = (lags, table.shape[1], 1)
-        fitted = Ridge(slope.reshape(shape), moments.y - moments.x @ slope, np.array([penalty]))
-        before, residual = residual, (y - fitted.rows(table, origins))[:, 0]
-        scale = 1.4826 * float(np.median(np.abs(residual)))
-        if scale == 0 or np.abs(residual - before).max() < SETTLED * scale:
-            break
-        weights = np.minimum(1.0, HUBER * scale / np.maximum(np.abs(residual), scale * 1e-6))
-    return fitted
