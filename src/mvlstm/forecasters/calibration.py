@@ -29,21 +29,25 @@ CHANCE = 0.05
 def calibrate(model: AbstractForecaster, problem: Problem) -> None:
     """Find each member's spread, and the factor that makes the intervals cover.
 
-    How good the model is on the rows of calibration is kept, to see later whether it slips.
+    The factor is found on all validation rows. Those that stopped the training are not quite new
+    to the model, but the later half alone is a short stretch of time, and misjudged the rows after
+    it more. How good the model is on the later half is kept, to see later whether it slips.
     """
     prepared, H = problem.prepared, model.horizon
     stop, rows = problem.origins["stop"], problem.origins["calibration"]
-    errors = model._predict_rows(prepared, stop).members - problem.labels("stop")
+    both = np.union1d(stop, rows)
+    predictive, labels = model._predict_rows(prepared, both), prepared.labels(both, H)
+    stopping = np.isin(both, stop)
+    errors = (predictive.members - labels)[:, stopping]
     model.spread_ = np.maximum(np.mean(errors**2, axis=1), _tiny(problem))  # (K, H)
-    labels = problem.labels("calibration")
-    predictive = model._predict_rows(prepared, rows)
     model.calibration_ = _factors(predictive.mixture(model.spread_), labels)
-    moved = _moves(prepared, np.concatenate([stop, rows]), H)
-    spread = np.maximum(np.mean(moved[: len(stop)] ** 2, axis=0), _tiny(problem))
-    one = np.ones((len(rows), H, 1))
+    moved = _moves(prepared, both, H)
+    spread = np.maximum(np.mean(moved[stopping] ** 2, axis=0), _tiny(problem))
+    one = np.ones((len(both), H, 1))
     own = (one, 0 * one, np.broadcast_to(spread[:, None], one.shape))
-    model.persistence_ = spread * _factors(own, moved[len(stop) :])
-    forecast = _with_mean(model, model._forecast_rows(prepared, rows, predictive))
+    model.persistence_ = spread * _factors(own, moved)
+    later = predictive.take(np.isin(both, rows))
+    forecast = _with_mean(model, model._forecast_rows(prepared, rows, later))
     last = prepared.frame.target_values[rows][:, None]
     model.reference_ = Reference.of_forecast(forecast, forecast.actual - last)
 

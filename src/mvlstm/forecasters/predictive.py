@@ -33,6 +33,13 @@ class Predictive:
         means = None if self.means is None else self.means + baseline[..., None]
         return Predictive(self.members + baseline, self.weights, means, self.variances)
 
+    def take(self, rows: NDArray[np.bool_]) -> Predictive:
+        """Return the forecasts of some of the M windows."""
+        if self.weights is None or self.means is None or self.variances is None:
+            return Predictive(self.members[:, rows])
+        mixture = (self.weights[rows], self.means[rows], self.variances[rows])
+        return Predictive(self.members[:, rows], *mixture)
+
     def mixture(self, spread: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return weights, means, variances (M, H, J), one normal a member if there is no mixture.
 
