@@ -1,7 +1,7 @@
 """What categories, the calendar, several series and a transform of the target are worth.
 
     MVLSTM_DATA=../shared/data python benchmarks/real_tables.py --part pm25|energy|panel|counts|all
-        [--members 3] [--epochs 50] [--rows N] [--device auto]
+        [--members 3] [--epochs 50] [--l2 1e-4] [--seed 0] [--rows N] [--device auto]
 
 Each part fits the same model with and without, prints both errors on the unseen rows, and says
 whether what is asked for holds. ``--rows`` takes the last N rows only, for a quick look.
@@ -32,7 +32,8 @@ def fitted(
 ) -> mv.MVLSTM:
     """Fit a model with the last fifth of the rows left unseen."""
     shared = {"members": arguments.members, "max_epochs": arguments.epochs}
-    shared |= {"device": arguments.device, "seed": 0, "verbose": 0}
+    shared |= {"l2": arguments.l2, "seed": arguments.seed}
+    shared |= {"device": arguments.device, "verbose": 0}
     started = time.perf_counter()
     model = mv.MVLSTM(**(shared | settings)).fit(table, target, test=0.2, **(columns or {}))
     print(f"  fitted in {time.perf_counter() - started:.0f} s", flush=True)
@@ -158,6 +159,8 @@ def main() -> None:
     parser.add_argument("--part", choices=[*PARTS, "all"], default="all")
     parser.add_argument("--members", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=50)
+    parser.add_argument("--l2", type=float, default=1e-4)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rows", type=int, default=0)
     parser.add_argument("--device", default="auto")
     arguments = parser.parse_args()
