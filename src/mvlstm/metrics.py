@@ -207,15 +207,16 @@ def calibrate_variance(
     actual: ArrayLike,
     *,
     level: float = 0.9,
+    share: float | None = None,
 ) -> float:
     r"""Find one factor on all variances that gives the central interval its stated coverage.
 
     The factor :math:`c` is the smallest for which the central ``level`` interval of the mixture
-    with variances :math:`c\,v_j` covers at least ``level`` of the rows with a finite ``actual``,
-    found by bisection. It stays within a factor of 100 of the maximum-likelihood factor, so that
-    component means which cover by their spread alone do not shrink the variances to spikes. With
-    fewer than 20 rows, too few to see a 5 % tail, the answer moves towards the
-    maximum-likelihood factor; without any row it is 1.
+    with variances :math:`c\,v_j` covers at least ``share`` of the rows with a finite ``actual``
+    (by default ``level`` of them), found by bisection. It stays within a factor of 100 of the
+    maximum-likelihood factor, so that component means which cover by their spread alone do not
+    shrink the variances to spikes. With fewer than 20 rows, too few to see a 5 % tail, the answer
+    moves towards the maximum-likelihood factor; without any row it is 1.
 
     Returns
     -------
@@ -223,6 +224,8 @@ def calibrate_variance(
         The factor, to be multiplied onto ``variances``.
     """
     _check_probability("level", level)
+    share = level if share is None else share
+    _check_probability("share", share)
     mix = _Mixture.of(weights, means, variances)
     y = np.broadcast_to(np.asarray(actual, dtype=np.float64), mix.shape).reshape(-1)
     good = np.isfinite(y) & mix.finite()
@@ -233,7 +236,7 @@ def calibrate_variance(
     low, high = np.log(likely) - np.log(100.0), np.log(likely) + np.log(100.0)
     for _ in range(40):
         middle = 0.5 * (low + high)
-        if _central_coverage(mix, y, float(np.exp(0.5 * middle)), level) >= level - 1e-12:
+        if _central_coverage(mix, y, float(np.exp(0.5 * middle)), level) >= share - 1e-12:
             high = middle
         else:
             low = middle
