@@ -24,7 +24,8 @@ CELLS_TEXT = (
     "Coverage of the 90 % interval, in all and in its worst month; skill: share of persistence's "
     "RMSE removed; behind: RMSE less that of the method best on validation rows, mean ± standard "
     "error over paired seeds, or over origins; p: Diebold-Mariano test that this best one is more "
-    "accurate, after Holm, singles with singles and means with means; seconds: to tune and fit."
+    "accurate, after Holm, singles with singles and means with means, where a method that has no "
+    "mean of its own counts among the means; seconds: to tune and fit."
 )
 OTHER_ROWS = (
     "Columns 'paper' repeat the printed numbers. They come from other rows and a filter on what is "
@@ -182,14 +183,13 @@ def detail_tables(scores: pd.DataFrame, records: Records) -> Iterator[Table]:
 def _detail(
     cell: pd.DataFrame, records: Records, dataset: str, protocol: str, window: int, horizon: int
 ) -> Table:
-    rows = [_detail_row(cell, dataset, key, title) for key, title in _order(cell).items()]
+    order = _order(cell)
+    rows = [_detail_row(cell, dataset, key, title) for key, title in order.items()]
     notes: list[str] = []
-    for kind in KINDS:
-        family = [row for row in rows if row["kind"] == kind]
+    for what, family in _families(list(order), rows).items():
         if len(family) > 1:
             best = min(family, key=lambda row: row["valid_rmse"])
-            _compare(family, best, cell, records, horizon)
-            what = "singles" if kind == "single" else "means"
+            _compare(family, best, records, horizon)
             notes.append(f"Of the {what}, {best['method']} was best on validation rows.")
     frame = pd.DataFrame(rows).sort_values("rmse", kind="stable")
     shown = pd.DataFrame(
@@ -218,6 +218,21 @@ def _detail(
     return Table(title, shown, frame.drop(columns=["values", "keys"]), tuple(notes))
 
 
+def _families(
+    keys: list[tuple[str, str, str]], rows: list[dict[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows to compare with one another: single fits, and means of several.
+
+    A method without a mean has no seeds to average over; it stands with the means, if any.
+    """
+    averaged = {key[:2] for key in keys if key[2] == "ensemble"}
+    families: dict[str, list[dict[str, Any]]] = {"singles": [], "means": []}
+    for key, row in zip(keys, rows, strict=True):
+        alone = key[2] == "single" and (key[:2] in averaged or not averaged)
+        families["singles" if alone else "means"].append(row)
+    return families
+
+
 def _detail_row(
     cell: pd.DataFrame, dataset: str, key: tuple[str, str, str], title: str
 ) -> dict[str, Any]:
@@ -238,7 +253,6 @@ def _detail_row(
 def _compare(
     family: list[dict[str, Any]],
     best: dict[str, Any],
-    cell: pd.DataFrame,
     records: Records,
     horizon: int,
 ) -> None:

@@ -59,20 +59,23 @@ def test_the_papers_numbers_are_carried() -> None:
 def test_details_hold_paired_differences_and_tests(folder: Path, records: Records) -> None:
     table = find(make_tables(folder).tables, "synthetic, window 3, protocol chronological: all")
     rows = table.numbers.set_index("method")
-    singles = rows[rows["kind"] == "single"]
-    best = singles["valid_rmse"].idxmin()
-    assert np.isnan(rows.loc[best, "dm_p"]) and np.isnan(rows.loc[best, "difference"])
-    rivals = [name for name in singles.index if name != best]
     keys = {r["job"]["label"]: r for r in records.found if r["job"]["part"] == "tables"}
-    errors = {name: records.arrays(keys[name]) for name in singles.index}
-    raw = [
-        metrics.diebold_mariano(errors[best]["single"], errors[name]["single"]).p_value  # type: ignore[index]
-        for name in rivals
-    ]
+    # AR and persistence have no seeds to average over: they stand with the means
+    of_mean = {
+        name: name.split(", mean")[0] for name in rows.index if rows["kind"][name] != "single"
+    }
+    alone = {name: name for name in rows.index if name in ("AR", "Persistence")}
+    family = of_mean | alone
+    assert set(rows.index) - set(family) == set(of_mean.values())
+    best = rows.loc[list(family), "valid_rmse"].idxmin()
+    assert np.isnan(rows.loc[best, "dm_p"]) and np.isnan(rows.loc[best, "difference"])
+    rivals = [name for name in rows.index if name in family and name != best]
+    errors = {n: records.arrays(keys[label])[rows["kind"][n]] for n, label in family.items()}  # type: ignore[index]
+    raw = [metrics.diebold_mariano(errors[best], errors[name]).p_value for name in rivals]
     assert np.allclose(rows.loc[rivals, "dm_p"].astype(float), metrics.holm(raw))
     for name in rivals:
-        gap = np.mean(keys[name]["single"]["rmse"]) - np.mean(keys[best]["single"]["rmse"])
-        assert rows.loc[name, "difference"] == pytest.approx(gap)
+        gap = [np.mean(keys[family[n]][rows["kind"][n]]["rmse"]) for n in (name, best)]
+        assert rows.loc[name, "difference"] == pytest.approx(gap[0] - gap[1])
 
 
 def test_steps_and_origins_have_tables(folder: Path) -> None:
@@ -183,13 +186,14 @@ def test_origins_are_paired_by_number(folder: Path, records: Records, tmp_path: 
         job = one["job"]
         if job["part"] == "steps":
             level = 10.0 * job["fold"] + (job["method"] == "ar")
-            one["single"]["rmse"] = [level] * len(one["single"]["rmse"])
+            for kind in ("single", "ensemble"):
+                if one[kind]:
+                    one[kind]["rmse"] = [level] * len(one[kind]["rmse"])
     first = [o for o in lines if (o["job"]["method"], o["job"]["fold"]) == ("best", 1)]
     rest = [one for one in lines if one not in first]  # one method lacks its first origin
     tables = make_tables(rewritten(folder, tmp_path / "b", rest)).tables
     details = find(tables, "2 steps ahead, protocol chronological: all").numbers
-    singles = details[details["kind"] == "single"]
-    assert singles["difference"].abs().dropna().tolist() == [1.0]
+    assert details["difference"].abs().dropna().tolist() == [1.0]
     layout = find(tables, "RMSE, window 3, 2 steps ahead")
     assert any("origins 2 of 2 only" in note for note in layout.notes)
     whole = make_tables(rewritten(folder, tmp_path / "c", lines)).tables
