@@ -7,6 +7,7 @@ are PyTorch's own, called once a member or once a variable, but for small GRUs: 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -20,7 +21,13 @@ from mvlstm.nn.parameters import Parameters
 
 def library_recurrence(layer: Layer, p: Parameters, x: Tensor) -> Tensor:
     """Run a layer over a window: x (K, T, B, C) to states (K, T, B, N, d)."""
-    run = PATHS[layer.cell, layer.gates]
+    return each_member(PATHS[layer.cell, layer.gates], layer, p, x)
+
+
+def each_member(
+    run: Callable[[Layer, Parameters, Tensor], Tensor], layer: Layer, p: Parameters, x: Tensor
+) -> Tensor:
+    """Call ``run`` with each member's parameters and windows, and join what it returns."""
     if len(x) == 1:  # views whose backward pass costs nothing
         return run(layer, {name: w.squeeze(0) for name, w in p.items()}, x.squeeze(0)).unsqueeze(0)
     parts = {name: w.unbind(0) for name, w in p.items()}
@@ -136,10 +143,8 @@ class AssembleWeights(torch.autograd.Function):
             weight_ih[target] = W[source, :C]
             weight_hh[target] = W[source, C:]
         candidate_ih, candidate_hh = weight_ih[2 * D : 3 * D], weight_hh[2 * D : 3 * D]
-        candidate_ih.zero_()
+        candidate_ih.copy_(spread_columns(layer, Wx))
         candidate_hh.zero_()
-        variables, columns = _ownership(layer.groups, W.device)
-        candidate_ih.view(layer.n_variables, -1, C)[variables, :, columns] = Wx
         _diagonal(layer, candidate_hh).copy_(Wh.permute(1, 2, 0))
         return weight_ih, weight_hh
 
@@ -153,10 +158,24 @@ class AssembleWeights(torch.autograd.Function):
         for source, target in _gate_rows(layer):
             grad_W[source, :C] = grad_ih[target]
             grad_W[source, C:] = grad_hh[target]
-        variables, columns = _ownership(layer.groups, grad_ih.device)
-        grad_Wx = grad_ih[2 * D : 3 * D].view(layer.n_variables, -1, C)[variables, :, columns]
+        grad_Wx = pick_columns(layer, grad_ih[2 * D : 3 * D])
         grad_Wh = _diagonal(layer, grad_hh[2 * D : 3 * D]).permute(2, 0, 1).contiguous()
         return None, grad_W, grad_Wx, grad_Wh
+
+
+def spread_columns(layer: Layer, Wx: Tensor) -> Tensor:
+    """Lay out the candidate's weights of the columns: Wx (C, d) to (D, C), zero elsewhere."""
+    variables, columns = _ownership(layer.groups, Wx.device)
+    spread = Wx.new_zeros(layer.n_variables, layer.hidden_size, layer.n_columns)
+    spread[variables, :, columns] = Wx
+    return spread.flatten(0, 1)
+
+
+def pick_columns(layer: Layer, spread: Tensor) -> Tensor:
+    """Undo `spread_columns`: (D, C) to (C, d)."""
+    variables, columns = _ownership(layer.groups, spread.device)
+    by_variable = spread.reshape(layer.n_variables, layer.hidden_size, layer.n_columns)
+    return by_variable[variables, :, columns]
 
 
 def _gate_rows(layer: Layer) -> list[tuple[slice, slice]]:

@@ -3,6 +3,7 @@
 Every path computes what `mvlstm.nn.cell.reference_recurrence` computes:
 
 - on the CPU the library's own LSTM or GRU, member by member;
+- while training on a CPU that multiplies bfloat16, an LSTM of ours with rounded gradients;
 - on a GPU one launch a time step for all members, through Triton, in single precision;
 - on a GPU without Triton, or in double precision, one product a time step for all members.
 """
@@ -14,8 +15,10 @@ from torch import Tensor
 from mvlstm.nn._device import kernels_run_on
 from mvlstm.nn._library import library_recurrence
 from mvlstm.nn._packed import batched_recurrence
+from mvlstm.nn._rounded import rounded_recurrence, suits
 from mvlstm.nn.cell import Layer
 from mvlstm.nn.parameters import Parameters
+from mvlstm.nn.precision import gradients_are_rounded
 
 
 def recurrence(layer: Layer, p: Parameters, x: Tensor) -> Tensor:
@@ -26,4 +29,6 @@ def recurrence(layer: Layer, p: Parameters, x: Tensor) -> Tensor:
         return triton_recurrence(layer, p, x)
     if x.is_cuda:
         return batched_recurrence(layer, p, x)
+    if gradients_are_rounded() and suits(layer, x):
+        return rounded_recurrence(layer, p, x)
     return library_recurrence(layer, p, x)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from mvlstm.nn.parameters import count, unflatten
+from mvlstm.nn.precision import rounded_gradients
 from mvlstm.train.adam import fused_adam, penalise_and_clip, take_step
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.data import WindowData
@@ -167,7 +168,8 @@ class Stepper:
         x = self.data.windows(origins)  # (k, T, B, C)
         y = self.data.labels[origins]  # (k, B, H)
         dropout = self.dropout.part(members, piece) if self.drops else None
-        prediction = self.network(unflatten(flat, self.network.shapes), x, dropout)
+        with rounded_gradients():
+            prediction = self.network(unflatten(flat, self.network.shapes), x, dropout)
         loss = self.network.loss(prediction, y) * (origins.shape[1] / self.batch)  # (k,)
         (gradient,) = torch.autograd.grad(loss.sum(), flat)
         return loss.detach(), gradient
