@@ -21,7 +21,7 @@ PartName = Literal["train", "stop", "calibration", "new"]
 class Parts:
     """Borders of the parts, as row numbers.
 
-    Rows [0, a) train; [a, m) stop and select; [m, b) calibrate; [b, n) are new, that is unseen.
+    Rows [0, a) train; [a, m) stop and select; [a, b) calibrate; [b, n) are new, that is unseen.
     Together [a, b) is the validation part.
 
     Parameters
@@ -63,7 +63,7 @@ def chronological(n_rows: int, *, test: float = 0.0, valid: float = 0.1) -> Part
 
     With n rows, a = floor((1 - test - valid) n) and b = floor((1 - test) n), computed exactly:
     test=0.2 and valid=0.1 mean 7n/10 and 8n/10, free of floating-point error. The first half of
-    the validation rows [a, b) stops training and selects, the second half calibrates.
+    the validation rows [a, b) stops training and selects, both halves calibrate.
 
     Parameters
     ----------

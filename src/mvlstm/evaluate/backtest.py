@@ -51,7 +51,7 @@ class FoldRun:
 
     @property
     def calibration(self) -> NDArray[np.bool_]:
-        """Origins whose steps all lie in the rows that calibrate."""
+        """Origins whose steps all lie in the later half of the validation rows."""
         return np.asarray(self.model.borders_.calibration_rows(self.recent.time).all(axis=1))
 
     @property

@@ -29,7 +29,7 @@ from mvlstm.evaluate.backtest import (
 )
 from mvlstm.evaluate.methods import BUDGETS, METHODS, Budget, build, choose_methods
 from mvlstm.forecasters.base import AbstractForecaster
-from mvlstm.forecasters.calibration import LEVEL
+from mvlstm.forecasters.calibration import cover_factors
 from mvlstm.forecasters.steps import show_steps
 from mvlstm.forecasters.transforming import TRANSFORM_CHOICES, TransformChoice, choose_transform
 from mvlstm.results import Comparison, Forecast
@@ -205,7 +205,7 @@ def first_member(run: FoldRun) -> Forecast:
     """Return what the first member alone forecasts, with an interval of its own.
 
     It is one normal whose variance is the member's squared error on the stopping rows, times the
-    factor that makes the 90 % interval cover on the calibration rows.
+    factor that makes the 90 % interval cover on the validation rows.
     """
     recent, transform = run.recent, run.recent.transform
     own = recent.means.shape[-1] // len(recent.members)  # components of a member
@@ -217,17 +217,10 @@ def first_member(run: FoldRun) -> Forecast:
     means = location[..., None]  # (M, H, 1)
     errors = location - actual
     spread = np.maximum(np.mean(errors[run.stop] ** 2, axis=0), np.finfo(float).tiny)
-    one = np.ones((int(run.calibration.sum()), 1, 1))
-    factors = [
-        metrics.calibrate_variance(
-            one,
-            means[run.calibration, h : h + 1],
-            spread[h] * one,
-            actual[run.calibration, h : h + 1],
-            level=LEVEL,
-        )
-        for h in range(recent.horizon)
-    ]
+    rows = run.stop | run.calibration
+    variance = np.broadcast_to(spread[:, None], means[rows].shape)
+    mixture = (np.ones_like(variance), means[rows], variance)
+    factors = cover_factors(mixture, actual[rows], np.asarray(recent.origin)[rows])
     variances = np.broadcast_to((spread * factors)[:, None], means.shape)
     correction = run.model.mean_factor_[:, None]
     return replace(

@@ -93,7 +93,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     stopped_: Literal["interrupt", "time limit"] | None  # what ended training early
     n_train_: int | None = None  # windows the fit trained on; unknown in files of old versions
     updates_: tuple[Update, ...] = ()  # what was done to the model since, oldest first
-    reference_: Reference | None = None  # how good it was on the rows of calibration
+    reference_: Reference | None = None  # how good it was on the later half of the validation rows
 
     # ------------------------------------------------------------------ what a subclass supplies
 
@@ -290,8 +290,8 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     def evaluate(self, table: pd.DataFrame, *, since: Any = None) -> Evaluation:
         """Score forecasts of rows the model has not seen, persistence beside them.
 
-        If the table has no such rows, the rows the intervals were calibrated on are used and the
-        result says so.
+        If the table has no such rows, the later half of the validation rows is used and the result
+        says so.
 
         Parameters
         ----------
@@ -358,8 +358,8 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     ) -> Explanation:
         """Say which variables the forecasts rest on, and how sure that is.
 
-        Measured on rows the model has not seen, or, if there are none, on those the intervals
-        were calibrated on. The statement is predictive, not causal.
+        Measured on rows the model has not seen, or, if there are none, on the later half of the
+        validation rows. The statement is predictive, not causal.
 
         Parameters
         ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +32,10 @@ CHANCE = 0.05
 def calibrate(model: AbstractForecaster, problem: Problem) -> None:
     """Find each member's spread, and the factor that makes the intervals cover.
 
-    The factor is found on all validation rows. Those that stopped the training are not quite new
-    to the model, but the later half alone is a short stretch of time, and misjudged the rows after
-    it more. How good the model is on the later half is kept, to see later whether it slips.
+    The factor is found on all validation rows. The earlier half is not new to the model, which
+    stopped training by it and may have fitted a link to it; but the later half alone is a short
+    stretch of time, and misjudged the rows after it more. How good the model is on the later half
+    is kept, to see later whether it slips.
     """
     prepared, H = problem.prepared, model.horizon
     stop, rows = problem.origins["stop"], problem.origins["calibration"]
@@ -43,39 +44,42 @@ def calibrate(model: AbstractForecaster, problem: Problem) -> None:
     stopping = np.isin(both, stop)
     errors = (predictive.members - labels)[:, stopping]
     model.spread_ = np.maximum(np.mean(errors**2, axis=1), _tiny(problem))  # (K, H)
-    model.calibration_ = _factors(predictive.mixture(model.spread_), labels)
+    times = np.asarray(prepared.frame.times)[both]
+    mixture = predictive.mixture(model.spread_)
+    model.calibration_ = cover_factors(mixture, labels, times)
     moved = _moves(prepared, both, H)
     spread = np.maximum(np.mean(moved[stopping] ** 2, axis=0), _tiny(problem))
     one = np.ones((len(both), H, 1))
     own = (one, 0 * one, np.broadcast_to(spread[:, None], one.shape))
-    model.persistence_ = spread * _factors(own, moved)
+    model.persistence_ = spread * cover_factors(own, moved, times)
     later = predictive.take(np.isin(both, rows))
-    forecast = _with_mean(model, model._forecast_rows(prepared, rows, later))
+    forecast = model._forecast_rows(prepared, rows, later)
+    model.mean_factor_ = np.ones(H)
+    if forecast.transform:
+        plain = cover_factors(mixture, labels, times, margin=False)
+        forecast = _with_mean(model, forecast, plain / model.calibration_)
     last = prepared.frame.target_values[rows][:, None]
     model.reference_ = Reference.of_forecast(forecast, forecast.actual - last)
 
 
-def _with_mean(model: AbstractForecaster, forecast: Forecast) -> Forecast:
+def _with_mean(model: AbstractForecaster, forecast: Forecast, whole: FloatArray) -> Forecast:
     """Find how much of the variance the mean of a transformed target is corrected by.
 
     The mean of a log-normal lives in its upper tail, which errors that are not normal may belie.
-    Less than the whole variance is taken where that lowers the squared error on the rows of
-    calibration clearly.
+    Less than the whole variance, which is a share (H,) of the intervals' with their margin, is
+    taken where that lowers the squared error on the later half of the validation rows clearly.
     """
-    model.mean_factor_ = np.ones(model.horizon)
     transform, K = forecast.transform, len(forecast.members)
-    if not transform:
-        return forecast
     mixture = (forecast.weights, forecast.means)
-    members = [
-        member_means(transform, *mixture, share * forecast.variances, K) for share in MEAN_SHARES
-    ]
+    variances = whole[:, None] * forecast.variances  # (M, H, J)
+    members = [member_means(transform, *mixture, share * variances, K) for share in MEAN_SHARES]
     errors = np.array([found.mean(axis=0) - forecast.actual for found in members])  # (shares, M, H)
     best = [_clearly_best(errors[:, :, h], horizon=h + 1) for h in range(model.horizon)]
-    model.mean_factor_ = np.array(MEAN_SHARES)[best]
+    shares = np.array(MEAN_SHARES)[best]
+    model.mean_factor_ = shares * whole
     if any(best):
         note = (
-            f"The mean is corrected by {model.mean_factor_.min():.0%} of the variance found on the "
+            f"The mean is corrected by {shares.min():.0%} of the variance found on the "
             "log scale: by all of it, it was too high on the rows of calibration."
         )
         model.notes_ = tuple(dict.fromkeys((*model.notes_, note)))
@@ -108,23 +112,43 @@ def _tiny(problem: Problem) -> float:
     return float(max((1e-9 * scale) ** 2, np.finfo(np.float64).tiny))
 
 
-def _factors(mixture: tuple[FloatArray, FloatArray, FloatArray], y: FloatArray) -> FloatArray:
+def cover_factors(
+    mixture: tuple[FloatArray, FloatArray, FloatArray],
+    y: FloatArray,
+    times: NDArray[Any],
+    *,
+    margin: bool = True,
+) -> FloatArray:
     """Return for each step the factor on the variances that makes the 90 % interval cover.
 
-    The rows are a sample: what covers 90 % of them may cover less of the rows to come. So they are
-    covered by as much more as their own chance asks for, at a one-sided confidence of 95 %.
+    The rows are a sample: what covers 90 % of them may cover less of the rows to come. From 20 rows
+    on, as many more are covered as their own chance asks for, to be 95 % confident; at most 95 %.
+
+    Parameters
+    ----------
+    mixture : weights, means, variances (M, H, J)
+    y : (M, H), NaN where unknown
+    times : (M,)
+        Of the rows; those of several series at one time count as one.
+    margin : bool
+        Whether to cover more than 90 % of them.
     """
-    weights, means, variances = mixture  # (M, H, J)
+    weights, means, variances = mixture
     factors = np.ones(y.shape[1])
     for h in range(y.shape[1]):
         known = np.isfinite(y[:, h])
         step = (weights[known, h], means[known, h], variances[known, h])
-        factor = metrics.calibrate_variance(*step, y[known, h], level=LEVEL)
-        at = metrics.mixture_cdf(step[0], step[1], factor * step[2], y[known, h])
-        inside = np.abs(at - 0.5) <= 0.5 * LEVEL
-        chance = metrics.variance_of_mean(inside, horizon=h + 1)
-        if inside.size >= FEWEST:
-            share = min(LEVEL + CONFIDENT * chance**0.5, MOST)
-            factor = metrics.calibrate_variance(*step, y[known, h], level=LEVEL, share=share)
-        factors[h] = factor
+        factors[h] = metrics.calibrate_variance(*step, y[known, h], level=LEVEL)
+        at = metrics.mixture_cdf(step[0], step[1], factors[h] * step[2], y[known, h])
+        inside = _by_time(np.abs(at - 0.5) <= 0.5 * LEVEL, times[known])
+        if margin and inside.size >= FEWEST:
+            chance = metrics.variance_of_mean(inside, horizon=h + 1) ** 0.5
+            share = min(LEVEL + CONFIDENT * chance, MOST)
+            factors[h] = metrics.calibrate_variance(*step, y[known, h], level=LEVEL, share=share)
     return factors
+
+
+def _by_time(values: NDArray[Any], times: NDArray[Any]) -> FloatArray:
+    """Return the mean of the values of each time, in time order."""
+    _, place, count = np.unique(times, return_inverse=True, return_counts=True)
+    return np.asarray(np.bincount(place, values) / count)

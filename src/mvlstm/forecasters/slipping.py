@@ -1,13 +1,13 @@
 """Scores of what has arrived since a time, by period, and whether the model has slipped.
 
-Both statements are one-sided tests at the 1 % level against the rows that the intervals were
-calibrated on, which the model had not been trained on either; the errors' dependence in time is
-taken into account (Newey and West). A slip must also be large enough to matter.
+Both statements are one-sided tests at the 1 % level against the later half of the validation rows,
+which the model had not been trained on either; the errors' dependence in time is taken into
+account (Newey and West). A slip must also be large enough to matter.
 
 - Skill: the log of the ratio of mean squared errors, the model's over persistence's, has risen, and
   the skill has fallen by `LEAST_SKILL` or more.
-- Coverage: the 90 % interval holds fewer values than it did there, and `LEAST_COVERAGE` or more
-  fewer than 90 %.
+- Coverage: the 90 % interval holds fewer values than it did there or than 90 %, and
+  `LEAST_COVERAGE` or more fewer than 90 %.
 """
 
 from __future__ import annotations
@@ -147,8 +147,8 @@ def _reference(forecast: Forecast, rival: Forecast) -> Reference | None:
 def _coverage_variance(then: Reference, now: Reference) -> float:
     """Variance of the difference of coverages, at least that of independent values.
 
-    On the rows of calibration the coverage is 90 % by construction; its sampling variance still
-    says how far off the factor found there may be.
+    The factor was found on these rows among others, so that their coverage is near 90 %; its
+    sampling variance still says how far off the factor may be.
     """
     least = LEVEL * (1 - LEVEL)
     return sum(max(one.coverage_variance, least / one.n) for one in (then, now))

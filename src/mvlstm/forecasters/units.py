@@ -1,7 +1,7 @@
 r"""From the scale a model works on to the target's units, for explanations.
 
 A forecast on the model's scale becomes one in the target's units by the mean of a normal around
-it, whose variance is the members' squared error on the stopping rows. Contributions are found on
+it, whose variance is the members' squared error on the stopping rows, calibrated. Contributions are found on
 the model's scale, where they add up to :math:`z - z_0`, and brought over by one factor for each
 forecast, the slope :math:`(g(z) - g(z_0)) / (z - z_0)` of that map :math:`g` between background and
 forecast; they then add up in the target's units.
@@ -25,12 +25,17 @@ NEAR = 1e-6  # distance from the background below which the slope is the derivat
 
 def member_units(model: AbstractForecaster, members: FloatArray) -> FloatArray:
     """Bring members' forecasts (K, M, H) to the target's units, each with its own spread."""
-    return _transform(model).mean(members, (model.spread_ * model.mean_factor_)[:, None, :])
+    return _transform(model).mean(members, (model.spread_ * _share(model))[:, None, :])
 
 
 def mean_units(model: AbstractForecaster, values: FloatArray) -> FloatArray:
     """Bring forecasts (..., H) of the members' mean to the target's units."""
-    return _transform(model).mean(values, model.spread_.mean(axis=0) * model.mean_factor_)
+    return _transform(model).mean(values, model.spread_.mean(axis=0) * _share(model))
+
+
+def _share(model: AbstractForecaster) -> FloatArray:
+    """Return the factor (H,) on a squared error that gives the variance by which means move."""
+    return np.asarray(model.calibration_ * model.mean_factor_)
 
 
 def _transform(model: AbstractForecaster) -> Transform:

@@ -1,4 +1,4 @@
-"""How good a model was on the rows its intervals were calibrated on, to compare with later."""
+"""How good a model was on held-out rows, to compare with later."""
 
 from __future__ import annotations
 
