@@ -5,7 +5,7 @@ a few extreme labels bend the whole map. Here the number of lags and the penalty
 stopping windows, and the coefficients then minimise Huber's loss,
 
 .. math::
-    \sum_m \rho\big((y_m - x_m \cdot w - b) / s\big) + \lambda \|w\|^2 ,
+    2 s^2 \sum_m \rho\big((y_m - x_m \cdot w - b) / s\big) + \lambda \|w\|^2 ,
 
 quadratic for residuals within 1.345 robust standard deviations s and linear beyond. Residuals are
 cut off at that size and regressed on the windows again until nothing changes; the matrix of that
@@ -24,7 +24,7 @@ FloatArray = NDArray[np.float64]
 
 LAGS = (1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100)  # numbers of lags tried, and the whole window
 HUBER = 1.345  # robust standard deviations beyond which a residual counts linearly
-ROUNDS = 30
+ROUNDS, SCALE_ROUNDS = 30, 15
 SETTLED = 1e-3  # change of the residuals, in robust standard deviations
 
 
@@ -55,11 +55,12 @@ def refit_robust(
     residual = train[1] - ridge.rows(table, train[0])  # (M, H)
     intercept, change = ridge.intercept, np.zeros((1 + len(slope), H))
     open_steps = np.ones(H, dtype=bool)
-    for _ in range(ROUNDS):
-        scale = 1.4826 * np.median(np.abs(residual), axis=0)  # (H,)
+    for done in range(ROUNDS):
+        if done < SCALE_ROUNDS:  # then it is held, or it might shrink for ever
+            scale = np.array([1.4826 * np.median(np.abs(one)) for one in residual.T])  # (H,)
         open_steps &= scale > 0
         pull, within, largest = _regress(table, lags, train[0], residual, change, HUBER * scale)
-        open_steps &= (largest >= SETTLED * scale) | ~change.any(axis=0)
+        open_steps &= (largest >= SETTLED * scale) | (done == 0)
         if not open_steps.any():
             break
         # A step of Newton's method, with the share of residuals within for their pattern.

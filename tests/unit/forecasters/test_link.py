@@ -96,3 +96,22 @@ def test_the_link_that_is_kept_learned_from_the_stopping_rows_too(walk) -> None:
         problem.prepared.table, kept.weights.shape[0], kept.penalty, (rows, labels)
     )
     np.testing.assert_array_equal(kept.weights, again.weights)
+
+
+def test_steps_with_penalties_of_their_own_settle_each_by_itself(walk) -> None:
+    rows = np.arange(4, 2900)
+    labels = np.stack([walk[rows + 1, 1], np.zeros(len(rows)), walk[rows + 2, 1]], axis=1)
+    penalties = np.array([0.1, 1.0, 1e4])
+    both = refit_robust(walk, 5, penalties, (rows, labels))
+    np.testing.assert_array_equal(both.weights[..., 1], 0.0)  # nothing to settle
+    for h in (0, 2):
+        alone = refit_robust(walk, 5, penalties[h : h + 1], (rows, labels[:, h : h + 1]))
+        np.testing.assert_allclose(both.weights[..., h], alone.weights[..., 0])
+
+
+def test_a_target_that_is_mostly_zero_settles(walk) -> None:
+    rows = np.arange(4, 2900)
+    labels = np.where(walk[rows + 1, 1:] > 0.8, walk[rows + 1, 1:], 0.0)
+    link = refit_robust(walk, 5, np.array([1.0]), (rows, labels))
+    error = np.sqrt(np.mean((labels - link.rows(walk, rows)) ** 2))
+    assert error < 1.2 * labels.std()
