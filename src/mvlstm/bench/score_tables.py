@@ -223,7 +223,7 @@ def _families(
 ) -> dict[str, list[dict[str, Any]]]:
     """Return the rows to compare with one another: single fits, and means of several.
 
-    A method without a mean has no seeds to average over; it stands with the means, if any.
+    A method without a mean of its own, most often one without seeds, stands with the means.
     """
     averaged = {key[:2] for key in keys if key[2] == "ensemble"}
     families: dict[str, list[dict[str, Any]]] = {"singles": [], "means": []}

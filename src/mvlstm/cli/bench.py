@@ -41,8 +41,8 @@ def run(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="How much each method may tune and train: quick, medium or paper. Default: the suite's "
-            "first.",
+            help="How much each method may tune and train: quick, medium or paper. Default: the "
+            "suite's first.",
             rich_help_panel=WHAT,
         ),
     ] = None,
