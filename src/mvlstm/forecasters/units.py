@@ -1,10 +1,10 @@
 r"""From the scale a model works on to the target's units, for explanations.
 
 A forecast on the model's scale becomes one in the target's units by the mean of a normal around
-it, whose variance is the members' squared error on the stopping rows, calibrated. Contributions are found on
-the model's scale, where they add up to :math:`z - z_0`, and brought over by one factor for each
-forecast, the slope :math:`(g(z) - g(z_0)) / (z - z_0)` of that map :math:`g` between background and
-forecast; they then add up in the target's units.
+it, whose variance is the members' squared error on the stopping rows, calibrated. Contributions
+are found on the model's scale, where they add up to :math:`z - z_0`, and brought over by one factor
+for each forecast, the slope :math:`(g(z) - g(z_0)) / (z - z_0)` of that map :math:`g` between
+background and forecast; they then add up in the target's units.
 """
 
 from __future__ import annotations
