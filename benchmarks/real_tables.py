@@ -1,7 +1,7 @@
 """What categories, the calendar, several series and a transform of the target are worth.
 
     MVLSTM_DATA=../shared/data python benchmarks/real_tables.py --part pm25|energy|panel|counts|all
-        [--members 3] [--epochs 50] [--l2 1e-4] [--seed 0] [--rows N] [--device auto]
+        [--members 3] [--epochs 50] [--l2 1e-4] [--seed 0] [--calendar auto] [--rows N]
 
 Each part fits the same model with and without, prints both errors on the unseen rows, and says
 whether what is asked for holds. ``--rows`` takes the last N rows only, for a quick look.
@@ -79,7 +79,8 @@ def energy(arguments: argparse.Namespace) -> None:
     table = table.iloc[-arguments.rows :] if arguments.rows else table
     for horizon in (6, 24):
         found = []
-        for calendar in ("none", "auto"):
+        chosen = arguments.calendar
+        for calendar in ("none", chosen if chosen == "auto" else chosen.split(",")):
             print(f"energy, horizon {horizon}, calendar {calendar}", flush=True)
             model = fitted(
                 arguments, table, "Appliances", window=30, horizon=horizon, calendar=calendar
@@ -161,6 +162,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=50)
     parser.add_argument("--l2", type=float, default=1e-4)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--calendar", default="auto", help="auto, or parts such as hour,weekday")
     parser.add_argument("--rows", type=int, default=0)
     parser.add_argument("--device", default="auto")
     arguments = parser.parse_args()
