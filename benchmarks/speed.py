@@ -88,18 +88,23 @@ def make_data(case: Case, device: torch.device, rows: int = 2000) -> WindowData:
 
 
 def make_members(n: int) -> list[Member]:
-    return [Member(seed, learning_rate=1e-3, l2=1e-5, dropout=0.5) for seed in range(n)]
+    """Members as `mvlstm.MVLSTM` trains them unless told otherwise."""
+    return [Member(seed, learning_rate=5e-3, l2=1e-4) for seed in range(n)]
+
+
+def make_config(case: Case, **options: int) -> TrainConfig:
+    return TrainConfig(batch_size=case.batch, averaging=0.995, **options)
 
 
 def make_network(case: Case, gates: str = "full") -> MVLSTMNetwork:
     variables = tuple(range(case.n_variables))
-    return MVLSTMNetwork(variables, case.n_variables, case.hidden_size, gates=gates)
+    return MVLSTMNetwork(variables, len(variables), case.hidden_size, gates=gates, isolation=1e-3)
 
 
 def our_step(case: Case, data: WindowData, gates: str = "full") -> Callable[[], None]:
     network, members = make_network(case, gates), make_members(case.members)
     state = TrainState.start(network, members, data.device, torch.float32)
-    stepper = Stepper(network, data, TrainConfig(batch_size=case.batch), members, state)
+    stepper = Stepper(network, data, make_config(case), members, state)
 
     def step() -> None:
         stepper.cursor.zero_()
@@ -112,7 +117,7 @@ def reference_step(case: Case, data: WindowData) -> Callable[[], None]:
     """The paper's step written out in PyTorch, a Python loop over time, all members batched."""
     network, members = make_network(case), make_members(case.members)
     state = TrainState.start(network, members, data.device, torch.float32)
-    stepper = Stepper(network, data, TrainConfig(batch_size=case.batch), members, state)
+    stepper = Stepper(network, data, make_config(case), members, state)
 
     def step() -> None:
         ours = network_module.recurrence, network_module.temporal_attention
@@ -249,7 +254,7 @@ def epoch_seconds(case: Case, device: torch.device, rows: int) -> tuple[float, i
         wait(device)
         stamps.append(time.perf_counter())
 
-    config = TrainConfig(batch_size=case.batch, max_epochs=2)
+    config = make_config(case, max_epochs=2)
     train(make_network(case), data, make_members(case.members), config, on_epoch=note)
     return stamps[1] - stamps[0], len(data.train) // case.batch
 

@@ -92,7 +92,7 @@ class RoundedLSTM(torch.autograd.Function):
         forward_loop(weight, 2 * candidate, 2 * Wh, seen, gates, memory, squashed)
         ctx.layer, ctx.products = layer, products
         ctx.save_for_backward(seen, gates, memory, squashed, weight, candidate, Wh)
-        return seen[1:, C + 1 :].transpose(1, 2).reshape(T, B, N, d)
+        return seen[1:, C + 1 :].transpose(1, 2).contiguous().view(T, B, N, d)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
