@@ -171,11 +171,20 @@ def test_methods_of_one_label_are_told_apart(
     assert importance["MV-LSTM (mv), posterior"][0] != "0.500 ± 0.000"
 
 
+@pytest.mark.parametrize("change", ["file", "rows", "values"])
 def test_methods_on_other_data_are_pointed_out(
-    folder: Path, records: Records, tmp_path: Path
+    folder: Path, records: Records, tmp_path: Path, change: str
 ) -> None:
     lines = json.loads(json.dumps(list(records.found)))
-    next(one for one in lines if one["job"]["method"] == "mv")["data"]["sha256"] = "other"
+    one = next(one for one in lines if one["job"]["method"] == "mv")
+    one["data"]["sha256"] = "other"  # as another reader of numbers may give
+    assert not make_tables(rewritten(folder, tmp_path / "a", lines)).problems
+    if change == "file":
+        one["job"]["data"]["sha256"] = "other"
+    elif change == "rows":
+        one["data"]["rows"] += 1
+    else:
+        one["persistence"]["rmse"] *= 1.000001
     (problem,) = make_tables(rewritten(folder, tmp_path / "b", lines)).problems
     assert "not given the same data" in problem and "'synthetic' at window 3" in problem
 
