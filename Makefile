@@ -12,7 +12,7 @@ SPREAD := --numprocesses auto --dist worksteal
 FAST   := not slow and not gpu and not browser
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-browser test-wheel test-ray lint format types wheel clean
+.PHONY: help venv demo results test test-all test-browser test-wheel test-ray lint format types wheel clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
@@ -30,6 +30,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)  ## the main job on built-in data, into ./mvlstm-demo
 	@$(BIN)/mvlstm demo
+
+results: $(STAMP)  ## RESULTS.md from the records in results/
+	$(BIN)/mvlstm bench tables results > RESULTS.md
 
 test: export OMP_NUM_THREADS = 1
 test: $(STAMP)  ## the fast tests
