@@ -155,7 +155,8 @@ class Forecast:
         part : {"new", "validation", "train", "all"}, optional
             Rows to score. By default the new ones; if none of them has an actual value, the
             validation rows, and failing those the training rows. ``"part"`` in the answer says
-            which were used.
+            which were used. Every step ahead counts in the part its own time lies in; the model's
+            ``evaluate`` leaves out origins whose steps lie in two parts.
 
         Returns
         -------
