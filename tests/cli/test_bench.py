@@ -187,6 +187,33 @@ def test_the_command_of_a_search_says_the_setting_exactly(run: Run, tmp_path: Pa
     assert loaded.get_params()["l2_sum"] is True
 
 
+def test_a_search_takes_columns_as_a_fit_does(run: Run, tmp_path: Path) -> None:
+    from cli.conftest import make_table
+
+    frame = make_table(200)
+    frame = frame.assign(kind=["dry", "wet"] * 100, day=[k % 3 for k in range(200)])
+    frame["holiday"], frame["y"] = [float(k % 5 == 0) for k in range(200)], frame["y"].abs()
+    path = tmp_path / "shop.csv"
+    frame.to_csv(path, index=False)
+    columns = ("--known", "holiday", "--categorical", "day", "--calendar", "hour")
+    words = ("tune", path, "--target", "y", *TUNE, *columns, "--transform", "log1p")
+    done = run(*words, "--grid", "hidden=2,3", "--records", tmp_path / "state", "--json")
+    assert done.code == 0, done.stderr
+    words = ("tune", path, "--target", "y", *TUNE, "--grid", "hidden=2,3", "--json")
+    plain = run(*words, "--records", tmp_path / "plain")
+    found, other = json.loads(done.stdout), json.loads(plain.stdout)
+    assert found["ranking"] != other["ranking"]
+    command = shlex.split(found["command"])
+    model = tmp_path / "model.safetensors"
+    fitted = run(*command[1:-1], model, "--members", 1, "--device", "cpu", "--quiet")
+    assert fitted.code == 0, fitted.stderr
+    loaded = mv.load(model)
+    assert loaded.layout_.known == ("holiday",)
+    assert loaded.get_params()["transform"] == "log1p"
+    assert set(loaded.layout_.categories) >= {"kind", "day"}
+    assert "calendar" in loaded.layout_.names
+
+
 def test_tune_notices_that_the_table_has_changed(run: Run, tmp_path: Path) -> None:
     from cli.conftest import make_table
 

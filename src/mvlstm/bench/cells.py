@@ -20,7 +20,7 @@ from mvlstm.data.scaling import Scaler
 from mvlstm.data.splits import chronological
 from mvlstm.data.synthetic import Truth
 from mvlstm.errors import DataError, ParameterError
-from mvlstm.evaluate.backtest import clean_table, fold_rows
+from mvlstm.evaluate.backtest import clean_columns, clean_table, fold_rows
 from mvlstm.forecasters.preparation import Preparation
 
 FloatArray = NDArray[np.float64]
@@ -129,6 +129,7 @@ class Rows:
     frame: SeriesFrame
     truth: Truth | None
     options: dict[str, Any]
+    columns: dict[str, Any]  # what `build_frame` must be told about those of the table
     facts: dict[str, Any]
 
 
@@ -162,10 +163,12 @@ def _user_rows(name: str, options: dict[str, Any]) -> Rows:
     table = read_table(given.pop("file"), **reading)
     if "target" not in given:
         raise ParameterError(f"Data set '{name}' needs a target: the column to forecast.")
-    return _validated(name, build_frame(table, **given), None)
+    return _validated(name, build_frame(table, **given), None, given.get("calendar", "none"))
 
 
-def _validated(name: str, frame: SeriesFrame, truth: Truth | None) -> Rows:
+def _validated(
+    name: str, frame: SeriesFrame, truth: Truth | None, calendar: str | list[str] = "none"
+) -> Rows:
     values = np.char.mod("%.12g", frame.values)  # readers may differ in the last bit of a number
     digest = hashlib.sha256("\n".join(values.ravel()).encode())
     digest.update("\n".join(frame.columns).encode())
@@ -178,7 +181,8 @@ def _validated(name: str, frame: SeriesFrame, truth: Truth | None) -> Rows:
     }
     respect = bool(len(np.unique(frame.segments)) > 1)
     options = {"missing": "error", "gaps": "respect" if respect else "close"}
-    return Rows(clean_table(frame), frame, truth, options, facts)
+    columns = {**clean_columns(frame), "calendar": calendar}
+    return Rows(clean_table(frame), frame, truth, options, columns, facts)
 
 
 # ----------------------------------------------------------------------------------- shares of rows
@@ -208,7 +212,9 @@ def _plain(
     scored: NDArray[np.bool_] | None = None,
 ) -> Cell:
     table = found.table.iloc[:end]
-    frame = build_frame(table, target=found.frame.target, **found.options)
+    # Levels of categories are those of the training rows.
+    parts: dict[str, Any] = {"test": test, "valid": valid}
+    frame = build_frame(table, target=found.frame.target, **found.options, **found.columns, **parts)
     return Cell(
         table=table,
         frame=frame,

@@ -180,11 +180,13 @@ def fit_command(
 ) -> str:
     """Return the `mvlstm fit` command that uses a setting."""
     words: list[str] = ["mvlstm", "fit", str(data["file"]), "--target", str(data["target"])]
-    for name in ("time", "variables", "exclude"):
+    for name in ("time", "variables", "exclude", "known", "categorical"):
         columns = [str(column) for column in data.get(name) or ()]
         together = not any("," in column for column in columns)
         for text in [",".join(columns)] if columns and together else columns:
             words += [f"--{name}", text]
+    if calendar := data.get("calendar"):
+        words += ["--calendar", calendar if isinstance(calendar, str) else ",".join(calendar)]
     for name in ("missing", "gaps", "test", "valid", "sep", "decimal"):
         if data.get(name) not in (None, DEFAULTS.get(name)):
             words += [f"--{name}", str(data[name])]

@@ -28,7 +28,7 @@ BUDGET_KEYS = (
 METHOD_KEYS = ("method", "label", "settings", "grid", "each", "repeats", "members")
 FILE_KEYS = (
     *("file", "target", "time", "variables", "exclude", "missing", "gaps", "sep", "decimal"),
-    *("test", "valid"),
+    *("known", "categorical", "calendar", "test", "valid"),
 )
 PART_KEYS = (
     *("name", "title", "kind", "datasets", "protocols", "windows", "horizons", "folds", "methods"),

@@ -12,11 +12,15 @@ from mvlstm.cli.options import (
     COLUMNS,
     GAPS,
     MISSING,
+    TRANSFORM,
     AsJson,
+    Calendar,
+    Categorical,
     DataFile,
     Debug,
     Decimal,
     Exclude,
+    Known,
     Quiet,
     Separator,
     Target,
@@ -24,6 +28,7 @@ from mvlstm.cli.options import (
     Variables,
     fraction_or_count,
     split_names,
+    word_or_words,
 )
 from mvlstm.cli.session import session, table
 
@@ -38,6 +43,9 @@ def tune(
     time: Time = None,
     variables: Variables = None,
     exclude: Exclude = None,
+    known: Known = None,
+    categorical: Categorical = None,
+    calendar: Calendar = None,
     missing: Annotated[str, MISSING] = "error",
     gaps: Annotated[str, GAPS] = "error",
     test: Annotated[
@@ -52,6 +60,7 @@ def tune(
             metavar="SHARE|ROWS", help="Rows before them, to choose on.", rich_help_panel=COLUMNS
         ),
     ] = "0.1",
+    transform: Annotated[str | None, TRANSFORM] = None,
     grid: Annotated[
         list[str] | None,
         typer.Option(
@@ -128,6 +137,9 @@ def tune(
             "time": split_names(time, columns),
             "variables": split_names(variables, columns),
             "exclude": split_names(exclude, columns),
+            "known": split_names(known, columns),
+            "categorical": split_names(categorical, columns),
+            "calendar": word_or_words(calendar),
             "missing": missing,
             "gaps": gaps,
             "sep": sep,
@@ -139,7 +151,8 @@ def tune(
         reading = ("file", "sep", "decimal", "test", "valid")
         asked: dict[str, Any] = {k: v for k, v in given.items() if k not in reading}
         build_frame(read_table(data, sep=sep, decimal=decimal), **asked)  # refuse a bad table now
-        settings = {} if max_epochs is None else {"max_epochs": max_epochs}
+        fixed = {"max_epochs": max_epochs, "transform": transform}
+        settings = {name: value for name, value in fixed.items() if value is not None}
         jobs = tune_jobs(
             given,
             preset=preset,
