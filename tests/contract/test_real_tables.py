@@ -192,6 +192,19 @@ def test_a_series_unseen_in_training_is_forecast_on_its_own_scale() -> None:
     assert 0.8 < score["coverage"] < 1.0
 
 
+def test_a_series_unseen_in_training_is_new_at_any_time() -> None:
+    model = fitted("AR", "panel", 2)
+    fresh = station(3, scale=10.0, level=-50.0).assign(station="new")
+    assert (model.predict(fresh).part == "new").all()
+    both = pd.concat([stations(), fresh])
+    forecast = model.predict(both)
+    own = forecast.series == "new"
+    assert (forecast.part[own] == "new").all() and (forecast.part[~own] == "train").any()
+    counts = model.evaluate(both).by_series.set_index("series")["n"]
+    assert counts["new"] > 2 * counts["near"]  # all of its rows, not the last ones alone
+    assert model.explain(fresh, effort="quick").part == "new"
+
+
 def test_short_series_are_named_and_left_out() -> None:
     model = fitted("AR", "panel", 2)
     table = stations()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,13 +55,27 @@ def dated_forecast(
         means=means,
         variances=variances,
         members=members,
-        part=model.borders_.parts(times),
+        part=part_names(model, times, frame.names_of(origins)),
         actual=gather_labels(frame, origins, H),
         notes=frame.notes,
         warnings=range_warnings(prepared, origins, model.window),
         transform=transform,
         series=frame.names_of(origins),
     )
+
+
+def part_names(
+    model: AbstractForecaster, times: NDArray[Any], series: NDArray[Any] | None
+) -> NDArray[np.str_]:
+    """Return "train", "validation" or "new" for times (M, H) of given series (M,).
+
+    A series that training did not have is new at any time.
+    """
+    names = model.borders_.parts(times)
+    trained = model.preparation_.series
+    if trained is not None and series is not None:
+        names[~np.isin(series.astype(str), trained.names)] = "new"
+    return names
 
 
 def _require_finite(members: FloatArray, frame: SeriesFrame, origins: IntArray) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mvlstm import metrics
 from mvlstm.errors import DataError
 from mvlstm.forecasters.borders import Borders
+from mvlstm.forecasters.dated import part_names
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.results import Evaluation, Forecast
 
@@ -23,7 +24,7 @@ Scored = Literal["new", "calibration"]
 
 def score_unseen(model: AbstractForecaster, forecast: Forecast, prepared: Prepared) -> Evaluation:
     """Score the unseen rows of ``forecast``, which ``model`` made from ``prepared``."""
-    rows, part, notes = unseen_rows(model.borders_, forecast.time)
+    rows, part, notes = unseen_rows(model.borders_, forecast.time, forecast.part)
     chosen = forecast.take(rows)
     persistence = persistence_forecast(model, chosen, prepared)
     scores = {
@@ -97,10 +98,10 @@ def persistence_forecast(model: AbstractForecaster, like: Forecast, prepared: Pr
 
 
 def unseen_rows(
-    borders: Borders, times: NDArray[Any]
+    borders: Borders, times: NDArray[Any], names: NDArray[np.str_]
 ) -> tuple[NDArray[np.bool_], Scored, tuple[str, ...]]:
-    """Choose the rows of ``times`` (M, H) that are all new, or else those of calibration."""
-    new = (borders.parts(times) == "new").all(axis=1)
+    """Choose the rows of ``times`` (M, H) whose parts are all new, or else those of calibration."""
+    new = (names == "new").all(axis=1)
     if new.any():
         return new, "new", ()
     rows = np.asarray(borders.calibration_rows(times).all(axis=1))
@@ -125,5 +126,6 @@ def unseen_origins(
         needed = model.window + model.preparation_.lead + model.horizon
         model._too_short(prepared.frame, needed, caller)
     times = prepared.frame.future_times(origins, model.horizon)
-    rows, part, notes = unseen_rows(model.borders_, times)
+    names = part_names(model, times, prepared.frame.names_of(origins))
+    rows, part, notes = unseen_rows(model.borders_, times, names)
     return origins[rows], part, notes
