@@ -57,8 +57,9 @@ def gather_report(
     future, next_notes = _next(model, frame, table, forecast)
     count = contributions if frame.panel is None else 0
     explanation = model.explain(table, effort=effort, contributions=count)
+    shown, values = "", None
     if explanation.by_series is not None:  # the figures of forecasts show one series
-        shown = str(explanation.by_series["series"].iloc[0])
+        shown, values = str(explanation.by_series["series"].iloc[0]), _next_values(future)
         explanation = explanation.of_series(shown)
         forecast, future = _one_series(forecast, shown), _one_series(future, shown)
         next_notes = (*next_notes, _series_note(evaluation, shown))
@@ -74,7 +75,19 @@ def gather_report(
         profile=_profile(frame),
         command=repeat_command(model, frame),
         notes=(*model.notes_, *frame.notes, *notes, *next_notes),
+        series=shown,
+        next_values=values,
     )
+
+
+def _next_values(future: Forecast) -> pd.DataFrame:
+    """Return the steps ahead of every series, as the report's table has them for one."""
+    from mvlstm.plot import future_table
+
+    assert future.series is not None
+    table = future_table(future)
+    table.insert(0, "series", np.repeat(future.series, future.horizon))
+    return table
 
 
 def _next(

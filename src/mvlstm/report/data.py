@@ -39,6 +39,10 @@ class ReportData:
         What repeats the work.
     notes : tuple of str
         What was done to the data, and warnings.
+    series : str
+        Of several series, the one whose forecasts ``forecast`` and ``future`` hold.
+    next_values : DataFrame, optional
+        The steps after the last row of every series.
     """
 
     model: str
@@ -52,6 +56,8 @@ class ReportData:
     profile: pd.DataFrame | None = None
     command: str = ""
     notes: tuple[str, ...] = ()
+    series: str = ""
+    next_values: pd.DataFrame | None = None
 
     @property
     def target(self) -> str:

@@ -14,7 +14,7 @@ from mvlstm.report.data import Block, Page, Panel, ReportData, Section, Table, V
 from mvlstm.report.encode import number, percent, time_text
 from mvlstm.report.explorer import explained_rows, explorer
 from mvlstm.report.summary import CAVEAT, cards, checks, summary
-from mvlstm.results import IMPORTANCE_COLUMNS
+from mvlstm.results import IMPORTANCE_COLUMNS, Explanation
 
 LATEST = 200  # rows of the first view
 TOP_LAGS = 15  # of all variables, in the table of lags
@@ -88,16 +88,14 @@ def _next(data: ReportData, explained: pd.DataFrame) -> Section:
     ]
     if times:
         blocks.append(Block("explorer", "What one forecast is made of"))
-    future = plot.future_table(data.future)
+    future = plot.future_table(data.future) if data.next_values is None else data.next_values
     blocks.append(
         Table("next-values", "Next values", "Quantiles of the predictive distribution.", future)
     )
-    return Section(
-        "next",
-        "What will happen next?",
-        "The forecast after the last row, and those before it.",
-        blocks,
-    )
+    lead = "The forecast after the last row, and those before it."
+    if data.series:
+        lead += f" The figure shows series {data.series}; scores and importance are of all series."
+    return Section("next", "What will happen next?", lead, blocks)
 
 
 def _quality(data: ReportData) -> Section:
@@ -115,6 +113,11 @@ def _quality(data: ReportData) -> Section:
         table=plot.comparison_table(rows),
     )
     residual = plot.residuals_table(data.forecast)
+    series: list[Table] = []
+    if data.evaluation.by_series is not None:
+        caption = "Of the same unseen rows, one series at a time; skill is against persistence."
+        table = data.evaluation.by_series
+        series = [Table("series-scores", "Scores of each series", caption, table)]
     return Section(
         "quality",
         "How good is it on rows it has not seen?",
@@ -122,6 +125,7 @@ def _quality(data: ReportData) -> Section:
         "that is removed; coverage is that of the 90 % interval.",
         [
             Table("scores", "Scores", "Less is better for RMSE, MAE and CRPS.", scores),
+            *series,
             panel,
             Panel(
                 key="residuals",
@@ -133,6 +137,16 @@ def _quality(data: ReportData) -> Section:
             ),
         ],
     )
+
+
+def _by_series(explanation: Explanation) -> list[Table]:
+    """Return the importance of the variables in each series, a row a series."""
+    if explanation.by_series is None:
+        return []
+    wide = explanation.by_series.pivot(index="series", columns="variable", values="importance")
+    wide = wide[list(explanation.importance["variable"])].reset_index()
+    caption = "Share of the rise in error when a variable is scrambled, one series at a time."
+    return [Table("series-importance", "Importance in each series", caption, wide)]
 
 
 def _drivers(data: ReportData) -> Section:
@@ -161,6 +175,7 @@ def _drivers(data: ReportData) -> Section:
             f"{explanation.effort}.",
             table[list(IMPORTANCE_COLUMNS)],
         ),
+        *_by_series(explanation),
     ]
     if explanation.prior is not None:
         attention = plot.attention_table(explanation)

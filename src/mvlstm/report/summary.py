@@ -31,7 +31,7 @@ def cards(data: ReportData) -> list[Card]:
     leaders = _leaders(data.explanation)
     return [
         Card(
-            f"Next {data.target}",
+            f"Next {_target(data)}",
             number(float(first["mean"])),
             f"{time_text(first['time'])}; 90 %: {number(float(first['q05']))} to "
             f"{number(float(first['q95']))}",
@@ -72,7 +72,7 @@ def _next(data: ReportData) -> str:
     rows = data.ahead
     first = rows[0]
     text = (
-        f"The next value of {data.target}, at {time_text(first['time'])}, is expected to be "
+        f"The next value of {_target(data)}, at {time_text(first['time'])}, is expected to be "
         f"{number(float(first['mean']))}; with 90 % probability it lies between "
         f"{number(float(first['q05']))} and {number(float(first['q95']))}."
     )
@@ -82,7 +82,15 @@ def _next(data: ReportData) -> str:
             f" {len(rows)} steps ahead, at {time_text(last['time'])}, {number(float(last['mean']))}"
             f" is expected ({number(float(last['q05']))} to {number(float(last['q95']))})."
         )
+    if data.next_values is not None:
+        count = data.next_values["series"].nunique()
+        text += f" The next values of all {count:,} series are in a table below."
     return text
+
+
+def _target(data: ReportData) -> str:
+    """Return what is forecast, with the series it is shown for."""
+    return f"{data.target} in {data.series}" if data.series else data.target
 
 
 def _quality(data: ReportData) -> str:

@@ -100,3 +100,23 @@ def test_a_missing_extra_is_found_before_the_work(model, monkeypatch):
     monkeypatch.setattr(model, "predict", lambda table: pytest.fail("work was begun"))
     with pytest.raises(MissingExtraError):
         model.report(make_table(), "never.html")
+
+
+def test_a_report_of_several_series_names_the_one_shown_and_has_tables_of_all(tmp_path):
+    one = make_table(200)
+    rows = pd.concat([one.assign(shop="b"), (10 * one).assign(shop="a"), one.assign(shop="c")])
+    model = mv.MVLSTM(**TINY, horizon=2).fit(rows, "y", series="shop", test=0.2)
+    data = gather_report(model, rows, effort="quick")
+    assert data.series == "a" and data.forecast.series is None
+    future = model.forecast(rows).to_frame()
+    assert data.next_values["series"].tolist() == future["series"].tolist()
+    np.testing.assert_allclose(data.next_values["mean"], future["mean"])
+    page = build.report_page(data)
+    tables = {b.key: b.frame for s in page.sections for b in s.blocks if b.kind == "table"}
+    assert len(tables["next-values"]) == 6
+    assert tables["series-scores"]["series"].tolist() == ["a", "b", "c"]
+    shares = tables["series-importance"].set_index("series")
+    assert list(shares.index) == ["a", "b", "c"]
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert "The next value of y in a" in page.summary[0] and "all 3 series" in page.summary[0]
+    assert page.cards[0].label == "Next y in a"
