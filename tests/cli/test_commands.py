@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pandas as pd
@@ -108,6 +109,21 @@ def test_evaluate(run: Run, model: Path, table: Path) -> None:
     scores = json.loads(run("evaluate", model, table, "--json").stdout)
     assert scores["part"] == "new"
     assert scores["scores"]["persistence"]["n"] == 48
+    times = pd.read_csv(table)["when"]
+    first, last = (pd.Timestamp(time) for time in (times.iloc[-48], times.iloc[-1]))
+    assert scores["period"] == [first.isoformat(), last.isoformat()]
+
+
+def test_what_to_run_next_reads_the_table_in_the_same_way(run: Run, tmp_path: Path) -> None:
+    path, out = tmp_path / "german.csv", tmp_path / "m.safetensors"
+    make_table().to_csv(path, sep=";", decimal=",", index=False)
+    reading = ("--sep", ";", "--decimal", ",")
+    done = run("fit", path, "--target", "y", "--time", "when", *reading, *TINY, "--out", out)
+    assert done.code == 0, done.stderr
+    following = next(line for line in done.stdout.splitlines() if line.startswith("next: "))
+    words = shlex.split(following.removeprefix("next: mvlstm "))
+    assert words == ["evaluate", str(out), str(path), *reading]
+    assert run(*words).code == 0
 
 
 def test_explain(run: Run, model: Path, table: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,6 +28,7 @@ from mvlstm.cli.options import (
     Time,
     Variables,
     fraction_or_count,
+    next_command,
     number_or_word,
     split_names,
     word_or_words,
@@ -318,7 +318,7 @@ def fit(
         output.show(
             repr(history),
             f"wrote {out}",
-            f"next: {shlex.join(['mvlstm', 'evaluate', str(out), str(data)])}",
+            next_command("evaluate", out, data, sep=sep, decimal=decimal),
         )
         if model.stopped_ is not None:
             output.show(f"to go on training: the same command with --resume (state in {folder})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -156,3 +157,17 @@ def number_or_word(text: str | None) -> float | str | None:
         return float(text)
     except ValueError:
         return text
+
+
+def next_command(command: str, model: Path, data: Path, *, sep: str | None, decimal: str) -> str:
+    """Say what to run next on the same table, which is to be read in the same way.
+
+    Examples
+    --------
+    >>> next_command("evaluate", Path("m.safetensors"), Path("a.csv"), sep=None, decimal=",")
+    'next: mvlstm evaluate m.safetensors a.csv --decimal ,'
+    """
+    words = ["mvlstm", command, str(model), str(data)]
+    words += ["--sep", sep] if sep is not None else []
+    words += ["--decimal", decimal] if decimal != "." else []
+    return f"next: {shlex.join(words)}"

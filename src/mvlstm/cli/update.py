@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mvlstm.cli.files import MODEL_SUFFIXES, check_output
-from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Quiet, Separator
+from mvlstm.cli.options import (
+    AsJson,
+    DataFile,
+    Debug,
+    Decimal,
+    ModelFile,
+    Quiet,
+    Separator,
+    next_command,
+)
 from mvlstm.cli.session import session
 
 EXAMPLE = "Example: mvlstm update model.safetensors air.csv --out model.safetensors"
@@ -69,5 +77,4 @@ def update(
         output.show(str(last), f"took {last.seconds:.1f} s", f"wrote {out}")
         if not last.changed:
             output.notes(["The model was better as it was; only its intervals were renewed."])
-        next_words = ["mvlstm", "forecast", str(out), str(data)]
-        output.show(f"next: {shlex.join(next_words)}")
+        output.show(next_command("forecast", out, data, sep=sep, decimal=decimal))

@@ -169,7 +169,7 @@ def backtest(
             ("pooled", pooled, runs),
         ]
     }
-    periods = tuple((one.origin.min(), one.time.max()) for one in scored)
+    periods = tuple((one.time.min(), one.time.max()) for one in scored)
     return Backtest(frame.target, pd.DataFrame(table_of).T.astype({"n": int}), periods, pooled)
 
 

@@ -42,7 +42,7 @@ def score_unseen(model: AbstractForecaster, forecast: Forecast, prepared: Prepar
             for name, score in scores.items()
         }
     ).T
-    period = (chosen.origin.min(), pd.Index(chosen.time[:, -1]).max())
+    period = (pd.Index(chosen.time[:, 0]).min(), pd.Index(chosen.time[:, -1]).max())
     return Evaluation(
         target=model.layout_.target,
         scores=frame.astype({"n": int}),

@@ -29,6 +29,7 @@ def test_each_fold_is_a_fit_on_the_rows_before_it(table: pd.DataFrame) -> None:
     assert result.scores.loc["pooled", "rmse"] == pytest.approx(np.sqrt(squares.mean()))
     assert result.forecast.origin.is_monotonic_increasing
     assert (result.forecast.part == "new").all()
+    assert result.periods == ((240, 259), (260, 279), (280, 299))
 
 
 def test_the_model_given_stays_unfitted(table: pd.DataFrame) -> None:
