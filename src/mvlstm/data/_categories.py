@@ -9,7 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm.data._columns import exclude_hint, name_list, option_list, reads_as_time
+from mvlstm.data._columns import (
+    exclude_hint,
+    is_dressed,
+    name_list,
+    option_list,
+    reads_as_time,
+)
 from mvlstm.errors import DataError
 
 MOST_LEVELS = 50
@@ -53,7 +59,7 @@ def _is_number(entry: Any) -> bool:
     try:
         float(entry.replace(",", "."))
     except ValueError:
-        return False
+        return is_dressed(entry)
     return True
 
 

@@ -15,6 +15,16 @@ from numpy.typing import NDArray
 from mvlstm.errors import DataError, ParameterError
 
 _SHOWN = 8
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_TIME = re.compile(
+    r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}:\d{2}"
+    rf"|\b\d{{1,2}}[ -]?{_MONTH}[ -]\d{{2,4}}\b|\b{_MONTH} \d{{1,2}},? \d{{4}}\b",
+    re.IGNORECASE,
+)
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+_DRESSED = re.compile(  # a number with marks of thousands, or with a currency or percent sign
+    r"[+-]?\s?[$\u20ac\u00a3]?\s?[+-]?\d[\d.,' \u00a0\u202f]*\s?[%$\u20ac\u00a3]?"
+)
 
 
 def name_list(names: Sequence[str]) -> str:
@@ -206,10 +216,15 @@ def _not_numeric_message(
     message = f"Column '{name}' is not numeric: {shown} at {where(row)}."
     if len(names) > 1:
         message += f" Nor is {name_list(names[1:])}."
-    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", value):
+    times = [entry[0] for entry in bad if reads_as_time(entry[2])] if fitting else []
+    clock = f"time='{times[0]}' (--time {option_list(times[:1])})" if times else ""
+    commas = [entry for entry in bad if _matches(_DECIMAL_COMMA, entry[2])]
+    if commas:
+        it = "It" if commas[0][0] == name else f"{commas[0][2]!r} in '{commas[0][0]}'"
+        also = f" If '{times[0]}' holds the times, use {clock}." if times else ""
         return (
-            f"{message} It looks like a decimal comma: read the file with decimal=',' "
-            "(--decimal ,), or take the comma out if it marks thousands."
+            f"{message} {it} looks like a decimal comma: read the file with decimal=',' "
+            f"(--decimal ,), or take the comma out if it marks thousands.{also}"
         )
     if not fitting:
         return f"{message} The model was fitted on numbers there: turn it into numbers first."
@@ -219,17 +234,32 @@ def _not_numeric_message(
         f"Leave out what is no number with {exclude_hint(names)}, take it as categories with "
         f"categorical={names!r} (--categorical {option_list(names)}), or make it numbers first."
     )
-    times = [entry[0] for entry in bad if reads_as_time(entry[2])]
     if times:
         rest = [other for other in names if other != times[0]]
         others = f" and {exclude_hint(rest)}" if rest else ""
-        clock = f"time='{times[0]}' (--time {option_list(times[:1])})"
-        advice = f"If '{times[0]}' holds the times, use {clock}{others}. {advice}"
+        return f"{message} If '{times[0]}' holds the times, use {clock}{others}. {advice}"
+    if is_dressed(value):
+        return f"{message} Take out what is not part of the number, such as , or % marks. {advice}"
     return f"{message} {advice}"
+
+
+def _matches(pattern: re.Pattern[str], value: Any) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def is_dressed(value: Any) -> bool:
+    """Whether text is a number with marks that keep it from being read as one.
+
+    Examples
+    --------
+    >>> [is_dressed(text) for text in ("1,057.60", "12.5 %", "$3", "12 a", "north")]
+    [True, True, True, False, False]
+    """
+    return _matches(_DRESSED, value.strip() if isinstance(value, str) else value)
 
 
 def reads_as_time(value: Any) -> bool:
     """Whether a value looks like a date or a time of day."""
     if isinstance(value, str):
-        return re.search(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}:\d{2}", value) is not None
+        return _TIME.search(value) is not None
     return isinstance(value, pd.Timestamp | np.datetime64) or hasattr(value, "isoformat")

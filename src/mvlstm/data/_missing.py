@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mvlstm.data._columns import exclude_hint
 from mvlstm.data._panel import Panel
-from mvlstm.data._steps import position
+from mvlstm.data._steps import counted, position
 from mvlstm.errors import DataError
 
 FILL_OPTION = "missing='fill' (--missing fill)"
@@ -148,11 +148,13 @@ def _fill_forward(
         values[take, j] = values[source[take], j]
         filled += len(take)
         keep[source < 0] = False
-    notes = [f"Filled {filled:,} missing values with the last known one."] if filled else []
+    values_filled = counted(filled, "missing value")
+    notes = [f"Filled {values_filled} with the last known one."] if filled else []
     dropped = int(len(keep) - keep.sum())
     if not dropped:
         return values, None, notes
-    which = f"the first {dropped:,} rows," if panel is None else f"{dropped:,} rows of series"
+    first = "the first row" if dropped == 1 else f"the first {dropped:,} rows"
+    which = f"{first}," if panel is None else f"{counted(dropped, 'row')} of series"
     notes.append(f"Dropped {which} before every column had a value.")
     if not keep.any():
         raise DataError(_no_row_message(absent, columns, fitting=fitting))

@@ -68,6 +68,10 @@ def choose_columns(
     )
     for what, wanted in (("known", layout.known), ("categorical", forced)):
         for name in wanted:
+            if name == layout.target:
+                raise DataError(
+                    f"'{name}' is named in {what}, but it is the target. Take it out of {what}."
+                )
             if name not in exogenous:
                 raise DataError(
                     f"'{name}' is named in {what}, but it is not one of the variables "

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mvlstm.data._columns import missing_column_message
+from mvlstm.data._columns import missing_column_message, reads_as_time
 from mvlstm.errors import DataError
 
 CLOCK_PARTS = ("year", "month", "day", "hour", "minute", "second")
@@ -68,12 +68,20 @@ def _index_times(index: pd.Index) -> pd.Index:
         )
     if pd.api.types.is_integer_dtype(index.dtype):
         return index if isinstance(index, pd.RangeIndex) else _integers(index, index.name)
-    example = f", for instance {index[0]!r}" if len(index) else ""
+    example = f", for instance {index[:1].tolist()[0]!r}" if len(index) else ""
     raise DataError(
         f"The index holds neither times nor integers ({index.dtype}{example}). Convert it with "
-        "table.index = pd.to_datetime(table.index), or name the time column with time=... "
-        "(--time COLUMN)."
+        f"{_conversion(index)}, or name the time column with time=... (--time COLUMN)."
     )
+
+
+def _conversion(index: pd.Index) -> str:
+    """Say how to make times of an index that holds none."""
+    if pd.api.types.is_timedelta64_dtype(index.dtype):
+        return "table.index = pd.Timestamp('2000-01-01') + table.index"
+    if pd.api.types.is_numeric_dtype(index.dtype) or not reads_as_time(next(iter(index), "")):
+        return "table = table.reset_index(drop=True), which numbers the rows"
+    return "table.index = pd.to_datetime(table.index)"
 
 
 def _integers(values: Any, name: Any) -> pd.Index:
@@ -126,7 +134,7 @@ def _number_times(column: pd.Series[Any], name: str) -> pd.Index:
     if len(bad):
         raise DataError(
             f"Time column '{name}' holds numbers that are not whole, the first "
-            f"{column.iloc[bad[0]]!r} at row {bad[0]}. Times are dates or integers: convert the "
+            f"{numbers[bad[0]]:g} at row {bad[0]}. Times are dates or integers: convert the "
             "column, or name another one with time=... (--time COLUMN)."
         )
     if pd.api.types.is_integer_dtype(column.dtype):

@@ -13,6 +13,7 @@ import secrets
 import warnings
 import zlib
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -71,10 +72,26 @@ def _check_readable(file: Path) -> None:
     if not folder.is_dir():
         raise DataError(f"'{file}' does not exist, nor does the folder '{folder}'.")
     with contextlib.suppress(OSError):
-        near = difflib.get_close_matches(file.name, os.listdir(folder), n=1)
-        if near:
-            raise DataError(f"'{file}' does not exist. Did you mean '{folder / near[0]}'?")
+        near = _nearest(file.name, os.listdir(folder))
+        if near is not None:
+            raise DataError(f"'{file}' does not exist. Did you mean '{folder / near}'?")
     raise DataError(f"'{file}' does not exist. Check the path.")
+
+
+def _nearest(name: str, others: Iterable[str]) -> str | None:
+    """Return the name that may have been meant; a common ending alone does not count.
+
+    Examples
+    --------
+    >>> _nearest("sale.csv", ["sales.csv", "wide.csv"]), _nearest("nofile.csv", ["wide.csv"])
+    ('sales.csv', None)
+    """
+    alike = [other for other in others if difflib.get_close_matches(_stem(name), [_stem(other)])]
+    return next(iter(difflib.get_close_matches(name, alike, n=1)), None)
+
+
+def _stem(name: str) -> str:
+    return Path(name).stem.lower()
 
 
 def _read_parquet(file: Path) -> pd.DataFrame:

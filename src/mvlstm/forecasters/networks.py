@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mvlstm.data._steps import counted
 from mvlstm.errors import MVLSTMWarning, ParameterError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.checkpoint import Checkpoint, Identity, seconds_between
@@ -147,10 +148,8 @@ def _end_notes(
         if not unfinished:
             return ()
         which = f"{unfinished} of {len(state.running)} members"
-        return (
-            f"{which} were still improving after {config.max_epochs} epochs; raise max_epochs "
-            "for more.",
-        )
+        epochs = counted(config.max_epochs, "epoch")
+        return (f"{which} were still improving after {epochs}; raise max_epochs for more.",)
     cause = "by Ctrl-C" if stopped == "interrupt" else "at its time limit"
     onward = (
         f"Fit again with checkpoint='{run.checkpoint}' to go on from here."

@@ -22,7 +22,9 @@ class History:
     Parameters
     ----------
     train_loss, valid_rmse : array (K, E)
-        NaN after a member has stopped.
+        NaN after a member has stopped. The RMSE is in units of the target; in those of
+        ``log(1 + target)`` where that is modelled, and in standard deviations of each series where
+        there are several.
     best_epoch : array of int (K,)
         Epoch, counted from 1, whose weights were kept.
     seconds : float

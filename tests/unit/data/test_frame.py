@@ -204,6 +204,21 @@ def test_text_that_looks_like_a_time_or_a_decimal_comma_gets_its_own_advice() ->
     stamps = table(date=pd.date_range("2013", periods=50))
     assert "--time date" in fails("'date'", stamps)
     assert "--decimal ," in fails("'3,5'", table(wind="3,5"))
+    message = fails("'3,5' in 'pm25' looks like a decimal comma", table(at="3:00", pm25="3,5"))
+    assert "time='at' (--time at)" in message
+
+
+@pytest.mark.parametrize("form", ["%b %d, %Y", "%d-%b-%y", "%d %B %Y"])
+def test_dates_with_the_name_of_a_month_are_no_categories(form: str) -> None:
+    days = pd.date_range("2021-01-01", periods=50, freq="D").strftime(form)
+    fails("If 'day' holds the times, use time='day' (--time day)", table(day=days))
+
+
+@pytest.mark.parametrize("form", ["{:,.2f}", "{:.1f}%", "{:.0f} %", "$ {:.0f}", "{:.2f} €"])
+def test_numbers_with_marks_are_no_categories(form: str) -> None:
+    column = [form.format(1_000.0 * (1 + k % 3)) for k in range(50)]
+    fails("Take out what is not part of the number", table(wind=column))
+    assert build_frame(table(wind=column), target="pm25", categorical="wind").n_rows == 50
 
 
 @pytest.mark.parametrize("value", [[1, 2], {"a": 1}, 1j, 10**400])
@@ -305,6 +320,8 @@ def test_rows_before_the_first_value_cannot_be_filled_and_go() -> None:
     frame = build_frame(source, target="pm25", missing="fill", fill_limit=1)
     assert frame.n_rows == 46 and frame.times[0] == source.index[4]
     assert "Dropped the first 4 rows" in frame.notes[0]
+    frame = build_frame(source.iloc[3:], target="pm25", missing="fill")
+    assert frame.notes == ("Dropped the first row, before every column had a value.",)
 
 
 def test_stretches_beyond_the_limit_are_an_error_that_names_a_limit_that_works() -> None:

@@ -94,6 +94,8 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     text_file(tmp_path, "a\n1\n", "weather.csv")
     assert "weather.csv'?" in fails(tmp_path / "wether.csv", "does not exist. Did you mean")
     fails(tmp_path / "zzz.bin", "does not exist. Check the path")
+    text_file(tmp_path, "a\n1\n", "wide.csv")
+    fails(tmp_path / "nofile.csv", "does not exist. Check the path")
     fails(tmp_path / "no" / "data.csv", "nor does the folder")
     fails(tmp_path, "is a folder")
 

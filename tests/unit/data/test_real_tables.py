@@ -123,6 +123,8 @@ def test_numbers_with_something_stray_stay_an_error() -> None:
         build_frame(table(), target="y", categorical="wnd")
     with pytest.raises(DataError, match="named in categorical, but it is not one of"):
         build_frame(table(), target="y", categorical="wind", exclude="wind")
+    with pytest.raises(DataError, match="named in known, but it is the target"):
+        build_frame(table(), target="y", known="y")
 
 
 # Known ahead --------------------------------------------------------------------------------
