@@ -82,6 +82,14 @@ class TestForecast:
         with pytest.raises(ParameterError, match="level="):
             make_forecast()[0].interval(level)
 
+    def test_several_probabilities_at_once_are_refused(self):
+        forecast, _ = make_forecast()
+        with pytest.raises(ParameterError, match=r"q=\[0.1, 0.9\] must be one number"):
+            forecast.quantile([0.1, 0.9])
+        with pytest.raises(ParameterError, match="level='90%' must be one number"):
+            forecast.interval("90%")
+        assert forecast.quantile(np.float32(0.5)).shape == forecast.median.shape
+
     def test_score_takes_new_rows_unless_told(self):
         forecast, _ = make_forecast()
         score = forecast.score()
@@ -154,6 +162,12 @@ class TestForecast:
         assert "400 origins x 1 step" in repr(forecast)
         assert "\n" not in repr(forecast)
         assert forecast._repr_html_().count("<tr") == 11
+
+    def test_shows_one_of_a_thing_and_the_whole_span(self):
+        assert "1 origin x 2 steps" in repr(make_forecast(1, horizon=2)[0])
+        forecast, _ = make_forecast()
+        backward = forecast.take(np.arange(len(forecast))[::-1])
+        assert repr(backward) == repr(forecast)
 
     def test_is_frozen_and_checks_shapes(self):
         forecast, _ = make_forecast()

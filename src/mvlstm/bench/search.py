@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,18 @@ def _value(word: str) -> Any:
     return {"true": True, "false": False}.get(word.lower(), word)
 
 
+def _check_values(name: str, values: Sequence[Any], default: Any) -> None:
+    """Refuse words where the setting is a number."""
+    if isinstance(default, bool | str) or default is None:
+        return
+    for value in values:
+        if isinstance(value, bool | str):
+            raise ParameterError(
+                f"--grid gives {name} the value '{value}', which is no number; give numbers, such "
+                f"as {name}={default}."
+            )
+
+
 def tune_jobs(
     data: Mapping[str, Any],
     *,
@@ -115,6 +127,7 @@ def tune_jobs(
             raise ParameterError(
                 f"--grid names '{name}', which cannot be searched; choose from {', '.join(usable)}."
             )
+        _check_values(name, grid[name], METHODS[base].defaults[name])
     outer = [name for name in grid if name not in MEMBER_SETTINGS]
     inner = {name: grid[name] for name in grid if name in MEMBER_SETTINGS}
     file = Path(data["file"]).resolve()

@@ -39,6 +39,7 @@ FloatArray = NDArray[np.float64]
 Kind = Literal["single", "ensemble"]
 KINDS: tuple[Kind, ...] = ("single", "ensemble")
 TOP = 3
+ROUNDING = 1e-9  # shares of importance below this come from rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +241,7 @@ def _top_variables(model: AbstractForecaster, rows: pd.DataFrame) -> tuple[str, 
     except DataError:  # too few unseen rows to scramble; the scores stand all the same
         return ()
     table = explanation.importance
-    costly = table.loc[table["importance"] > 0, "variable"]
+    costly = table.loc[table["importance"] > ROUNDING, "variable"]
     return tuple(str(name) for name in costly[:TOP])
 
 

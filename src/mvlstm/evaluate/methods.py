@@ -51,7 +51,13 @@ class Method:
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the constructor's arguments."""
-        return tuple(inspect.signature(forecaster_class(self.forecaster)).parameters)
+        return tuple(self.defaults)
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The constructor's arguments with their defaults."""
+        arguments = inspect.signature(forecaster_class(self.forecaster)).parameters
+        return {name: argument.default for name, argument in arguments.items()}
 
 
 NO_TUNING = {"quick": "nothing to tune", "full": "nothing to tune"}

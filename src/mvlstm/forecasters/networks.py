@@ -149,7 +149,7 @@ def _end_notes(
             return ()
         which = f"{unfinished} of {len(state.running)} members"
         epochs = counted(config.max_epochs, "epoch")
-        return (f"{which} were still improving after {epochs}; raise max_epochs for more.",)
+        return (f"{which} had not run out of patience after {epochs}; raise max_epochs for more.",)
     cause = "by Ctrl-C" if stopped == "interrupt" else "at its time limit"
     onward = (
         f"Fit again with checkpoint='{run.checkpoint}' to go on from here."

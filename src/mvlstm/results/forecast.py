@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -124,10 +125,12 @@ class Forecast:
 
     def quantile(self, q: float) -> pd.Series[float]:
         """Quantile ``q`` (between 0 and 1) of the predictive distribution."""
+        _check_number("q", q)
         return self._series(self._quantile(q), quantile_name(q))
 
     def interval(self, level: float = 0.9) -> tuple[pd.Series[float], pd.Series[float]]:
         """Central interval that should hold the value with probability ``level``."""
+        _check_number("level", level)
         if not 0.0 < level < 1.0:
             raise ParameterError(f"level={level!r} must lie strictly between 0 and 1, such as 0.9.")
         tail = round(0.5 * (1.0 - level), 12)
@@ -242,18 +245,18 @@ class Forecast:
         return len(self.origin)
 
     def __repr__(self) -> str:
-        steps = f"{self.horizon} step{'s' if self.horizon > 1 else ''}"
+        steps = _some(self.horizon, "step")
         span = ""
         if len(self):
             times = time_index(self.time.reshape(-1), self.origin)
-            span = f", {plain(times[0])} to {plain(times[-1])}"
+            span = f", {plain(times.min())} to {plain(times.max())}"
         counts = self._part_counts(np.ones(self.part.shape, dtype=bool))
         parts = f", {counts}" if counts else ""
         if self.warnings:
-            parts += f"; {len(self.warnings)} warning{'s' if len(self.warnings) > 1 else ''}"
+            parts += f"; {_some(len(self.warnings), 'warning')}"
         return (
-            f"Forecast(target={self.target!r}, {len(self)} origins x {steps}{span}, "
-            f"{self.members.shape[0]} members{parts})"
+            f"Forecast(target={self.target!r}, {_some(len(self), 'origin')} x {steps}{span}, "
+            f"{_some(self.members.shape[0], 'member')}{parts})"
         )
 
     def _repr_html_(self) -> str:
@@ -289,6 +292,18 @@ class Forecast:
     def _part_counts(self, where: NDArray[np.bool_]) -> str:
         counts = {p: int((where & (self.part == p)).sum()) for p in PARTS}
         return ", ".join(f"{n} {p}" for p, n in counts.items() if n)
+
+
+def _some(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def _check_number(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ParameterError(
+            f"{name}={value!r} must be one number strictly between 0 and 1, such as 0.9; for "
+            "several, call once for each."
+        )
 
 
 def quantile_name(q: float) -> str:

@@ -59,6 +59,7 @@ def test_every_row_says_what_it_cost_and_what_was_tuned(small: Comparison) -> No
     assert list(small.rows["rmse"]) == sorted(small.rows["rmse"])
     top = small.rows.set_index("method").loc["AR", "top_variables"]
     assert {"x2", "x3"} <= set(top) and len(top) == 3
+    assert small.rows.set_index("method").loc["Persistence", "top_variables"] == ("y",)
 
 
 def test_p_values_are_against_the_best_on_validation(
