@@ -53,6 +53,15 @@ def test_fit_forecast_evaluate_and_explain(run: Any, files: tuple[Path, Path, Pa
         ("village", 1),
         ("village", 2),
     ]
+    page = model.with_suffix(".html")
+    words = ("report", model, table, "--effort", "quick", "--out", page, "--json")
+    done = run(*words, "--future", holidays)
+    assert done.code == 0, done.stderr
+    ahead = json.loads(done.stdout)["forecast"]["rows"]
+    assert [row["mean"] for row in ahead] == [row["mean"] for row in rows[:2]]
+    assert "The next value of y in city" in page.read_text(encoding="utf-8")
+    assert run(*words).code == 0
+    assert "this is no look ahead" in page.read_text(encoding="utf-8")
     done = run("evaluate", model, table, "--json")
     assert {row["series"] for row in json.loads(done.stdout)["by_series"]} == {"city", "village"}
     done = run("explain", model, table, "--effort", "quick", "--json")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mvlstm.cli.files import TABLE_SUFFIXES, check_output
-from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Separator
+from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, Future, ModelFile, Separator
 from mvlstm.cli.session import session, table
 
 EXAMPLE = "Example: mvlstm forecast model.safetensors air.csv --out next.csv"
@@ -18,13 +18,7 @@ EXAMPLE = "Example: mvlstm forecast model.safetensors air.csv --out next.csv"
 def forecast(
     model: ModelFile,
     data: DataFile,
-    future: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Next values of variables known ahead; without it, rows at the end of DATA.",
-        ),
-    ] = None,
+    future: Future = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write them to a .csv, .parquet or .json file."),

@@ -24,6 +24,13 @@ Separator = Annotated[
 Decimal = Annotated[
     str, typer.Option("--decimal", metavar="CHAR", help="Decimal mark of the CSV: . or ,")
 ]
+Future = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Next values of variables known ahead; without it, rows at the end of DATA.",
+    ),
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")
 ]

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from mvlstm.cli.files import PAGE_SUFFIXES, check_output
-from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Separator
+from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, Future, ModelFile, Separator
 from mvlstm.cli.session import session
 
 EXAMPLE = "Example: mvlstm report model.safetensors air.csv --out report.html"
@@ -17,6 +17,7 @@ EXAMPLE = "Example: mvlstm report model.safetensors air.csv --out report.html"
 def report(
     model: ModelFile,
     data: DataFile,
+    future: Future = None,
     out: Annotated[
         Path, typer.Option("--out", metavar="FILE", help="The .html file to write.")
     ] = Path("report.html"),
@@ -31,13 +32,16 @@ def report(
 ) -> None:
     """Write forecasts, scores, drivers and checks as one page that opens without network."""
     with session(as_json=as_json, debug=debug) as output:
-        check_output(out, suffixes=PAGE_SUFFIXES, inputs=(model, data))
+        check_output(
+            out, suffixes=PAGE_SUFFIXES, inputs=(model, data, *([future] if future else []))
+        )
 
         from mvlstm import load
         from mvlstm.data.io import read_table
 
         rows = read_table(data, sep=sep, decimal=decimal)
-        found = load(model).report(rows, out, effort=effort, title=title)
+        ahead = None if future is None else read_table(future, sep=sep, decimal=decimal)
+        found = load(model).report(rows, out, future=ahead, effort=effort, title=title)
 
         output.data = {
             "out": str(out),

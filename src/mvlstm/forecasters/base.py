@@ -380,6 +380,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         table: pd.DataFrame,
         path: str | Path | None = None,
         *,
+        future: pd.DataFrame | None = None,
         effort: Literal["quick", "default", "full"] = "default",
         title: str | None = None,
     ) -> ReportData:
@@ -391,6 +392,9 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             With the columns of the fit.
         path : str or Path, optional
             The ``.html`` file to write; without it only the contents are computed.
+        future : DataFrame, optional
+            The next values of variables known ahead, as for `forecast`; without them the report
+            shows the last rows in place of the next.
         effort : {"quick", "default", "full"}
             How thoroughly to measure importance.
         title : str, optional
@@ -406,7 +410,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         from mvlstm.report import check_libraries, render_report
 
         check_libraries()
-        data = gather_report(self, table, effort=effort)
+        data = gather_report(self, table, future=future, effort=effort)
         if path is not None:
             write_atomic(path, render_report(data, title=title))
         return data

@@ -32,6 +32,7 @@ def gather_report(
     model: AbstractForecaster,
     table: pd.DataFrame,
     *,
+    future: pd.DataFrame | None = None,
     effort: Literal["quick", "default", "full"] = "default",
     contributions: int = CONTRIBUTIONS,
 ) -> ReportData:
@@ -43,6 +44,8 @@ def gather_report(
         Fitted.
     table : DataFrame
         With the columns of the fit.
+    future : DataFrame, optional
+        The next values of variables known ahead.
     effort : {"quick", "default", "full"}
         How thoroughly to measure importance.
     contributions : int
@@ -54,19 +57,19 @@ def gather_report(
     forecast = model.predict(table)
     scores = score_unseen(model, forecast, model._prepare(frame))
     evaluation, notes = _with_rival(model, scores, table)
-    future, next_notes = _next(model, frame, table, forecast)
+    ahead, next_notes = _next(model, frame, table, future, forecast)
     count = contributions if frame.panel is None else 0
     explanation = model.explain(table, effort=effort, contributions=count)
     shown, values = "", None
     if explanation.by_series is not None:  # the figures of forecasts show one series
-        shown, values = str(explanation.by_series["series"].iloc[0]), _next_values(future)
+        shown, values = str(explanation.by_series["series"].iloc[0]), _next_values(ahead)
         explanation = explanation.of_series(shown)
-        forecast, future = _one_series(forecast, shown), _one_series(future, shown)
+        forecast, ahead = _one_series(forecast, shown), _one_series(ahead, shown)
         next_notes = (*next_notes, _series_note(evaluation, shown))
     return ReportData(
         model=type(model).__name__,
         forecast=forecast,
-        future=future,
+        future=ahead,
         evaluation=evaluation,
         explanation=explanation,
         history=model.history_,
@@ -82,26 +85,27 @@ def gather_report(
 
 def _next_values(future: Forecast) -> pd.DataFrame:
     """Return the steps ahead of every series, as the report's table has them for one."""
-    from mvlstm.plot import future_table
-
-    assert future.series is not None
-    table = future_table(future)
-    table.insert(0, "series", np.repeat(future.series, future.horizon))
-    return table
+    quantiles = {name: future.quantile(q).to_numpy() for name, q in (("q25", 0.25), ("q75", 0.75))}
+    columns = ["series", "time", "step", "mean", "median", "q05", "q25", "q75", "q95"]
+    return future.to_frame().assign(**quantiles)[columns]
 
 
 def _next(
-    model: AbstractForecaster, frame: SeriesFrame, table: pd.DataFrame, forecast: Forecast
+    model: AbstractForecaster,
+    frame: SeriesFrame,
+    table: pd.DataFrame,
+    future: pd.DataFrame | None,
+    forecast: Forecast,
 ) -> tuple[Forecast, tuple[str, ...]]:
     """Forecast what comes next; where what is known ahead ends with the table, its last rows."""
-    if frame.future is not None or not frame.layout.known:
-        return model.forecast(table), ()
+    if future is not None or frame.future is not None or not frame.layout.known:
+        return model.forecast(table, future=future), ()
     names = np.zeros(len(forecast)) if forecast.series is None else forecast.series
     last = np.append(names[1:] != names[:-1], True)  # of each series
     note = (
         f"The table has no rows after {describe_time(frame.clock[-1])} with "
         f"{', '.join(frame.layout.known)}, known ahead: the next values shown are those of its "
-        "last rows."
+        "last rows. Add these rows, or pass them as future=... (--future FILE)."
     )
     return forecast.take(last), (note,)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from mvlstm.results import Evaluation, Explanation, Forecast, History
@@ -22,7 +23,7 @@ class ReportData:
     forecast : Forecast
         Of every row whose value is known.
     future : Forecast
-        Of the steps after the last row.
+        Of the steps after the last row; of the last rows, where what is known ahead ends there.
     evaluation : Evaluation
         Scores on unseen rows, persistence and perhaps others beside the model.
     explanation : Explanation
@@ -79,6 +80,11 @@ class ReportData:
     def ahead(self) -> list[dict[str, Any]]:
         """Rows of the steps after the last row, as in `Forecast.to_frame`."""
         return records(self.future.to_frame())
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether ``future`` lies after the last row, and is not the last rows for want of more."""
+        return not np.isfinite(self.future.actual).any()
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ def cards(data: ReportData) -> list[Card]:
     leaders = _leaders(data.explanation)
     return [
         Card(
-            f"Next {_target(data)}",
+            f"{'Next' if data.is_ahead else 'Last'} {_target(data)}",
             number(float(first["mean"])),
             f"{time_text(first['time'])}; 90 %: {number(float(first['q05']))} to "
             f"{number(float(first['q95']))}",
@@ -71,8 +71,14 @@ def checks(data: ReportData) -> list[Check]:
 def _next(data: ReportData) -> str:
     rows = data.ahead
     first = rows[0]
+    value = f"value of {_target(data)}, at {time_text(first['time'])},"
     text = (
-        f"The next value of {_target(data)}, at {time_text(first['time'])}, is expected to be "
+        f"The next {value} is expected to be "
+        if data.is_ahead
+        else f"What is known ahead ends with the table, so this is no look ahead: the {value} was "
+        "expected to be "
+    )
+    text += (
         f"{number(float(first['mean']))}; with 90 % probability it lies between "
         f"{number(float(first['q05']))} and {number(float(first['q95']))}."
     )
@@ -138,7 +144,9 @@ def _drivers(explanation: Explanation) -> str:
 
 
 def _doubts(data: ReportData) -> str:
-    doubts = [check.title.lower() for check in checks(data) if check.state == "warn"]
+    doubts = [
+        check.title[:1].lower() + check.title[1:] for check in checks(data) if check.state == "warn"
+    ]
     if not doubts:
         return "All checks of calibration, residuals and stability passed."
     return f"To be careful about: {_join(doubts)}."
