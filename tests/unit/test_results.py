@@ -256,6 +256,14 @@ class TestHistory:
         np.testing.assert_array_equal(again.best_epoch, history.best_epoch)
         assert again.seconds == 2.0
 
+    def test_shows_itself(self):
+        assert repr(self.make()) == (
+            "History(2 members, 3 epochs, validation RMSE 3 (2 to 4), 2.0 s)"
+        )
+        loss = np.ones((1, 1))
+        alone = History(loss, loss, best_epoch=np.array([1]), seconds=2.0)
+        assert repr(alone) == "History(1 member, 1 epoch, validation RMSE 1, 2.0 s)"
+
     def test_no_training(self):
         empty = History(np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.int64))
         again = History.from_dict(json.loads(json.dumps(empty.to_dict())))

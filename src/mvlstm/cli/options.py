@@ -100,7 +100,7 @@ Calendar = Annotated[
         rich_help_panel=COLUMNS,
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress while fitting.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 
 def split_names(given: Iterable[str] | None, columns: Iterable[str]) -> list[str] | None:

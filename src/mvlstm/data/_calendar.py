@@ -65,8 +65,9 @@ def choose_parts(
         return ()
     if not isinstance(times, pd.DatetimeIndex):
         raise DataError(
-            f"calendar={calendar!r} needs dates as times, and these are integers. Name the time "
-            "column with time=... (--time COLUMN), or use calendar='none' (--calendar none)."
+            f"calendar={calendar!r} needs dates as times, and these are integers. Name a column of "
+            "dates with time=... (--time COLUMN), turn the integers into dates first (in pandas: "
+            "pd.to_datetime(..., unit='s')), or use calendar='none' (--calendar none)."
         )
     if CALENDAR in columns:
         raise DataError(

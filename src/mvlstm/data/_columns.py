@@ -240,6 +240,8 @@ def _not_numeric_message(
         return f"{message} If '{times[0]}' holds the times, use {clock}{others}. {advice}"
     if is_dressed(value):
         return f"{message} Take out what is not part of the number, such as , or % marks. {advice}"
+    if isinstance(value, str) and not re.search(r"\d", value):
+        advice += f" If {shown} stands for a missing value, leave the cell empty."
     return f"{message} {advice}"
 
 

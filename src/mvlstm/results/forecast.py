@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mvlstm import metrics
 from mvlstm.errors import DataError, ParameterError, check_option
-from mvlstm.results._tables import escape, html, plain, records, time_index
+from mvlstm.results._tables import counted, escape, html, plain, records, time_index
 from mvlstm.results.transform import IDENTITY, Transform
 
 FloatArray = NDArray[np.float64]
@@ -245,7 +245,7 @@ class Forecast:
         return len(self.origin)
 
     def __repr__(self) -> str:
-        steps = _some(self.horizon, "step")
+        steps = counted(self.horizon, "step")
         span = ""
         if len(self):
             times = time_index(self.time.reshape(-1), self.origin)
@@ -253,10 +253,10 @@ class Forecast:
         counts = self._part_counts(np.ones(self.part.shape, dtype=bool))
         parts = f", {counts}" if counts else ""
         if self.warnings:
-            parts += f"; {_some(len(self.warnings), 'warning')}"
+            parts += f"; {counted(len(self.warnings), 'warning')}"
         return (
-            f"Forecast(target={self.target!r}, {_some(len(self), 'origin')} x {steps}{span}, "
-            f"{_some(self.members.shape[0], 'member')}{parts})"
+            f"Forecast(target={self.target!r}, {counted(len(self), 'origin')} x {steps}{span}, "
+            f"{counted(self.members.shape[0], 'member')}{parts})"
         )
 
     def _repr_html_(self) -> str:
@@ -292,10 +292,6 @@ class Forecast:
     def _part_counts(self, where: NDArray[np.bool_]) -> str:
         counts = {p: int((where & (self.part == p)).sum()) for p in PARTS}
         return ", ".join(f"{n} {p}" for p, n in counts.items() if n)
-
-
-def _some(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def _check_number(name: str, value: object) -> None:

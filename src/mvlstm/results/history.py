@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm.results._tables import escape, html, plain
+from mvlstm.results._tables import counted, escape, html, plain
 
 FloatArray = NDArray[np.float64]
 
@@ -111,9 +111,11 @@ class History:
         if self.members == 0:
             return "History(no training)"
         best = self.best_rmse
+        span = f" ({np.nanmin(best):.4g} to {np.nanmax(best):.4g})" if self.members > 1 else ""
+        members = counted(self.members, "member")
+        epochs = counted(int(self.epochs.max()), "epoch")
         return (
-            f"History({self.members} members, {int(self.epochs.max())} epochs, validation RMSE "
-            f"{np.nanmean(best):.4g} ({np.nanmin(best):.4g} to {np.nanmax(best):.4g}), "
+            f"History({members}, {epochs}, validation RMSE {np.nanmean(best):.4g}{span}, "
             f"{self.seconds:.1f} s)"
         )
 

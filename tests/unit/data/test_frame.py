@@ -189,6 +189,7 @@ def test_text_column_is_named_with_its_first_bad_value() -> None:
         "Column 'wind' is not numeric: 'calm' at 2013-05-01 02:00 (row 2)", table(wind=column)
     )
     assert "exclude=['wind'] (--exclude wind)" in message
+    assert "If 'calm' stands for a missing value, leave the cell empty." in message
 
 
 def test_all_text_columns_are_named_at_once() -> None:
