@@ -142,8 +142,9 @@ class Explanation:
 
         Parameters
         ----------
-        origin : timestamp or int
-            Last time known; one of ``contribution``'s rows.
+        origin : timestamp, int or tuple
+            Last time known, of one of ``contribution``'s rows; or all that names the row, as it
+            stands in ``contribution.index``.
         step : int
             Steps ahead.
         series : str, optional
@@ -155,6 +156,10 @@ class Explanation:
                 "This explanation has no contributions. Ask for them with "
                 "explain(table, contributions=50); models without gradients have none."
             )
+        if isinstance(origin, tuple) and len(origin) == table.index.nlevels:
+            named_row = dict(zip(table.index.names, origin, strict=True))
+            origin, step = named_row["origin"], int(named_row.get("step", 1))
+            series = named_row.get("series")
         several = "step" in table.index.names
         parts = [*([] if series is None else [series]), origin, *([step] if several else [])]
         key = tuple(parts) if len(parts) > 1 else origin

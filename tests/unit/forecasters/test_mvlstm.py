@@ -108,6 +108,15 @@ def test_contributions_add_up_to_the_forecast(model, table) -> None:
     assert explanation.contribution.index[-1] == table.index[-1]  # the forecast after the last row
 
 
+def test_a_row_of_the_contributions_names_its_forecast(table) -> None:
+    model = mv.MVLSTM(**QUICK, horizon=2).fit(table, target="y", test=0.2)
+    explanation = model.explain(table, effort="quick", contributions=2)
+    origin, step = row = explanation.contribution.index[-1]
+    point = explanation.at(row)
+    assert (point.origin, point.step) == (origin, step) == (table.index[-1], 2)
+    assert point.forecast == explanation.at(origin, 2).forecast
+
+
 def test_a_forecast_that_was_not_taken_apart_is_refused(model, table) -> None:
     explanation = model.explain(table, effort="quick", contributions=0)
     with pytest.raises(DataError, match="has no contributions"):
