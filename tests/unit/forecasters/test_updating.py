@@ -296,14 +296,14 @@ def test_since_is_read_as_the_table_was() -> None:
     model = mv.AR(window=4).fit(text.iloc[:OLD], "y", time="when")
     assert model.layout_.day_first
     found = model.evaluate(text, since="01/02/2024")
-    assert found.period[0] == pd.Timestamp("2024-01-31 23:00")
+    assert found.period[0] == pd.Timestamp("2024-02-01 00:00")
 
 
 def test_a_number_is_the_date_it_spells() -> None:
     rows = table()
     model = fitted("AR", rows)
     found = model.evaluate(rows, since=20240125)
-    assert found.period[0] == pd.Timestamp("2024-01-24 23:00")
+    assert found.period[0] == pd.Timestamp("2024-01-25 00:00")
     for wrong in (True, 20240125.5, float("nan"), pd.NaT):
         with pytest.raises(ParameterError, match="is no time of this table"):
             model.evaluate(rows, since=wrong)
