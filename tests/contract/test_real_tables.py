@@ -345,3 +345,12 @@ def test_memory_grows_in_proportion_to_the_number_of_series() -> None:
         tracemalloc.stop()
         assert len(forecast) == count * (len(one) - 3)
     assert peaks[1] < 4.4 * peaks[0]
+
+
+def test_what_comes_after_a_series_that_ended_early_is_new() -> None:
+    table = stations()
+    short = station(5).assign(station="short").iloc[:150]  # ends amid the training rows
+    both = pd.concat([table, short]).drop(columns="holiday")
+    model = mv.AR(window=4, verbose=0).fit(both, "y", series="station", test=0.2)
+    ahead = model.forecast(both)
+    assert (ahead.part == "new").all() and ahead.time.min() < model.borders_.train

@@ -14,4 +14,5 @@ PROJECT = Path(__file__).parents[2]
 def test_results_are_what_the_command_prints() -> None:
     answer = CliRunner().invoke(app, ["bench", "tables", str(PROJECT / "results")])
     assert answer.exit_code == 0, answer.output
-    assert answer.stdout == (PROJECT / "RESULTS.md").read_text(encoding="utf-8"), "run: make results"
+    written = (PROJECT / "RESULTS.md").read_text(encoding="utf-8")
+    assert answer.stdout == written, "run: make results"

@@ -46,7 +46,7 @@ def dated_forecast(
         corrected = variances * model.mean_factor_[:, None]
         members = member_means(transform, weights, means, corrected, len(members))
         _require_finite(members, frame, origins)
-    times = frame.future_times(origins, H)
+    times, actual = frame.future_times(origins, H), gather_labels(frame, origins, H)
     return Forecast(
         origin=frame.times[origins],
         time=times,
@@ -55,8 +55,8 @@ def dated_forecast(
         means=means,
         variances=variances,
         members=members,
-        part=part_names(model, times, frame.names_of(origins)),
-        actual=gather_labels(frame, origins, H),
+        part=np.where(np.isnan(actual), "new", part_names(model, times, frame.names_of(origins))),
+        actual=actual,
         notes=frame.notes,
         warnings=range_warnings(prepared, origins, model.window),
         transform=transform,
