@@ -13,8 +13,13 @@ from mvlstm.errors import DataError
 if TYPE_CHECKING:
     from mvlstm.data._panel import Panel
 
-Step: TypeAlias = "pd.Timedelta | pd.DateOffset | pd.offsets.MonthEnd | int"
-"""The distance between two rows: a duration, a calendar offset (months, local days) or a count."""
+Offset: TypeAlias = "pd.DateOffset | pd.offsets.MonthEnd | pd.offsets.BusinessDay"
+Step: TypeAlias = "pd.Timedelta | Offset | int"
+"""The distance between two rows: a duration, a calendar offset (months, local days, business days)
+or a count."""
+
+DAY = 86_400_000_000_000  # nanoseconds
+WORDS = {"days": "day", "months": "month", "month_ends": "month", "business_days": "business day"}
 
 
 SEVERAL = "If the table holds several series, name their column with series=... (--series COLUMN)."
@@ -91,7 +96,7 @@ def lower_median(numbers: NDArray[np.int64]) -> int:
 
 
 def find_step(times: pd.Index) -> Step | None:
-    """Find the distance between neighbouring rows: the median one, or months where they fit."""
+    """Find the distance between neighbouring rows: the median one, or a calendar's that fits."""
     if len(times) < 2:
         return None
     difference = np.diff(ticks(times))
@@ -104,8 +109,8 @@ def find_step(times: pd.Index) -> Step | None:
 
 def _calendar_step(
     times: pd.DatetimeIndex, duration: pd.Timedelta, *, regular: bool
-) -> pd.DateOffset | pd.offsets.MonthEnd | None:
-    """Months, month ends or local days, when these describe the times and a duration cannot."""
+) -> Offset | None:
+    """Months, month ends, local or business days, where these describe what a duration cannot."""
     wall = times.tz_localize(None)
     clock = wall - wall.normalize()
     if duration >= pd.Timedelta(days=28) and (clock == clock[0]).all():
@@ -115,9 +120,14 @@ def _calendar_step(
             return pd.DateOffset(months=count)
         if count > 0 and wall.is_month_end.all():
             return pd.offsets.MonthEnd(count)
-    if not regular and times.tz is not None:
-        local = np.diff(ticks(wall))
-        days, rest = divmod(lower_median(local), 86_400_000_000_000)
+    if regular:
+        return None
+    local = np.diff(ticks(wall))
+    weekdays = (clock == clock[0]).all() and (wall.day_of_week < 5).all()
+    if weekdays and lower_median(local) == DAY and wall[-1] - wall[0] >= pd.Timedelta(days=7):
+        return pd.offsets.BusinessDay(1)
+    if times.tz is not None:
+        days, rest = divmod(lower_median(local), DAY)
         if days > 0 and rest == 0:
             return pd.DateOffset(days=days)
     return None
@@ -137,7 +147,12 @@ def spacing(times: pd.Index, step: Step) -> tuple[NDArray[np.int64], int]:
     wall = times.tz_localize(None)
     kind, count = _offset_parts(step)
     if kind == "days":
-        return np.diff(ticks(wall)), count * 86_400_000_000_000
+        return np.diff(ticks(wall)), count * DAY
+    if kind == "business_days":
+        days = wall.normalize().to_numpy().astype("datetime64[D]")
+        between = np.busday_count(days[:-1], days[1:])
+        off = np.diff(ticks(wall)) % DAY != 0  # another time of the day is no whole step
+        return np.where(off, 0, between), count
     return np.diff(_month_numbers(wall)), count
 
 
@@ -150,9 +165,11 @@ def add_steps(times: pd.Index, step: Step, count: int) -> pd.Index:
     return moved
 
 
-def _offset_parts(step: pd.DateOffset | pd.offsets.MonthEnd) -> tuple[str, int]:
+def _offset_parts(step: Offset) -> tuple[str, int]:
     if isinstance(step, pd.offsets.MonthEnd):
         return "month_ends", int(step.n)
+    if isinstance(step, pd.offsets.BusinessDay):
+        return "business_days", int(step.n)
     fields: dict[str, int] = dict(step.kwds)
     ((kind, count),) = fields.items()
     return kind, int(count) * int(step.n)
@@ -166,8 +183,7 @@ def describe_step(step: Step | None) -> str:
         return str(step)
     if not isinstance(step, pd.Timedelta):
         kind, count = _offset_parts(step)
-        word = {"days": "day", "months": "month", "month_ends": "month"}[kind]
-        return counted(count, word)
+        return counted(count, WORDS[kind])
     seconds = step / pd.Timedelta(seconds=1)
     for size, word in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
         if seconds >= size and seconds % size == 0:
@@ -186,7 +202,7 @@ def describe_distance(distance: int, step: Step) -> str:
         return str(distance)
     if isinstance(step, pd.Timedelta) or _offset_parts(step)[0] == "days":
         return describe_step(pd.Timedelta(distance, unit="ns"))
-    return counted(distance, "month")
+    return counted(distance, WORDS[_offset_parts(step)[0]])
 
 
 def step_to_json(step: Step | None) -> dict[str, Any] | None:
@@ -220,4 +236,6 @@ def step_from_json(value: Any) -> Step | None:
                 return pd.DateOffset(days=count)
             if kind == "month_ends":
                 return pd.offsets.MonthEnd(count)
+            if kind == "business_days":
+                return pd.offsets.BusinessDay(count)
     raise ValueError(f"not a step: {value!r}")

@@ -187,10 +187,10 @@ def find_season(y: FloatArray, step: Any) -> tuple[int, str]:
 
 
 def _calendar(step: Any) -> tuple[int, ...]:
-    """Return the rows of a day and a week, or of a year for months and quarters."""
+    """Return the rows of a day and a week, of a working week, or of a year (months, quarters)."""
     if isinstance(step, pd.Timedelta):
         spans = (pd.Timedelta(days=1), pd.Timedelta(days=7))
         return tuple(int(span / step) for span in spans if span % step == pd.Timedelta(0))
     if isinstance(step, pd.offsets.BaseOffset):
-        return {"M": (12,), "Q": (4,)}.get(step.freqstr[:1], ())
+        return {"M": (12,), "Q": (4,), "B": (5,)}.get(step.freqstr[:1], ())
     return ()

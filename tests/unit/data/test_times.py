@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import mvlstm as mv
 from mvlstm.data import Layout, SeriesFrame, build_frame, rebuild_frame
+from mvlstm.data._steps import step_from_json, step_to_json
 from mvlstm.errors import DataError
 
 
@@ -268,3 +270,20 @@ def test_times_ahead_of_zoned_and_integer_times() -> None:
     ahead = build(table()).future_times(np.array([0, 39]), 2)
     np.testing.assert_array_equal(ahead, [[1, 2], [40, 41]])
     assert ahead.dtype == np.int64
+
+
+def test_business_days_are_a_step_of_their_own() -> None:
+    days = pd.bdate_range("2024-01-01", periods=120, name="day")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=120), "y": rng.normal(size=120)}, index=days)
+    model = mv.AR(window=3, horizon=2, verbose=0).fit(table, "y", test=0.2)  # no gaps to close
+    friday = table.loc[:"2024-05-31"]
+    ahead = pd.DatetimeIndex(model.forecast(friday).time[0])
+    assert list(ahead) == [pd.Timestamp("2024-06-03"), pd.Timestamp("2024-06-04")]
+    assert step_from_json(step_to_json(model.layout_.step)) == model.layout_.step
+    holiday = table.drop(pd.Timestamp("2024-05-01"))
+    with pytest.raises(DataError, match=r"step is 1 business day, .*2 business days"):
+        mv.AR(window=3, verbose=0).fit(holiday, "y", test=0.2)
+    with pytest.raises(DataError, match="not evenly spaced"):
+        weekend = table.rename(index={pd.Timestamp("2024-05-03"): pd.Timestamp("2024-05-04")})
+        mv.AR(window=3, gaps="error", verbose=0).fit(weekend, "y", test=0.2)
