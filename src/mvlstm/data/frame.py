@@ -283,12 +283,16 @@ def _check_time_facts(times: pd.Index, layout: Layout, caller: str) -> None:
         )
 
 
+def needed_columns(table: pd.DataFrame, layout: Layout, columns: Sequence[str]) -> list[str]:
+    """Return the columns a table must have: these, the time unless the index is it, the series."""
+    from_index = len(layout.time) == 1 and layout.time[0] == table.index.name
+    series = [] if layout.series is None else [layout.series]
+    return [*columns, *(() if from_index else layout.time), *series]
+
+
 def check_present(table: pd.DataFrame, names: Sequence[str], layout: Layout, caller: str) -> None:
     """Refuse a table that lacks a column of the fit."""
-    from_index = len(layout.time) == 1 and layout.time[0] == table.index.name
-    needed = [*layout.columns, *(() if from_index else layout.time)]
-    if layout.series is not None:
-        needed.append(layout.series)
+    needed = needed_columns(table, layout, layout.columns)
     absent = [name for name in needed if name not in names]
     if absent:
         raise DataError(

@@ -12,7 +12,7 @@ from mvlstm.data._categories import category_codes
 from mvlstm.data._columns import column_names, name_list
 from mvlstm.data._steps import ticks
 from mvlstm.data._times import read_times
-from mvlstm.data.frame import check_present
+from mvlstm.data.frame import check_present, needed_columns
 from mvlstm.data.layout import Layout
 from mvlstm.errors import DataError
 
@@ -47,11 +47,7 @@ def join_future(table: pd.DataFrame, future: pd.DataFrame, layout: Layout) -> pd
 
 def _check_columns(future: pd.DataFrame, layout: Layout) -> None:
     names = column_names(future)
-    in_index = len(layout.time) == 1 and layout.time[0] == future.index.name
-    needed = [*layout.known, *(() if in_index else layout.time)]
-    if layout.series is not None:
-        needed.append(layout.series)
-    absent = [name for name in needed if name not in names]
+    absent = [n for n in needed_columns(future, layout, layout.known) if n not in names]
     if absent:
         raise DataError(
             f"future=... (--future) has the columns {name_list(names)}; missing: "

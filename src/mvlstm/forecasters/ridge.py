@@ -47,7 +47,7 @@ class Ridge:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Weighted sums over windows, from which least squares of any penalty and lags follow.
+    """Sums over windows, from which least squares of any penalty and lags follow.
 
     Shapes
     ------
@@ -61,32 +61,21 @@ class Moments:
     xy: FloatArray
 
     @classmethod
-    def gather(
-        cls,
-        table: NDArray[np.floating],
-        lags: int,
-        part: Part,
-        weights: FloatArray | None = None,
-    ) -> Moments:
-        """Add up one part's windows, piece by piece; ``weights`` (M,) are one by default."""
+    def gather(cls, table: NDArray[np.floating], lags: int, part: Part) -> Moments:
+        """Add up one part's windows, piece by piece."""
         origins, y = part
         p = lags * table.shape[1]
         xx, xy = np.zeros((p, p)), np.zeros((p, y.shape[1]))
-        x_sum, y_sum, total, done = np.zeros(p), np.zeros(y.shape[1]), 0.0, 0
+        x_sum, done = np.zeros(p), 0
         for rows, windows in iterate_windows(table, origins, lags):
             X = windows.reshape(len(rows), p).astype(np.float64, copy=False)
-            here = slice(done, done + len(rows))
-            w = np.ones(len(rows)) if weights is None else weights[here]
-            weighted = X * w[:, None]
-            xx += weighted.T @ X
-            xy += weighted.T @ y[here]
-            x_sum += weighted.sum(axis=0)
-            y_sum += w @ y[here]
-            total += float(w.sum())
+            xx += X.T @ X
+            xy += X.T @ y[done : done + len(rows)]
+            x_sum += X.sum(axis=0)
             done += len(rows)
-        x_mean, y_mean = x_sum / total, y_sum / total
-        xx -= total * np.outer(x_mean, x_mean)
-        xy -= total * np.outer(x_mean, y_mean)
+        x_mean, y_mean = x_sum / done, y.mean(axis=0)
+        xx -= done * np.outer(x_mean, x_mean)
+        xy -= done * np.outer(x_mean, y_mean)
         return cls(x_mean, y_mean, xx, xy)
 
     def latest(self, features: int) -> Moments:
