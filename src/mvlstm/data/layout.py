@@ -193,6 +193,13 @@ class Layout:
         made = {*self.categories, *((CALENDAR,) if self.calendar else ())}
         return tuple(self.names[n] not in made for n in self.groups)
 
+    @property
+    def clock_columns(self) -> tuple[int, ...]:
+        """Which inputs are the calendar's."""
+        if not self.calendar:
+            return ()
+        return tuple(c for c, n in enumerate(self.groups) if n == len(self.names) - 2)
+
 
 def _read_levels(values: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
     levels = tuple((name, tuple(entries)) for name, entries in dict(values).items())

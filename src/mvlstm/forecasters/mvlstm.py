@@ -126,8 +126,8 @@ class MVLSTM(AbstractForecaster):
         l2: float = 1e-4,
         learning_rate: float = 5e-3,
         batch_size: int = 64,
-        max_epochs: int = 50,
-        patience: int = 10,
+        max_epochs: int = 100,
+        patience: int = 15,
         averaging: float = 0.995,
         members: int = 5,
         seed: int = 0,
@@ -250,6 +250,7 @@ class MVLSTM(AbstractForecaster):
             loss_name=self.loss,
             sigma=sigma,
             isolation=self.isolation,
+            clocks=self.layout_.clock_columns,
         )
 
     def _learn(self, problem: Problem) -> None:

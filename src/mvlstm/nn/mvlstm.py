@@ -22,6 +22,7 @@ Head = Literal["mixture", "fusion"]
 Loss = Literal["nll", "mse", "nll+mse"]
 Dropout = Callable[..., Tensor]
 Sigma = float | Literal["learned", "predicted"]
+CLOCK_PENALTY = 3e-3  # coefficient of the squared weights on a clock's columns
 LEAST_LOG_SIGMA2, MOST_LOG_SIGMA2 = -9.0, 6.0  # of a predicted variance
 
 
@@ -54,6 +55,9 @@ class MVLSTMNetwork:
         Coefficient, beside the mean loss, of the squared weights that lead from other variables
         to a variable's gates: 0 leaves full gates free, much of it turns them into a variable's
         own.
+    clocks : tuple of int
+        Input columns that tell the time. Their weights have a penalty of their own
+        (`CLOCK_PENALTY`): by the clock, a network can learn weeks of the past by heart.
 
     Shapes
     ------
@@ -74,6 +78,7 @@ class MVLSTMNetwork:
     loss_name: Loss = "nll"
     sigma: Sigma = 1.0
     isolation: float = 0.0
+    clocks: tuple[int, ...] = ()
 
     @cached_property
     def stack(self) -> tuple[Layer, ...]:
@@ -111,11 +116,19 @@ class MVLSTMNetwork:
     @property
     def own_penalty(self) -> Tensor | None:
         """Coefficients (P,) of the squared parameters besides the L2 term, or None for none."""
-        if not self.isolation or self.gates != "full":
+        isolated = self.isolation > 0 and self.gates == "full"
+        if not isolated and not self.clocks:
             return None
         pieces = {name: torch.zeros(1, *shape) for name, shape in self.shapes.items()}
-        for level, layer in enumerate(self.stack):
-            pieces[f"W_{level}"] += self.isolation * layer.foreign()
+        if isolated:
+            for level, layer in enumerate(self.stack):
+                pieces[f"W_{level}"] += self.isolation * layer.foreign()
+        clocks = list(self.clocks)
+        pieces["Wx_0"][:, clocks] += CLOCK_PENALTY
+        if self.gates == "full":
+            pieces["W_0"][..., clocks] += CLOCK_PENALTY
+        else:
+            pieces["Gx_0"][:, clocks] += CLOCK_PENALTY
         return flatten(pieces, self.shapes)[0]
 
     def initial(self, generator: torch.Generator) -> Parameters:

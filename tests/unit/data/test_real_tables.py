@@ -209,6 +209,9 @@ def test_the_calendar_is_one_variable_of_cycles_that_the_times_span() -> None:
     assert frame.columns[-5:-1] == ("hour sin", "hour cos", "weekday sin", "weekday cos")
     noon = frame.values[12, -5:-3]
     np.testing.assert_allclose(noon, [0, -1], atol=1e-12)
+    clocks = [frame.layout.inputs[column] for column in frame.layout.clock_columns]
+    assert clocks == ["hour sin", "hour cos", "weekday sin", "weekday cos"]
+    assert build_frame(table(), target="y").layout.clock_columns == ()
     short = build_frame(table(60), target="y", calendar="auto")
     assert short.layout.calendar == ("hour",)
     days = table().set_axis(pd.date_range("2018-01-01", periods=400, freq="D"))

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from mvlstm.nn.mvlstm import MVLSTMNetwork
+from mvlstm.nn.mvlstm import CLOCK_PENALTY, MVLSTMNetwork
 from mvlstm.nn.parameters import unflatten
 from mvlstm.train import stepper as stepper_module
 from mvlstm.train.adam import adam, fused_adam, penalise_and_clip
@@ -219,6 +219,21 @@ def test_isolation_acts_on_what_other_variables_tell_the_gates_alone(layers, cel
     row = torch.arange(3).repeat_interleave(4).repeat(network.stack[0].n_gates)
     column = torch.cat([torch.arange(3), torch.arange(3).repeat_interleave(4)])
     torch.testing.assert_close(p["W_0"][0], 0.5 * (row[:, None] != column).float())
+
+
+@pytest.mark.parametrize("isolation", [0.0, 0.5])
+@pytest.mark.parametrize("gates", ["full", "variable"])
+def test_weights_on_clocks_have_a_penalty_of_their_own(gates, isolation) -> None:
+    network = make_network(layers=2, gates=gates, isolation=isolation, clocks=(1,))
+    without = make_network(layers=2, gates=gates, isolation=isolation).own_penalty
+    added = network.own_penalty - (0 if without is None else without)
+    p = unflatten(added[None], network.shapes)
+    reading = {"Wx_0": (0, 1), "W_0": (0, ..., 1), "Gx_0": (0, 1)}
+    for name, values in p.items():
+        expected = torch.zeros_like(values)
+        if name in reading:
+            expected[reading[name]] = CLOCK_PENALTY
+        torch.testing.assert_close(values, expected)
 
 
 @pytest.mark.parametrize("way", ["step", "step_at_once"])
