@@ -95,6 +95,19 @@ def test_a_slip_is_a_warning(run: Run, model: Path, grown: Path, tmp_path: Path)
     assert "warning: Skill has slipped" in done.stderr
 
 
+def test_the_file_of_scores_holds_the_periods_too(
+    run: Run, model: Path, grown: Path, tmp_path: Path
+) -> None:
+    given = ("evaluate", model, grown, "--since", "2024-01-10", "--out", tmp_path / "scores.csv")
+    found = json.loads(run(*given, "--json").stdout)
+    written = pd.read_csv(tmp_path / "scores.csv")
+    days = [f"day {row['day']}" for row in found["periods"]]
+    assert written["rows"].tolist() == ["all", "all", *days]
+    assert written["model"].tolist()[1:] == ["persistence", *["MVLSTM"] * len(days)]
+    rmse = [row["rmse"] for row in found["periods"]]
+    np.testing.assert_allclose(written["rmse"][2:], rmse)
+
+
 def test_since_must_be_a_time(run: Run, model: Path, grown: Path) -> None:
     done = run("evaluate", model, grown, "--since", "lately")
     assert done.code == 2 and "since='lately'" in done.stderr

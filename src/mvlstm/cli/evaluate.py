@@ -47,7 +47,7 @@ def evaluate(
         result = load(model).evaluate(rows, since=since)
         scores = result.to_frame().rename_axis("model").reset_index()
         if out is not None:
-            write_table(out, scores)
+            write_table(out, result.to_rows())
 
         output.data = {**result.to_dict(), "out": None if out is None else str(out)}
         first, last = result.period

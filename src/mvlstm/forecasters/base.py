@@ -157,6 +157,8 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         """Raise `ParameterError` for a setting with a value it cannot have."""
         check_window(self.window, self.horizon)
+        if not isinstance(self.verbose, int | np.integer):
+            raise ParameterError(f"verbose={self.verbose!r} must be a whole number; 0 is silent.")
         check_option("difference", self.difference, ("none", "auto"))
         check_calendar(self.calendar)
         check_option("transform", self.transform, TRANSFORM_CHOICES)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -25,6 +24,7 @@ from mvlstm.forecasters.apart import (
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.refits import agreement_table, rank_agreement
 from mvlstm.forecasters.scoring import unseen_origins
+from mvlstm.forecasters.steps import show_steps
 from mvlstm.forecasters.units import member_units
 from mvlstm.results import Explanation
 
@@ -63,7 +63,7 @@ def explain_forecaster(
     leads = variable_leads(prepared)
     arrays = model._attention(prepared, origins)
     total = len(frame.variables) * level.repeats_for(len(origins))
-    with _progress(model.verbose, total) as advance:
+    with show_steps(model.verbose, "explain", total) as advance:
         measured = measure(
             variables=frame.variables,
             labels=_labels(model, prepared, origins),
@@ -81,7 +81,7 @@ def explain_forecaster(
             series=frame.names_of(origins),
             curves=curves or effort == "full",
             effort=effort,
-            progress=advance,
+            progress=lambda _: advance("exchanges of variables"),
         )
     importance = measured.importance
     own = model._model_importance()
@@ -229,19 +229,3 @@ def _attention_notes(arrays: AttentionArrays | None) -> tuple[str, ...]:
     if arrays is None or arrays.posterior is not None:
         return ()
     return ("This model has no posterior attention; its prior stands in that column.",)
-
-
-@contextmanager
-def _progress(verbose: int, total: int) -> Iterator[Callable[[int], None] | None]:
-    """Show a bar on a terminal while the variables are scrambled."""
-    import sys
-
-    if verbose <= 0 or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("Scrambling variables", total=total)
-        yield lambda done: bar.advance(task, done)

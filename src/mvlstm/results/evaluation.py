@@ -59,6 +59,26 @@ class Evaluation:
         """Return a copy of the scores."""
         return self.scores.copy()
 
+    def to_rows(self) -> pd.DataFrame:
+        """Return all scores as one table: of the models, then by series and by period.
+
+        Columns ``model`` and the scores; where there are series or periods, ``rows`` says which
+        rows a line is about.
+        """
+        total = self.scores.rename_axis("model").reset_index()
+        parts = [part for part in (self.by_series, self.periods) if part is not None]
+        if not parts:
+            return total
+        total.insert(0, "rows", "all")
+        lines = [total]
+        for part in parts:
+            word = str(part.columns[0])
+            which = [f"{word} {value}" for value in part[word]]
+            named = part.drop(columns=word).assign(model=self.scores.index[0])
+            named.insert(0, "rows", which)
+            lines.append(named[[name for name in total.columns if name in named.columns]])
+        return pd.concat(lines, ignore_index=True)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form."""
         tables = {"by_series": self.by_series, "periods": self.periods, "slips": self.slips}

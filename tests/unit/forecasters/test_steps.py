@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import numpy as np
+import pandas as pd
 import pytest
 
+import mvlstm as mv
+from mvlstm.errors import ParameterError
+from mvlstm.forecasters import explaining
 from mvlstm.forecasters.steps import show_steps
 
 
@@ -28,3 +35,21 @@ def test_silence(capsys: pytest.CaptureFixture[str]) -> None:
     with show_steps(0, "RF", 1, every=0.0) as advance:
         advance("done")
     assert capsys.readouterr().err == ""
+
+
+def test_explaining_tells_how_far_it_is(capsys, monkeypatch) -> None:
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(120, 3)), columns=["a", "b", "y"])
+    model = mv.AR(window=3, verbose=0).fit(table, "y", test=0.3)
+    monkeypatch.setattr(explaining, "show_steps", partial(show_steps, every=0.0))
+    model.explain(table, effort="quick")
+    assert capsys.readouterr().err == ""
+    model.verbose = 1
+    model.explain(table, effort="quick")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("explain: 1/") and "exchanges of variables" in lines[0]
+
+
+def test_verbose_must_be_a_number() -> None:
+    table = pd.DataFrame(np.arange(60.0), columns=["y"])
+    with pytest.raises(ParameterError, match="verbose='loud' must be a whole number"):
+        mv.Persistence(window=3, verbose="loud").fit(table, "y")
