@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import mvlstm as mv
+from mvlstm.forecasters import explaining
+from mvlstm.forecasters.steps import show_steps
 
 from .conftest import TINY, Run, make_table
 
@@ -132,6 +135,18 @@ def test_explain(run: Run, model: Path, table: Path, tmp_path: Path) -> None:
     assert done.code == 0, done.stderr
     assert "predictive, not causal" in done.stdout
     assert set(pd.read_csv(out)["variable"]) == {"x1", "x2", "y"}
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_progress_of_explain_and_report(
+    run: Run, model: Path, table: Path, tmp_path: Path, monkeypatch, quiet
+) -> None:
+    monkeypatch.setattr(explaining, "show_steps", partial(show_steps, every=0.0))
+    asked = ("--effort", "quick", *["--quiet"] * quiet)
+    for command in (("explain",), ("report", "--out", tmp_path / "page.html")):
+        done = run(command[0], model, table, *command[1:], *asked)
+        assert done.code == 0, done.stderr
+        assert ("explain: 1/" in done.stderr) != quiet
 
 
 @pytest.mark.parametrize(

@@ -101,8 +101,9 @@ def test_the_file_of_scores_holds_the_periods_too(
     given = ("evaluate", model, grown, "--since", "2024-01-10", "--out", tmp_path / "scores.csv")
     found = json.loads(run(*given, "--json").stdout)
     written = pd.read_csv(tmp_path / "scores.csv")
-    days = [f"day {row['day']}" for row in found["periods"]]
-    assert written["rows"].tolist() == ["all", "all", *days]
+    days = [row["day"] for row in found["periods"]]
+    assert written["period"].isna().tolist()[:2] == [True, True]
+    assert written["period"].tolist()[2:] == days
     assert written["model"].tolist()[1:] == ["persistence", *["MVLSTM"] * len(days)]
     rmse = [row["rmse"] for row in found["periods"]]
     np.testing.assert_allclose(written["rmse"][2:], rmse)

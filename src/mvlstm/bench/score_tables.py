@@ -105,12 +105,19 @@ def _layout_row(
 
 def _order(cell: pd.DataFrame) -> dict[tuple[str, str, str], str]:
     """Return the rows of a table: (method, setting, kind) and its title, singles first."""
-    found: dict[tuple[str, str, str], str] = {}
+    found: dict[tuple[str, str, str], list[Any]] = {}
     for kind in KINDS:
         for row in cell[cell["kind"] == kind].to_dict(orient="records"):
-            key = (row["method"], row["setting"], kind)
-            found.setdefault(key, title_of(row))
-    return found
+            found.setdefault((row["method"], row["setting"], kind), []).append(row)
+    return {key: _title(rows) for key, rows in found.items()}
+
+
+def _title(rows: list[Any]) -> str:
+    """Name a method for several data sets, with the fewest and the most of what its mean is of."""
+    few, many = (pick(rows, key=lambda row: row["members"]) for pick in (min, max))
+    if rows[0]["kind"] != "ensemble" or few["members"] == many["members"]:
+        return title_of(rows[0])
+    return f"{title_of(few)} to {many['members']}"
 
 
 def _pick(cell: pd.DataFrame, dataset: str, key: tuple[str, str, str]) -> pd.DataFrame:

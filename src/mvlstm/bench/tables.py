@@ -183,12 +183,14 @@ def _facts(group: list[Record]) -> tuple[str, ...]:
     """Say how many jobs there are, and under which circumstances they were run."""
     done = sum(one["status"] == "done" for one in group)
     seconds = sum(one["timings"].get("total", 0.0) for one in group)
-    devices = dict.fromkeys(str(one["hardware"]["device"]) for one in group)
+    networks = [one for one in group if "max_epochs" in (one.get("settings") or {})] or group
+    devices = dict.fromkeys(str(one["hardware"]["device"]) for one in networks)
     processors = dict.fromkeys(str(one["hardware"]["processor"]) for one in group)
     torch = dict.fromkeys(str(one["versions"]["torch"]) for one in group)
     ours = dict.fromkeys(str(one["versions"]["mvlstm"]) for one in group)
     commits = dict.fromkeys(str(one["commit"])[:10] for one in group if one["commit"])
-    text = f"{done} of {len(group)} jobs finished, {seconds / 60:.1f} minutes of work in all."
+    failed = f", {len(group) - done} that failed" if done < len(group) else ""
+    text = f"Records of {done} finished jobs{failed}; {seconds / 60:.1f} minutes of work in all."
     where = (
         f"Run with mvlstm {', '.join(ours)} and torch {', '.join(torch)}; networks on "
         f"{', '.join(devices)}, the rest on {', '.join(processors)}."

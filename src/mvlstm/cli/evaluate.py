@@ -13,7 +13,7 @@ from mvlstm.cli.session import session, table
 
 EXAMPLE = "Example: mvlstm evaluate model.safetensors air.csv"
 
-SERIES_SHOWN = 50  # on a screen; --json has all
+SERIES_SHOWN = 50  # on a screen; --json and --out have all
 
 
 def evaluate(
@@ -28,7 +28,9 @@ def evaluate(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also write them to a .csv, .parquet or .json file."),
+        typer.Option(
+            metavar="FILE", help="Also write all scores to a .csv, .parquet or .json file."
+        ),
     ] = None,
     sep: Separator = None,
     decimal: Decimal = ".",

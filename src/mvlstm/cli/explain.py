@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from mvlstm.cli.files import TABLE_SUFFIXES, check_output
-from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Separator
+from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Quiet, Separator
 from mvlstm.cli.session import session, table
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def explain(
     ] = None,
     sep: Separator = None,
     decimal: Decimal = ".",
+    quiet: Quiet = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -46,7 +47,9 @@ def explain(
         from mvlstm.data.io import read_table, write_table
 
         rows = read_table(data, sep=sep, decimal=decimal)
-        result = load(model).explain(rows, effort=effort)
+        fitted = load(model)
+        fitted.verbose = 0 if quiet else 1
+        result = fitted.explain(rows, effort=effort)
         if out is not None:
             write_table(out, result.to_frame())
 

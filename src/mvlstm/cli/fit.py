@@ -154,6 +154,10 @@ def fit(
             help="Penalty on what other variables tell a variable's gates.", rich_help_panel=MODEL
         ),
     ] = None,
+    clock_penalty: Annotated[
+        float | None,
+        typer.Option(help="Penalty on the weights that read the calendar.", rich_help_panel=MODEL),
+    ] = None,
     dropout: Annotated[
         float | None, typer.Option(help="Dropout probability.", rich_help_panel=TRAINING)
     ] = None,
@@ -176,12 +180,15 @@ def fit(
         int | None, typer.Option(help="Windows a step.", rich_help_panel=TRAINING)
     ] = None,
     max_epochs: Annotated[
-        int | None, typer.Option(help="Passes over the rows at most.", rich_help_panel=TRAINING)
+        int | None,
+        typer.Option(
+            help="Passes over the rows at most (100 unless told).", rich_help_panel=TRAINING
+        ),
     ] = None,
     patience: Annotated[
         int | None,
         typer.Option(
-            help="Epochs without a better validation error before stopping.",
+            help="Epochs without a better validation error before stopping (15; paper: 10).",
             rich_help_panel=TRAINING,
         ),
     ] = None,
@@ -249,6 +256,7 @@ def fit(
         "target_scale": target_scale,
         "link": link,
         "isolation": isolation,
+        "clock_penalty": clock_penalty,
         "dropout": dropout,
         "l2": l2,
         "l2_sum": l2_sum,

@@ -8,7 +8,16 @@ from typing import Annotated, Literal
 import typer
 
 from mvlstm.cli.files import PAGE_SUFFIXES, check_output
-from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, Future, ModelFile, Separator
+from mvlstm.cli.options import (
+    AsJson,
+    DataFile,
+    Debug,
+    Decimal,
+    Future,
+    ModelFile,
+    Quiet,
+    Separator,
+)
 from mvlstm.cli.session import session
 
 EXAMPLE = "Example: mvlstm report model.safetensors air.csv --out report.html"
@@ -27,6 +36,7 @@ def report(
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     sep: Separator = None,
     decimal: Decimal = ".",
+    quiet: Quiet = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -41,7 +51,9 @@ def report(
 
         rows = read_table(data, sep=sep, decimal=decimal)
         ahead = None if future is None else read_table(future, sep=sep, decimal=decimal)
-        found = load(model).report(rows, out, future=ahead, effort=effort, title=title)
+        fitted = load(model)
+        fitted.verbose = 0 if quiet else 1
+        found = fitted.report(rows, out, future=ahead, effort=effort, title=title)
 
         output.data = {
             "out": str(out),

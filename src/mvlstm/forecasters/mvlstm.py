@@ -65,6 +65,9 @@ class MVLSTM(AbstractForecaster):
     isolation : float
         Penalty on what other variables tell a variable's gates (paper: 0); a large one
         approaches ``gates="variable"``. It makes the attention over variables more faithful.
+    clock_penalty : float
+        Penalty on the weights that read the calendar (paper: no calendar), by which a network can
+        learn a few weeks by heart.
     dropout, l2, learning_rate : float
         Share of summaries dropped in training; coefficient of the squared weights beside the mean
         loss; Adam's step size. The paper: 0.5, and grids for the others.
@@ -122,6 +125,7 @@ class MVLSTM(AbstractForecaster):
         sigma: float | Literal["learned", "predicted", "calibrated"] = "predicted",
         link: LinkName = "linear",
         isolation: float = 1e-3,
+        clock_penalty: float = 3e-3,
         dropout: float = 0.0,
         l2: float = 1e-4,
         learning_rate: float = 5e-3,
@@ -153,6 +157,7 @@ class MVLSTM(AbstractForecaster):
         self.sigma = sigma
         self.link = link
         self.isolation = isolation
+        self.clock_penalty = clock_penalty
         self.dropout = dropout
         self.l2 = l2
         self.learning_rate = learning_rate
@@ -186,6 +191,7 @@ class MVLSTM(AbstractForecaster):
             "sigma": 1.0,
             "link": "none",
             "isolation": 0.0,
+            "clock_penalty": 0.0,
             "dropout": 0.5,
             "l2": 1e-3,
             "learning_rate": 1e-3,
@@ -226,8 +232,10 @@ class MVLSTM(AbstractForecaster):
         if not sigma_ok or isinstance(self.sigma, bool):
             check_option("sigma", self.sigma, ("a positive number", *SIGMAS))
         check_training(self)
-        if not isinstance(self.isolation, int | float) or not 0 <= self.isolation < np.inf:
-            raise ParameterError(f"isolation={self.isolation!r} must be a number, 0 or more.")
+        for name in ("isolation", "clock_penalty"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value < np.inf:
+                raise ParameterError(f"{name}={value!r} must be a number, 0 or more.")
 
     def _network(
         self, groups: tuple[int, ...], n_variables: int, label_scale: float
@@ -251,6 +259,7 @@ class MVLSTM(AbstractForecaster):
             sigma=sigma,
             isolation=self.isolation,
             clocks=self.layout_.clock_columns,
+            clock_penalty=self.clock_penalty,
         )
 
     def _learn(self, problem: Problem) -> None:

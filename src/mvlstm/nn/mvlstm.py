@@ -22,7 +22,6 @@ Head = Literal["mixture", "fusion"]
 Loss = Literal["nll", "mse", "nll+mse"]
 Dropout = Callable[..., Tensor]
 Sigma = float | Literal["learned", "predicted"]
-CLOCK_PENALTY = 3e-3  # coefficient of the squared weights on a clock's columns
 LEAST_LOG_SIGMA2, MOST_LOG_SIGMA2 = -9.0, 6.0  # of a predicted variance
 
 
@@ -55,9 +54,9 @@ class MVLSTMNetwork:
         Coefficient, beside the mean loss, of the squared weights that lead from other variables
         to a variable's gates: 0 leaves full gates free, much of it turns them into a variable's
         own.
-    clocks : tuple of int
-        Input columns that tell the time. Their weights have a penalty of their own
-        (`CLOCK_PENALTY`): by the clock, a network can learn weeks of the past by heart.
+    clocks, clock_penalty : tuple of int, float
+        Input columns that tell the time, and the coefficient of the squared weights on them: by
+        the clock, a network can learn weeks of the past by heart.
 
     Shapes
     ------
@@ -79,6 +78,7 @@ class MVLSTMNetwork:
     sigma: Sigma = 1.0
     isolation: float = 0.0
     clocks: tuple[int, ...] = ()
+    clock_penalty: float = 0.0
 
     @cached_property
     def stack(self) -> tuple[Layer, ...]:
@@ -117,18 +117,18 @@ class MVLSTMNetwork:
     def own_penalty(self) -> Tensor | None:
         """Coefficients (P,) of the squared parameters besides the L2 term, or None for none."""
         isolated = self.isolation > 0 and self.gates == "full"
-        if not isolated and not self.clocks:
+        clocks = list(self.clocks) if self.clock_penalty else []
+        if not isolated and not clocks:
             return None
         pieces = {name: torch.zeros(1, *shape) for name, shape in self.shapes.items()}
         if isolated:
             for level, layer in enumerate(self.stack):
                 pieces[f"W_{level}"] += self.isolation * layer.foreign()
-        clocks = list(self.clocks)
-        pieces["Wx_0"][:, clocks] += CLOCK_PENALTY
+        pieces["Wx_0"][:, clocks] += self.clock_penalty
         if self.gates == "full":
-            pieces["W_0"][..., clocks] += CLOCK_PENALTY
+            pieces["W_0"][..., clocks] += self.clock_penalty
         else:
-            pieces["Gx_0"][:, clocks] += CLOCK_PENALTY
+            pieces["Gx_0"][:, clocks] += self.clock_penalty
         return flatten(pieces, self.shapes)[0]
 
     def initial(self, generator: torch.Generator) -> Parameters:

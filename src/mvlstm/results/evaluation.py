@@ -62,22 +62,17 @@ class Evaluation:
     def to_rows(self) -> pd.DataFrame:
         """Return all scores as one table: of the models, then by series and by period.
 
-        Columns ``model`` and the scores; where there are series or periods, ``rows`` says which
-        rows a line is about.
+        Columns ``model`` and the scores; where there are series or periods, also ``series`` or
+        ``period``, which are empty in lines about all of them.
         """
-        total = self.scores.rename_axis("model").reset_index()
-        parts = [part for part in (self.by_series, self.periods) if part is not None]
-        if not parts:
-            return total
-        total.insert(0, "rows", "all")
-        lines = [total]
-        for part in parts:
-            word = str(part.columns[0])
-            which = [f"{word} {value}" for value in part[word]]
-            named = part.drop(columns=word).assign(model=self.scores.index[0])
-            named.insert(0, "rows", which)
-            lines.append(named[[name for name in total.columns if name in named.columns]])
-        return pd.concat(lines, ignore_index=True)
+        lines = self.scores.rename_axis("model").reset_index()
+        for word, part in (("period", self.periods), ("series", self.by_series)):
+            if part is not None:
+                lines.insert(1, word, None)
+                named = part.rename(columns={part.columns[0]: word})
+                named = named.assign(model=self.scores.index[0])
+                lines = pd.concat([lines, named[named.columns.intersection(lines.columns)]])
+        return lines.reset_index(drop=True)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form."""

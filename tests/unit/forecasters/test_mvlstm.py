@@ -214,3 +214,16 @@ def test_one_spread_for_all_is_learned_where_there_is_no_mixture(table) -> None:
     for changes in ({"head": "fusion"}, {"loss": "mse"}):
         model = mv.MVLSTM(**QUICK, **changes, sigma="predicted").fit(table, target="y", test=0.2)
         assert np.isfinite(model.evaluate(table).scores.loc["MVLSTM", "crps"])
+
+
+def test_the_weights_that_read_the_clock_are_penalised(table, tmp_path) -> None:
+    times = pd.date_range("2024-01-01", periods=len(table), freq="h", name="time")
+    dated = table.set_index(times).assign(wind=np.where(np.arange(len(table)) % 3, "N", "S"))
+    small = {"window": 4, "hidden_size": 2, "members": 1, "max_epochs": 1, "verbose": 0}
+    model = mv.MVLSTM(**small, calendar=["hour"]).fit(dated, "y", known=dated.columns[0])
+    network = model.trained_.network
+    read = [model.layout_.inputs[column] for column in network.clocks]
+    assert read == ["hour sin", "hour cos"] and network.clock_penalty == 3e-3
+    model.save(tmp_path / "model.safetensors")
+    assert mv.load(tmp_path / "model.safetensors").trained_.network == network
+    assert mv.MVLSTM.paper().clock_penalty == 0

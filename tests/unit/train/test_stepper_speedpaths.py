@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from mvlstm.nn.mvlstm import CLOCK_PENALTY, MVLSTMNetwork
+from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.nn.parameters import unflatten
 from mvlstm.train import stepper as stepper_module
 from mvlstm.train.adam import adam, fused_adam, penalise_and_clip
@@ -223,16 +223,18 @@ def test_isolation_acts_on_what_other_variables_tell_the_gates_alone(layers, cel
 
 @pytest.mark.parametrize("isolation", [0.0, 0.5])
 @pytest.mark.parametrize("gates", ["full", "variable"])
-def test_weights_on_clocks_have_a_penalty_of_their_own(gates, isolation) -> None:
-    network = make_network(layers=2, gates=gates, isolation=isolation, clocks=(1,))
-    without = make_network(layers=2, gates=gates, isolation=isolation).own_penalty
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_weights_on_clocks_have_a_penalty_of_their_own(cell, gates, isolation) -> None:
+    options = {"layers": 2, "cell": cell, "gates": gates, "isolation": isolation}
+    network = make_network(**options, clocks=(1,), clock_penalty=0.25)
+    without = make_network(**options, clocks=(1,)).own_penalty
     added = network.own_penalty - (0 if without is None else without)
     p = unflatten(added[None], network.shapes)
     reading = {"Wx_0": (0, 1), "W_0": (0, ..., 1), "Gx_0": (0, 1)}
     for name, values in p.items():
         expected = torch.zeros_like(values)
         if name in reading:
-            expected[reading[name]] = CLOCK_PENALTY
+            expected[reading[name]] = 0.25
         torch.testing.assert_close(values, expected)
 
 
