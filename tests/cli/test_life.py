@@ -109,6 +109,15 @@ def test_the_file_of_scores_holds_the_periods_too(
     np.testing.assert_allclose(written["rmse"][2:], rmse)
 
 
+def test_periods_of_numbered_rows_have_a_name(run: Run, tmp_path: Path) -> None:
+    table, model = tmp_path / "table.csv", tmp_path / "m.safetensors"
+    make_table(240).drop(columns="when").to_csv(table, index=False)
+    done = run("fit", table, "--target", "y", "--test", 0.3, *TINY, "--out", model)
+    assert done.code == 0, done.stderr
+    done = run("evaluate", model, table, "--since", 180)
+    assert done.code == 0 and "Scores by period" in done.stdout
+
+
 def test_since_must_be_a_time(run: Run, model: Path, grown: Path) -> None:
     done = run("evaluate", model, grown, "--since", "lately")
     assert done.code == 2 and "since='lately'" in done.stderr

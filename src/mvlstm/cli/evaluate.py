@@ -58,7 +58,9 @@ def evaluate(
         if result.by_series is not None:
             output.show(table(result.by_series.head(SERIES_SHOWN), title="Scores by series"))
         if result.periods is not None:
-            output.show(table(result.periods, title=f"Scores by {result.periods.columns[0]}"))
+            word = str(result.periods.columns[0])  # "from" where times are integers
+            title = f"Scores by {'period' if word == 'from' else word}"
+            output.show(table(result.periods, title=title))
         output.notes(result.notes)
         if out is not None:
             output.show(f"wrote {out}")

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm._words import counted
 from mvlstm.data._panel import Panel
 from mvlstm.data._steps import (
     Step,
-    counted,
     describe_distance,
     describe_step,
     describe_time,

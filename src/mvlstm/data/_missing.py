@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm._words import counted
 from mvlstm.data._columns import exclude_hint
 from mvlstm.data._panel import Panel
-from mvlstm.data._steps import counted, position
+from mvlstm.data._steps import position
 from mvlstm.errors import DataError
 
 FILL_OPTION = "missing='fill' (--missing fill)"

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm._words import counted
 from mvlstm.data._categories import category_codes, is_category
 from mvlstm.data._columns import (
     as_names,
@@ -21,7 +22,7 @@ from mvlstm.data._columns import (
 from mvlstm.data._future import future_rows
 from mvlstm.data._missing import handle_missing
 from mvlstm.data._panel import Panel, read_panel
-from mvlstm.data._steps import check_order, counted, position
+from mvlstm.data._steps import check_order, position
 from mvlstm.data.layout import Layout
 from mvlstm.errors import DataError
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm._words import counted
 from mvlstm.errors import DataError
 
 if TYPE_CHECKING:
@@ -189,11 +190,6 @@ def describe_step(step: Step | None) -> str:
         if seconds >= size and seconds % size == 0:
             return counted(int(seconds // size), word)
     return f"{seconds:g} second{'' if seconds == 1 else 's'}"
-
-
-def counted(count: int, word: str) -> str:
-    """Write a number of things: ``1 gap``, ``2,067 gaps``."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def describe_distance(distance: int, step: Step) -> str:

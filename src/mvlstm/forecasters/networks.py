@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mvlstm.data._steps import counted
+from mvlstm._words import counted
 from mvlstm.errors import MVLSTMWarning, ParameterError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.checkpoint import Checkpoint, Identity, seconds_between

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm._words import counted
 from mvlstm.data._columns import name_list
-from mvlstm.data._steps import counted, describe_time
+from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.forecasters.borders import Borders

@@ -67,14 +67,3 @@ def html(table: pd.DataFrame) -> str:
 
 def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def counted(count: int, word: str) -> str:
-    """Write a number of things.
-
-    Examples
-    --------
-    >>> counted(1, "member"), counted(5, "member")
-    ('1 member', '5 members')
-    """
-    return f"{count} {word}{'' if count == 1 else 's'}"

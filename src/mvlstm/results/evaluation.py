@@ -60,7 +60,7 @@ class Evaluation:
         return self.scores.copy()
 
     def to_rows(self) -> pd.DataFrame:
-        """Return all scores as one table: of the models, then by series and by period.
+        """Return all scores as one table: of the models, then by period and by series.
 
         Columns ``model`` and the scores; where there are series or periods, also ``series`` or
         ``period``, which are empty in lines about all of them.

@@ -11,8 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm import metrics
+from mvlstm._words import counted
 from mvlstm.errors import DataError, ParameterError, check_option
-from mvlstm.results._tables import counted, escape, html, plain, records, time_index
+from mvlstm.results._tables import escape, html, plain, records, time_index
 from mvlstm.results.transform import IDENTITY, Transform
 
 FloatArray = NDArray[np.float64]

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm.results._tables import counted, escape, html, plain
+from mvlstm._words import counted
+from mvlstm.results._tables import escape, html, plain
 
 FloatArray = NDArray[np.float64]
 
