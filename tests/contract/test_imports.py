@@ -17,11 +17,12 @@ import mvlstm
 ROOT = Path(mvlstm.__file__).parent
 
 # layer: what it may import besides itself and what anyone may
-ANYONE = {"errors", "_version"}
+ANYONE = {"errors", "_version", "_words"}
 EVERYTHING = {"*"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "_version": set(),
+    "_words": set(),
     "data": set(),
     "metrics": set(),
     "nn": set(),
