@@ -32,7 +32,7 @@ demo: $(STAMP)  ## the main job on built-in data, into ./mvlstm-demo
 	@$(BIN)/mvlstm demo
 
 results: $(STAMP)  ## RESULTS.md from the records in results/
-	$(BIN)/mvlstm bench tables results > RESULTS.md
+	$(BIN)/mvlstm bench tables results --no-attention > RESULTS.md
 
 test: export OMP_NUM_THREADS = 1
 test: $(STAMP)  ## the fast tests

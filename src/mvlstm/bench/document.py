@@ -92,13 +92,27 @@ class Document:
         return tuple(table for section in self.sections for table in section.tables)
 
     def markdown(self) -> str:
-        """Return everything as one Markdown text."""
+        """Return everything as one Markdown text; several chapters have a list of contents."""
         blocks = [f"# {self.title}"]
+        if sum(section.level == 1 for section in self.sections) > 1:
+            blocks.append(self._contents())
         for section in self.sections:
             blocks.append(f"{'#' * (section.level + 1)} {section.title}")
             blocks += section.text
             blocks += [table.markdown() for table in section.tables]
         return "\n\n".join(blocks) + "\n"
+
+    def _contents(self) -> str:
+        """Return a list of links to the sections, those of a chapter below it."""
+        seen: dict[str, int] = {}
+        lines = []
+        for section in self.sections:
+            anchor = _anchor(section.title)
+            earlier = seen.get(anchor, 0)  # a second title of the same words is numbered
+            seen[anchor] = earlier + 1
+            link = f"#{anchor}-{earlier}" if earlier else f"#{anchor}"
+            lines.append(f"{'  ' * (section.level - 1)}- [{section.title}]({link})")
+        return "\n".join(lines)
 
     def write(self, folder: Path) -> list[Path]:
         """Write ``tables.md`` and a CSV file for each table; return what was written."""
@@ -117,6 +131,11 @@ def file_names(tables: Sequence[Table]) -> list[str]:
         same = sum(1 for other in names if other == name or other.startswith(f"{name}--"))
         names.append(f"{name}--{same + 1}" if same else name)
     return names
+
+
+def _anchor(title: str) -> str:
+    """Return the name by which Markdown's viewers link to a heading."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def number(value: Any, digits: int = 4) -> str:

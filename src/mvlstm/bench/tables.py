@@ -33,20 +33,22 @@ SAME_WORK = ("suite", "budget", "part", "kind", *CELL, "method", "setting")
 SAME_ROWS = ("suite", "budget", "part", *CELL)
 
 
-def make_tables(folder: str | Path) -> Document:
+def make_tables(folder: str | Path, *, attention: bool = True) -> Document:
     """Return every table that the records of a folder give.
 
     Parameters
     ----------
     folder : str or Path
         What `mvlstm bench run` wrote; copies of several such folders may have been put together.
+    attention : bool
+        Whether to have the histograms of attention, a table for each network and data set.
     """
     records = read_records(folder, must_exist=True)
     found, problems = newest(records.found)
     problems += other_data(found)
     sections: list[Section] = []
     for (suite, budget), group in _by_suite(found).items():
-        sections += _suite(suite, budget, group, records)
+        sections += _suite(suite, budget, group, records, attention=attention)
     return Document("Results", tuple(sections), (*records.problems, *problems))
 
 
@@ -129,7 +131,9 @@ def told_apart(group: list[Record]) -> list[Record]:
     return [named(record) for record in group]
 
 
-def _suite(suite: str, budget: str, group: list[Record], records: Records) -> Iterator[Section]:
+def _suite(
+    suite: str, budget: str, group: list[Record], records: Records, *, attention: bool
+) -> Iterator[Section]:
     done = {one["key"]: one for one in group if one["status"] == "done"}
     words = f", budget {budget}" if budget else ""
     yield Section(f"Suite {suite}{words}", _facts(group), level=1)
@@ -155,9 +159,9 @@ def _suite(suite: str, budget: str, group: list[Record], records: Records) -> It
         importance = tuple(importance_tables(mine, list(done.values())))
         if importance:
             yield Section(f"{name}: importance of variables", (IMPORTANCE_TEXT,), importance)
-        attention = tuple(attention_tables(mine))
-        if attention:
-            yield Section(f"{name}: attention", (ATTENTION_TEXT,), attention)
+        histograms = tuple(attention_tables(mine)) if attention else ()
+        if histograms:
+            yield Section(f"{name}: attention", (ATTENTION_TEXT,), histograms)
     tests = tuple(granger_tables(list(done.values())))
     if tests:
         yield Section("Which variables Granger-cause the target", tables=tests)

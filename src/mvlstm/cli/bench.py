@@ -179,6 +179,10 @@ def tables(
         Path | None,
         typer.Option(metavar="DIR", help="Write tables.md and a CSV file for each table."),
     ] = None,
+    attention: Annotated[
+        bool,
+        typer.Option("--attention/--no-attention", help="Whether to have histograms of attention."),
+    ] = True,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -190,7 +194,7 @@ def tables(
             check_output(html, suffixes=PAGE_SUFFIXES, inputs=(), option="--html")
         from mvlstm.bench.tables import make_tables
 
-        document = make_tables(folder)
+        document = make_tables(folder, attention=attention)
         for problem in document.problems:
             output.warn(problem)
         if out is not None:

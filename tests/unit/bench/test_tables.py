@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from mvlstm import metrics
-from mvlstm.bench.document import Table, number, spark, with_error
+from mvlstm.bench.document import Document, Section, Table, number, spark, with_error
 from mvlstm.bench.frames import paper_score, paper_tables
 from mvlstm.bench.importance_tables import precision_at
 from mvlstm.bench.records import Records
@@ -104,6 +104,26 @@ def test_histograms_add_up(folder: Path) -> None:
     totals = table.numbers.groupby(["variable", "attention"])["count"].sum()
     assert totals.nunique() == 1 and totals.iloc[0] > 0
     assert table.figure is not None
+
+
+def test_histograms_can_be_left_out(folder: Path) -> None:
+    every, some = (make_tables(folder, attention=wanted) for wanted in (True, False))
+    left_out = [one for one in every.sections if one.title.endswith(": attention")]
+    titles = [one.title for one in some.sections]
+    assert left_out and titles == [s.title for s in every.sections if s not in left_out]
+
+
+def test_contents_link_to_every_heading() -> None:
+    words = ("Suite a", "Errors: all, ±", "Suite b, budget c", "Errors: all, ±")
+    sections = [Section(title, level=1 + k % 2) for k, title in enumerate(words)]
+    text = Document("Results", tuple(sections)).markdown()
+    assert text.splitlines()[2:6] == [
+        "- [Suite a](#suite-a)",
+        "  - [Errors: all, ±](#errors-all-)",
+        "- [Suite b, budget c](#suite-b-budget-c)",
+        "  - [Errors: all, ±](#errors-all--1)",
+    ]
+    assert "](#" not in Document("Results", tuple(sections[:2])).markdown()
 
 
 def test_tables_depend_on_the_records_alone(folder: Path, tmp_path: Path) -> None:
