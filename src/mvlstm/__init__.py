@@ -19,7 +19,7 @@ from mvlstm._version import __version__
 from mvlstm.forecasters.registry import FORECASTERS as _FORECASTERS
 
 if TYPE_CHECKING:
-    from mvlstm import errors, plot
+    from mvlstm import errors, plot, testing
     from mvlstm.data import datasets
     from mvlstm.errors import MVLSTMError, MVLSTMWarning
     from mvlstm.evaluate.backtest import backtest
@@ -65,12 +65,14 @@ __all__ = [
     "errors",
     "load",
     "plot",
+    "testing",
 ]
 
 _MODULES = {
     "datasets": "mvlstm.data.datasets",
     "errors": "mvlstm.errors",
     "plot": "mvlstm.plot",
+    "testing": "mvlstm.testing",
 }
 _NAMES = {
     **_FORECASTERS,

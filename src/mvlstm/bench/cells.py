@@ -180,7 +180,8 @@ def _validated(
         "drivers": None if truth is None else list(truth.drivers),
     }
     respect = bool(len(np.unique(frame.segments)) > 1)
-    options = {"missing": "error", "gaps": "respect" if respect else "close"}
+    missing = "error" if frame.measured is None else "fill"
+    options = {"missing": missing, "gaps": "respect" if respect else "close"}
     columns = {**clean_columns(frame), "calendar": calendar}
     return Rows(clean_table(frame), frame, truth, options, columns, facts)
 

@@ -143,7 +143,7 @@ def run_job(settings: Settings, *, device: str = "auto", build: Build | None = N
         One of `jobs`: ``case``, ``seed``, ``method``, ``rows`` and options of the case.
     device : str
     build : callable, optional
-        Makes the forecaster from ``window, seed, device, verbose`` in place of the method.
+        Makes the forecaster from ``settings`` and ``device``, in place of the method.
     """
     started = clock.monotonic()
     with warnings.catch_warnings(action="ignore"):

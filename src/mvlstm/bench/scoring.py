@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from mvlstm import metrics
 from mvlstm.bench.cells import Cell
+from mvlstm.data.splits import PartName
+from mvlstm.data.windows import measured_labels
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.members import forecast_part
 from mvlstm.forecasters.problem import Problem
@@ -25,7 +27,7 @@ LEAST_OF_A_MONTH = 100  # rows with which a month's coverage is worth a number
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Forecasts of the test and validation rows of a cell.
+    """Forecasts of the test rows of a cell, and of the later half of its validation rows.
 
     Parameters
     ----------
@@ -49,8 +51,11 @@ class Scored:
 def forecast_cell(model: AbstractForecaster, problem: Problem, cell: Cell) -> Scored:
     """Forecast the rows of a cell that count."""
     found = []
-    for parts in (("new",), ("stop", "calibration")):
-        origins = np.concatenate([problem.origins[part] for part in parts])  # type: ignore[index]
+    parts: tuple[PartName, ...] = ("new", "calibration")  # nothing was fitted to either
+    for part in parts:
+        origins = problem.origins[part]
+        known = measured_labels(problem.prepared.frame, origins, problem.horizon)
+        origins = origins[known.all(axis=1)]
         labels = cell.rows[origins + 1]
         if cell.scored is not None:
             keep = cell.scored[labels]

@@ -38,6 +38,7 @@ class Raw(NamedTuple):
     after: NDArray[np.float64]  # rows without a target at the end
     after_times: pd.Index
     after_panel: Panel | None
+    measured: NDArray[np.bool_]  # rows whose target was there, and not filled in
 
 
 def choose_columns(
@@ -122,6 +123,7 @@ def read_values(
             raise DataError(f"Target '{layout.target}' has no value at all. Mend the table.")
         values, times = values[~later], times[~later]
         panel = None if panel is None else panel.take(~later)
+    measured = np.isfinite(values[:, -1])
     values, keep, notes = handle_missing(
         values,
         times,
@@ -135,6 +137,6 @@ def read_values(
     if incomplete:
         notes.append(f"Dropped {counted(incomplete, 'row')} at the end with missing values.")
     if keep is not None:
-        times = times[keep]
+        times, measured = times[keep], measured[keep]
         panel = None if panel is None else panel.take(keep)
-    return Raw(values, times, levels, notes, panel, after, after_times, after_panel)
+    return Raw(values, times, levels, notes, panel, after, after_times, after_panel, measured)

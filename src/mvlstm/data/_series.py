@@ -67,6 +67,9 @@ class SeriesFrame:
         The series of each row, where there are several; one series follows another.
     future : Future or None
         Rows given beyond the last known target of a series.
+    measured : bool array (rows,) or None
+        Whether the target was there; None if it was in all rows. What was filled in serves as
+        input, and forecasts are not scored against it.
     """
 
     values: FloatArray
@@ -80,6 +83,7 @@ class SeriesFrame:
     notes: tuple[str, ...] = ()
     panel: Panel | None = None
     future: Future | None = None
+    measured: NDArray[np.bool_] | None = None
 
     @property
     def target(self) -> str:

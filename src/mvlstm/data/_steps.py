@@ -26,6 +26,21 @@ WORDS = {"days": "day", "months": "month", "month_ends": "month", "business_days
 SEVERAL = "If the table holds several series, name their column with series=... (--series COLUMN)."
 
 
+def is_zone(name: str) -> bool:
+    """Whether a time zone can be found by its name.
+
+    Examples
+    --------
+    >>> is_zone("Europe/Berlin"), is_zone("UTC+02:00"), is_zone("tzutc()")
+    (True, True, False)
+    """
+    try:
+        pd.Timestamp(0, tz="UTC").tz_convert(name)
+    except (LookupError, ValueError, OSError):  # not known; not a name; a folder of zones
+        return False
+    return True
+
+
 def describe_time(time: Any) -> str:
     """Write one time the short way: ``2013-05-02 03:00`` or ``17``."""
     if not isinstance(time, pd.Timestamp):
@@ -164,6 +179,25 @@ def add_steps(times: pd.Index, step: Step, count: int) -> pd.Index:
     shift: Any = count * step
     moved: pd.Index = times + shift
     return moved
+
+
+def natural_cycles(step: Step | None) -> tuple[int, ...]:
+    """Return the rows in a day and a week, in a working week or in a year, where they are whole.
+
+    Examples
+    --------
+    >>> natural_cycles(pd.Timedelta(hours=1)), natural_cycles(pd.DateOffset(months=3))
+    ((24, 168), (4,))
+    """
+    if step is None or isinstance(step, int):
+        return ()
+    if isinstance(step, pd.Timedelta):
+        spans = (pd.Timedelta(days=1), pd.Timedelta(days=7))
+        cycles = [span / step for span in spans]
+    else:
+        kind, count = _offset_parts(step)
+        cycles = [{"days": 7, "business_days": 5}.get(kind, 12) / count]  # else months
+    return tuple(round(rows) for rows in cycles if rows > 1 and rows == round(rows))
 
 
 def _offset_parts(step: Offset) -> tuple[str, int]:

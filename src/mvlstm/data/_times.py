@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.data._columns import missing_column_message, reads_as_time
+from mvlstm.data._steps import is_zone
 from mvlstm.errors import DataError
 
 CLOCK_PARTS = ("year", "month", "day", "hour", "minute", "second")
@@ -42,6 +43,12 @@ def read_times(
     day_first : bool, optional
         How dates like 05/01/2013 were read before; by default the more regular reading is taken.
     """
+    return _in_named_zone(_find_times(table, names, time, day_first))
+
+
+def _find_times(
+    table: pd.DataFrame, names: Sequence[str], time: Sequence[str], day_first: bool | None
+) -> Times:
     if not time:
         return Times(_index_times(table.index))
     if len(time) == 1 and time[0] not in names and time[0] == table.index.name:
@@ -53,6 +60,17 @@ def read_times(
     if len(time) == 1:
         return _column_times(columns[0], time[0], day_first)
     return _assembled_times(columns, time, day_first)
+
+
+def _in_named_zone(found: Times) -> Times:
+    """Bring times in a zone that a model file cannot name to UTC."""
+    times = found.times
+    if not isinstance(times, pd.DatetimeIndex) or times.tz is None:
+        return found
+    if is_zone(str(times.tz)):
+        return found
+    note = f"The time zone {times.tz} has no name to find it by again; times are kept in UTC."
+    return found._replace(times=times.tz_convert("UTC"), notes=(*found.notes, note))
 
 
 def _index_times(index: pd.Index) -> pd.Index:

@@ -153,6 +153,7 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
         raise DataError(f"{caller}() received an empty table; supply the most recent rows.")
     times, read_notes, _ = read_times(table, names, layout.time, day_first=layout.day_first)
     _check_time_facts(times, layout, caller)
+    times, zone_notes = _in_zone(times, layout)
     raw = read_values(table, names, times, layout, layout.categories, fitting=False)
     step = layout.step if layout.step is not None else find_step(raw.times)
     if step is not None:
@@ -162,7 +163,7 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
     )
     used = {*layout.columns, *layout.time, *layout.exclude, layout.series}
     extra = [name for name in names if name not in used]
-    notes = [*read_notes, *raw.notes, *gap_notes]
+    notes = [*read_notes, *zone_notes, *raw.notes, *gap_notes]
     if extra:
         notes.append(f"Ignored columns that fit() did not see: {name_list(extra)}.")
     return _assemble(raw, segments, layout, notes)
@@ -204,6 +205,7 @@ def _assemble(
         notes=(*notes, *unseen),
         panel=raw.panel,
         future=_future(raw, segments, layout),
+        measured=None if raw.measured.all() else raw.measured,
     )
 
 
@@ -281,6 +283,16 @@ def _check_time_facts(times: pd.Index, layout: Layout, caller: str) -> None:
             f"{caller}() received times {have} but fit() saw times {seen}. Convert them first "
             "(in pandas: tz_localize or tz_convert)."
         )
+
+
+def _in_zone(times: pd.Index, layout: Layout) -> tuple[pd.Index, tuple[str, ...]]:
+    """Bring times to the zone of fit, by whose clock the calendar and whole days go."""
+    if layout.time_zone is None or not isinstance(times, pd.DatetimeIndex):
+        return times, ()
+    if str(times.tz) == layout.time_zone:
+        return times, ()
+    note = f"Times in zone {times.tz} were brought to {layout.time_zone}, as in fit."
+    return times.tz_convert(layout.time_zone), (note,)
 
 
 def needed_columns(table: pd.DataFrame, layout: Layout, columns: Sequence[str]) -> list[str]:

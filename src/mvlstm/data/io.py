@@ -22,7 +22,6 @@ import pandas as pd
 from mvlstm.errors import DataError, ParameterError, StorageError
 
 SEPARATORS = (",", ";", "\t", "|")
-TEXT_SUFFIXES = (".csv", ".txt", ".tsv", ".dat")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 _HEAD = 65_536
 _DISK_FAULTS = (errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))

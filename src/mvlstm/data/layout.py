@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from mvlstm.data._steps import Step, step_from_json, step_to_json
+from mvlstm.data._steps import Step, is_zone, step_from_json, step_to_json
 from mvlstm.errors import ModelFileError, ParameterError, check_option
 
 Missing = Literal["error", "drop", "fill"]
@@ -115,7 +115,8 @@ class Layout:
                 raise ValueError("target must be a name")
             if layout.time_kind not in ("datetime", "integer"):
                 raise ValueError(f"time_kind={layout.time_kind!r}")
-            if not isinstance(layout.time_zone, str | None):
+            zone = layout.time_zone
+            if zone is not None and not (isinstance(zone, str) and is_zone(zone)):
                 raise ValueError(f"time_zone={layout.time_zone!r}")
             if not isinstance(layout.day_first, bool | None):
                 raise ValueError(f"day_first={layout.day_first!r}")

@@ -21,8 +21,9 @@ PartName = Literal["train", "stop", "calibration", "new"]
 class Parts:
     """Borders of the parts, as row numbers.
 
-    Rows [0, a) train; [a, m) stop and select; [a, b) calibrate; [b, n) are new, that is unseen.
-    Together [a, b) is the validation part.
+    Rows [0, a) train; [a, b) are the validation part, which calibrates intervals: its earlier half
+    [a, m), called "stop", stops training and selects, its later half [m, b), called "calibration",
+    judges what was selected; [b, n) are new, that is unseen.
 
     Parameters
     ----------

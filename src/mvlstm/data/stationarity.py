@@ -123,7 +123,7 @@ def test_stationarity(
     if values.ndim != 1 or len(values) < _LEAST_ROWS:
         raise ParameterError(
             f"Testing '{name}' for stationarity needs at least {_LEAST_ROWS} rows in one "
-            f"dimension, not shape {values.shape}. Supply more rows or set difference to False."
+            f"dimension, not shape {values.shape}. Supply more rows, or use difference='none'."
         )
     if values.min() == values.max():
         return StationarityTest(name, order, float("nan"), float("nan"), "constant")

@@ -97,3 +97,13 @@ def gather_labels(
         frame.segments[inside] == frame.segments[np.asarray(origins, dtype=np.int64)][:, None]
     )
     return np.where(known, frame.target_values[inside], np.nan)
+
+
+def measured_labels(
+    frame: SeriesFrame, origins: NDArray[np.int64], horizon: int
+) -> NDArray[np.bool_]:
+    """Say which of the labels (len(origins), horizon) were measured, and not filled in."""
+    rows = np.asarray(origins, dtype=np.int64)[:, None] + np.arange(1, horizon + 1)
+    if frame.measured is None:
+        return np.ones(rows.shape, dtype=bool)
+    return np.asarray(frame.measured[np.minimum(rows, frame.n_rows - 1)])

@@ -35,11 +35,14 @@ class FoldRun:
         Fitted on the rows before the fold.
     recent : Forecast
         Of the validation rows and the fold's own.
+    units : (M,)
+        What one means on the scale of each forecast's series; 1 where there is one series.
     fit_seconds, forecasts_per_second : float
     """
 
     model: AbstractForecaster
     recent: Forecast
+    units: FloatArray
     fit_seconds: float
     forecasts_per_second: float
 
@@ -51,18 +54,22 @@ class FoldRun:
 
     @property
     def calibration(self) -> NDArray[np.bool_]:
-        """Origins whose steps all lie in the later half of the validation rows."""
-        return np.asarray(self.model.borders_.calibration_rows(self.recent.time).all(axis=1))
+        """Origins whose steps all lie in the later half of the validation rows.
+
+        Nothing was fitted to these or selected by them.
+        """
+        later = self.model.borders_.calibration_rows(self.recent.time).all(axis=1)
+        return self.validation & np.asarray(later)
 
     @property
     def validation(self) -> NDArray[np.bool_]:
-        """Origins whose steps all lie in the validation rows, half of which selected nothing."""
+        """Origins whose steps all lie in the validation rows."""
         return np.asarray((self.recent.part == "validation").all(axis=1))
 
     @property
     def new(self) -> NDArray[np.bool_]:
         """Origins whose steps all lie in the fold."""
-        return np.asarray((self.recent.part == "new").all(axis=1))
+        return np.asarray(self.model.borders_.after(self.recent.time).all(axis=1))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -174,7 +181,10 @@ def backtest(
 
 
 def clean_table(frame: SeriesFrame) -> pd.DataFrame:
-    """Return a validated frame as a table again, so that every method sees the same rows."""
+    """Return a validated frame as a table again, so that every method sees the same rows.
+
+    Targets that were filled in are missing again.
+    """
     layout, columns = frame.layout, {}
     levels = dict(layout.levels)
     groups = np.asarray(frame.groups)
@@ -186,6 +196,8 @@ def clean_table(frame: SeriesFrame) -> pd.DataFrame:
             columns[name] = np.array(levels[name], dtype=object)[values.argmax(axis=1)]
         else:
             columns[name] = values[:, 0]
+    if frame.measured is not None:  # to be filled in again, and not scored against
+        columns[frame.target] = np.where(frame.measured, frame.target_values, np.nan)
     if layout.series is not None:
         columns[layout.series] = frame.names_of(np.arange(frame.n_rows))
     return pd.DataFrame(columns, index=frame.times)
@@ -242,9 +254,18 @@ def run_fold(
         recent = table.iloc[max(0, last + 1 - model.window - model.preparation_.lead) :]
     forecast = model.predict(recent)
     seconds = max(clock.monotonic() - fitted, 1e-9)
-    rows = FoldRun(model, forecast, fitted - started, len(forecast) / seconds)
-    keep = rows.validation | rows.new
-    return FoldRun(model, forecast.take(keep), rows.fit_seconds, rows.forecasts_per_second)
+    speed = len(forecast) / seconds
+    run = FoldRun(model, forecast, _units(model, recent, forecast), fitted - started, speed)
+    keep = run.validation | run.new
+    return replace(run, recent=forecast.take(keep), units=run.units[keep])
+
+
+def _units(model: AbstractForecaster, table: pd.DataFrame, forecast: Forecast) -> FloatArray:
+    """Return what one means on the scale of the series of each forecast, (M,)."""
+    if forecast.series is None:
+        return np.ones(len(forecast))
+    prepared = model._prepare(model._read(table, "predict"))
+    return prepared.unit(prepared.frame.find(forecast.origin, forecast.series))
 
 
 def join(forecasts: Sequence[Forecast]) -> Forecast:
@@ -267,7 +288,8 @@ def persistence_rmse(forecast: Forecast, frame: SeriesFrame) -> float:
     """Return persistence's error on the rows of a forecast."""
     rows = frame.find(forecast.origin, forecast.series)
     last = np.broadcast_to(frame.target_values[rows][:, None], forecast.actual.shape)
-    return metrics.rmse(forecast.actual, last)
+    known = np.isfinite(forecast.actual)
+    return metrics.rmse(forecast.actual[known], last[known])
 
 
 def _scores(forecast: Forecast, frame: SeriesFrame) -> dict[str, float]:

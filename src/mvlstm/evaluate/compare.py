@@ -186,7 +186,7 @@ def _entries(
         alone = several and kind == "single"
         forecasts = [first_member(run) if alone else run.recent for run in runs]
         pairs = list(zip(forecasts, runs, strict=True))
-        chosen = [forecast.take(run.validation) for forecast, run in pairs]
+        judged = [forecast.take(run.calibration) for forecast, run in pairs]
         new = [forecast.take(run.new) for forecast, run in pairs]
         scored = join(new)
         score = scored.score(part="all")
@@ -195,7 +195,7 @@ def _entries(
             "kind": kind,
             **{name: score[name] for name in ("rmse", "mae", "crps", "coverage", "n")},
             "skill": metrics.skill(score["rmse"], persistence_rmse(scored, frame)),
-            "valid_rmse": float(_errors(join(chosen)).pow(2).mean() ** 0.5),
+            "valid_rmse": float(_errors(join(judged)).pow(2).mean() ** 0.5),
         }
         each = tuple(float(_errors(one).pow(2).mean() ** 0.5) for one in new)
         found.append(Entry(row, _errors(scored), each))
@@ -206,7 +206,8 @@ def first_member(run: FoldRun) -> Forecast:
     """Return what the first member alone forecasts, with an interval of its own.
 
     It is one normal whose variance is the member's squared error on the stopping rows, times the
-    factor that makes the 90 % interval cover on the validation rows.
+    factor that makes the 90 % interval cover on the validation rows; of several series, on the
+    scale of each.
     """
     recent, transform = run.recent, run.recent.transform
     own = recent.means.shape[-1] // len(recent.members)  # components of a member
@@ -216,13 +217,13 @@ def first_member(run: FoldRun) -> Forecast:
         location = recent.members[0]
     actual = transform.forward(recent.actual)
     means = location[..., None]  # (M, H, 1)
-    errors = location - actual
-    spread = np.maximum(np.mean(errors[run.stop] ** 2, axis=0), np.finfo(float).tiny)
+    errors = (location - actual) / run.units[:, None]
+    spread = np.maximum(np.nanmean(errors[run.stop] ** 2, axis=0), np.finfo(float).tiny)
+    variances = (spread * run.units[:, None] ** 2)[..., None]  # (M, H, 1)
     rows = run.stop | run.calibration
-    variance = np.broadcast_to(spread[:, None], means[rows].shape)
-    mixture = (np.ones_like(variance), means[rows], variance)
+    mixture = (np.ones_like(variances[rows]), means[rows], variances[rows])
     factors = cover_factors(mixture, actual[rows], np.asarray(recent.origin)[rows])
-    variances = np.broadcast_to((spread * factors)[:, None], means.shape)
+    variances = variances * factors[:, None]
     correction = run.model.mean_factor_[:, None]
     return replace(
         recent,
@@ -247,11 +248,13 @@ def _top_variables(model: AbstractForecaster, rows: pd.DataFrame) -> tuple[str, 
 
 def _errors(forecast: Forecast) -> pd.Series[float]:
     """Return by origin the root of the mean squared error over the steps ahead."""
+    forecast = forecast.take(np.asarray(np.isfinite(forecast.actual).any(axis=1)))
     squared = (forecast.members.mean(axis=0) - forecast.actual) ** 2
     index: pd.Index[Any] = forecast.origin
     if forecast.series is not None:
         index = pd.MultiIndex.from_arrays([forecast.series, forecast.origin])
-    return pd.Series(np.sqrt(squared.mean(axis=1)), index=index)
+    errors: FloatArray = np.sqrt(np.nanmean(squared, axis=1))
+    return pd.Series(errors, index=index)
 
 
 def _failure(label: str, error: Exception, words: str) -> Entry:
@@ -398,10 +401,17 @@ def _tests(entries: list[Entry], horizon: int) -> tuple[dict[str, str], list[flo
 
 def _p_value(best: pd.Series[float], rival: pd.Series[float], horizon: int) -> float:
     shared = best.index.intersection(rival.index)
-    if len(shared) < max(3, horizon + 1):
+    first, second = _by_time(best[shared]), _by_time(rival[shared])
+    if len(first) < max(3, horizon + 1):
         return float("nan")
-    test = metrics.diebold_mariano(best[shared], rival[shared], horizon=horizon)
-    return test.p_value
+    return metrics.diebold_mariano(first, second, horizon=horizon).p_value
+
+
+def _by_time(errors: pd.Series[float]) -> pd.Series[float]:
+    """Return errors in time order; of several series, the root of the mean square at each time."""
+    if errors.index.nlevels == 1:
+        return errors.sort_index()
+    return errors.pow(2).groupby(level=1, sort=True).mean().pow(0.5)
 
 
 def _notes(entries: list[Entry], best: dict[str, str], folds: int) -> tuple[str, ...]:

@@ -155,6 +155,7 @@ def measure(
     clocks: Sequence[int] = (),
     leads: Sequence[int] = (),
     series: NDArray[Any] | None = None,
+    times: IntArray | None = None,
     curves: bool = False,
     effort: str = "default",
     seed: int = 0,
@@ -194,13 +195,15 @@ def measure(
     part : {"new", "calibration"}
         Rows the windows are taken from; said in the notes when not new.
     period : int
-        Cycle whose phase the exchanges keep, usually ``find_period`` of the training target.
+        Cycle whose phase the exchanges keep, usually ``find_period`` of the target.
     clocks : sequence of int
         Variables that tell this phase itself, such as the calendar; theirs do not keep it.
     leads : sequence of int (N,), optional
         Steps by which each variable's window reaches beyond the last time known; none by default.
     series : array of str (M,), optional
         The series of each window, one after another; exchanges stay within a series.
+    times : array of int (M,), optional
+        The time of each window, where several series share it; intervals and tests rest on times.
     curves : bool
         Whether to take variables away and give them back one after another.
     effort, seed
@@ -241,6 +244,7 @@ def measure(
         period=period,
         clocks=clocks,
         series=codes,
+        times=times,
         seed=seed,
         progress=progress,
     )
@@ -249,7 +253,12 @@ def measure(
         None
         if attention is None
         else summarise_attention(
-            attention.prior, attention.posterior, window=window, draws=level.draws, seed=seed
+            attention.prior,
+            attention.posterior,
+            window=window,
+            draws=level.draws,
+            times=times,
+            seed=seed,
         )
     )
     table = importance_table(names, increase, summary)

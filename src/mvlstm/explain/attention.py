@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mvlstm.explain.blocks import BlockBootstrap, block_length
+from mvlstm.explain.blocks import BlockBootstrap, block_length, over_time
 from mvlstm.explain.importance import LEVEL
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 
 def posterior(
@@ -120,7 +121,13 @@ class AttentionSummary:
 
 
 def summarise_attention(
-    prior: FloatArray, posterior: FloatArray, *, window: int, draws: int, seed: int = 0
+    prior: FloatArray,
+    posterior: FloatArray,
+    *,
+    window: int,
+    draws: int,
+    times: IntArray | None = None,
+    seed: int = 0,
 ) -> AttentionSummary:
     """Average attention over members and times, with its spread.
 
@@ -130,14 +137,15 @@ def summarise_attention(
         Attention of each member at M times in order (and H steps ahead).
     window, draws, seed : int
         T, bootstrap draws, source of randomness.
+    times : array of int (M,), optional
+        The time of each window, where several series share it.
     """
     pi, q = (a.mean(axis=2) if a.ndim == 4 else a for a in (prior, posterior))  # (K, M, N)
-    k, m, n = q.shape
-    boot = BlockBootstrap(m, k, draws, cell=max(1, window // 5), seed=seed)
-    by_time = np.moveaxis(q, 0, 1)  # (M, K, N)
-    length = max(
-        (block_length(q[:, :, i].mean(axis=0), minimum=window) for i in range(n)), default=window
-    )
+    k, _, n = q.shape
+    by_time = over_time(np.moveaxis(q, 0, 1), times)  # (times, K, N)
+    boot = BlockBootstrap(len(by_time), k, draws, cell=max(1, window // 5), seed=seed)
+    paths = by_time.mean(axis=1).T  # (N, times)
+    length = max((block_length(path, minimum=window) for path in paths), default=window)
     members, cells = boot.members(), boot.cells(by_time)
     drawn = np.empty((draws, n))
     for rows, weights in boot.times(length):

@@ -61,7 +61,7 @@ def find_period(series: FloatArray, *, longest: int = 400, natural: Sequence[int
     Parameters
     ----------
     series : array (rows,)
-        Training values of the target.
+        Values of the target.
     longest : int
         Longest cycle looked for; at most an eighth of the series.
     natural : sequence of int
@@ -101,13 +101,14 @@ def exchange(
 ) -> IntArray:
     """Draw for every window another one, its donor, at least ``window`` rows away.
 
-    Blocks of T to 2T - 1 neighbouring windows change places as a whole. The donors are a
-    permutation, so an exchange changes which values meet, never the values themselves. Where a
+    Blocks of T to 2T - 1 neighbouring windows change places as a whole. The donors are then a
+    permutation: an exchange changes which values meet, never the values themselves. Where a
     block lands on itself, single windows are swapped until their distance suffices. With fewer
     than four windows' length of rows, the series is shifted in a circle instead.
 
-    With a ``period``, whole cycles change places and every donor has the phase of its window. A
-    variable that only tells the time of day, as many others do, then loses nothing.
+    With a ``period``, whole cycles change places and every donor has the phase of its window; one
+    of a cycle that was cut off may serve twice. A variable that only tells the time of day, as many
+    others do, then loses nothing.
 
     Parameters
     ----------
@@ -182,6 +183,20 @@ def _separate(
             j = rng.choice(partners)
             donors[i], donors[j] = donors[j], donors[i]
     return donors
+
+
+def over_time(values: FloatArray, times: IntArray | None) -> FloatArray:
+    """Add up the values (M, ...) of windows that share a time, in time order.
+
+    They are divided by the mean number of windows a time, so that the mean over times is that over
+    windows. Without ``times`` (M,) every window has a time of its own.
+    """
+    if times is None:
+        return values
+    found, place = np.unique(times, return_inverse=True)
+    total = np.zeros((found.size, *values.shape[1:]))
+    np.add.at(total, place, values)
+    return total * (found.size / len(values))
 
 
 def block_length(series: FloatArray, *, minimum: int, multiple: int = 1) -> int:

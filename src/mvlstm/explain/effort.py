@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from mvlstm.errors import check_option
-
-EffortName = Literal["quick", "default", "full"]
 
 
 class Effort(NamedTuple):

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from mvlstm.explain.blocks import BlockBootstrap, block_length, exchange
+from mvlstm.explain.blocks import BlockBootstrap, block_length, exchange, over_time
 from mvlstm.metrics import holm
 from mvlstm.results import VERDICTS
 
@@ -67,7 +67,7 @@ class ErrorIncrease:
         Mean squared error of the members' mean without scrambling.
     blocks : int
         Number of blocks of times that the intervals rest on, for the worst variable.
-    by_time : array (M, N)
+    by_window : array (M, N)
         Rise for every window.
     """
 
@@ -80,7 +80,7 @@ class ErrorIncrease:
     draws: FloatArray
     error: float
     blocks: int
-    by_time: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    by_window: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     per_step_low: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     per_step_high: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
@@ -121,6 +121,7 @@ def error_increase(
     period: int = 1,
     clocks: Container[int] = (),
     series: IntArray | None = None,
+    times: IntArray | None = None,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> ErrorIncrease:
@@ -146,16 +147,18 @@ def error_increase(
         Variables that tell the phase itself; exchanges of theirs do not keep it.
     series : array of int (M,), optional
         The series of each window; exchanges stay within one.
+    times : array of int (M,), optional
+        The time of each window, where several series share it: what is drawn is times, for series
+        may err together.
     seed : int
         Source of randomness.
     progress : callable, optional
         Called with 1 after every forward pass.
     """
-    members, m, _ = base.shape
     errors = np.asarray(base, dtype=np.float64) - labels  # (K, M, H)
-    loss = np.mean(errors.mean(axis=0) ** 2, axis=1)  # (M,)
+    loss = over_time(np.mean(errors.mean(axis=0) ** 2, axis=1), times)  # (times,)
     shortest = block_length(loss, minimum=max(window, labels.shape[1]))
-    boot = BlockBootstrap(m, members, draws, cell=max(1, window // 5), seed=seed)
+    boot = BlockBootstrap(loss.size, len(base), draws, cell=max(1, window // 5), seed=seed)
 
     def drawn(period: int) -> list[IntArray]:
         sources = [np.random.default_rng([seed, 0, r]) for r in range(repeats)]
@@ -169,7 +172,9 @@ def error_increase(
     for family in families:
         exchanges = free if free and any(v in clocks for v in family) else kept
         forecasts = (scrambled(family, donors) for donors in exchanges)
-        rises.append(_measure(errors, labels, forecasts, exchanges, boot, shortest, progress))
+        rises.append(
+            _measure(errors, labels, forecasts, exchanges, times, boot, shortest, progress)
+        )
     return _infer(rises, boot, error=float(loss.mean()), shortest=shortest)
 
 
@@ -282,7 +287,8 @@ class _Rise(NamedTuple):
     steps: FloatArray  # (cells, H) influence by step ahead, of the members' mean
     per_step: FloatArray  # (H,)
     per_member: FloatArray  # (K,)
-    by_time: FloatArray  # (M,)
+    by_window: FloatArray  # (M,)
+    by_time: FloatArray  # (times,)
 
 
 def _measure(
@@ -290,6 +296,7 @@ def _measure(
     labels: FloatArray,
     forecasts: Iterable[FloatArray],
     exchanges: Sequence[IntArray],
+    times: IntArray | None,
     boot: BlockBootstrap,
     shortest: int,
     progress: Callable[[int], None] | None,
@@ -310,15 +317,21 @@ def _measure(
         if progress is not None:
             progress(1)
     ensemble = received.mean(axis=(1, 2))  # (M,)
+    by_time = over_time(ensemble, times)
+
+    def cells(values: FloatArray) -> FloatArray:
+        return boot.cells(over_time(values, times))
+
     return _Rise(
-        received=boot.cells(received),
-        influence=boot.cells(received + given - received.mean(axis=0)),
+        received=cells(received),
+        influence=cells(received + given - received.mean(axis=0)),
         estimate=float(ensemble.mean()),
-        length=block_length(ensemble, minimum=shortest, multiple=PATIENCE),
-        steps=boot.cells(steps + steps_given - steps.mean(axis=0)),
+        length=block_length(by_time, minimum=shortest, multiple=PATIENCE),
+        steps=cells(steps + steps_given - steps.mean(axis=0)),
         per_step=steps.mean(axis=0),
         per_member=received.diagonal(axis1=1, axis2=2).mean(axis=0),
-        by_time=ensemble,
+        by_window=ensemble,
+        by_time=by_time,
     )
 
 
@@ -354,7 +367,7 @@ def _infer(
         draws=joint,
         error=error,
         blocks=int(blocks.min()),
-        by_time=np.stack([rise.by_time for rise in rises], axis=1),
+        by_window=np.stack([rise.by_window for rise in rises], axis=1),
     )
 
 

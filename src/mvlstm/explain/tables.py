@@ -82,7 +82,7 @@ def summary_table(names: list[str], summary: AttentionSummary) -> pd.DataFrame:
 
 def series_table(names: list[str], increase: ErrorIncrease, series: NDArray[Any]) -> pd.DataFrame:
     """Lay out importance within each series: shares of its own rises, which sum to one."""
-    rises = pd.DataFrame(increase.by_time, columns=names).groupby(series, sort=True).mean()
+    rises = pd.DataFrame(increase.by_window, columns=names).groupby(series, sort=True).mean()
     positive = rises.clip(lower=0.0)
     shares = positive.div(positive.sum(axis=1).replace(0.0, np.nan), axis=0)
     counts = pd.Series(series).value_counts()

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm.data.frame import SeriesFrame
-from mvlstm.data.splits import chronological, origins_by_part, split_windows
+from mvlstm.data.splits import PartName, chronological, origins_by_part, split_windows
+from mvlstm.data.windows import measured_labels
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.preparation import Preparation, transformed
@@ -47,6 +48,14 @@ def begin(
     origins = prepared.origins(model.window, model.horizon)
     order = None if frame.panel is None else frame.order
     divided = origins_by_part(origins, model.horizon, parts, order)
+    if frame.measured is not None:  # nothing is to be learned from labels that were filled in
+        for part, rows in divided.items():
+            divided[part] = rows[measured_labels(frame, rows, model.horizon).any(axis=1)]
+    if frame.panel is not None and preparation.series is not None:
+        known = np.isin(np.array(frame.panel.names), preparation.series.names)  # to training
+        held_out: tuple[PartName, ...] = ("stop", "calibration")
+        for part in held_out:
+            divided[part] = divided[part][known[frame.panel.codes[divided[part]]]]
     if not all(len(rows) for part, rows in divided.items() if part != "new" or test):
         split_windows(frame, window=model.window, horizon=model.horizon, test=test, valid=valid)
         model._too_short(frame, model.window + model.preparation_.lead + model.horizon, "fit")

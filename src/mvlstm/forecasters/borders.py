@@ -16,7 +16,7 @@ from mvlstm.errors import ModelFileError
 
 @dataclass(frozen=True)
 class Borders:
-    """First time seen, and last time of training, stopping and calibration.
+    """First time seen, and last time of training, and of either half of the validation rows.
 
     Each is a timestamp or an integer, as in the table.
     """
@@ -44,7 +44,7 @@ class Borders:
         return names.reshape(times.shape)
 
     def calibration_rows(self, times: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say which of ``times`` the intervals were calibrated on."""
+        """Say which of ``times`` lie in the later half of the validation rows."""
         index = self._index(times)
         chosen = np.asarray(index > self.stop) & np.asarray(index <= self.calibration)
         return np.asarray(chosen.reshape(times.shape))

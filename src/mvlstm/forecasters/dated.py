@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import SeriesFrame
-from mvlstm.data.windows import gather_labels
+from mvlstm.data.windows import gather_labels, measured_labels
 from mvlstm.errors import DataError
 from mvlstm.forecasters.predictive import Predictive, member_means
 from mvlstm.forecasters.preparation import Prepared
@@ -46,7 +46,7 @@ def dated_forecast(
         corrected = variances * model.mean_factor_[:, None]
         members = member_means(transform, weights, means, corrected, len(members))
         _require_finite(members, frame, origins)
-    times, actual = frame.future_times(origins, H), gather_labels(frame, origins, H)
+    times, labels = frame.future_times(origins, H), gather_labels(frame, origins, H)
     return Forecast(
         origin=frame.times[origins],
         time=times,
@@ -55,8 +55,8 @@ def dated_forecast(
         means=means,
         variances=variances,
         members=members,
-        part=np.where(np.isnan(actual), "new", part_names(model, times, frame.names_of(origins))),
-        actual=actual,
+        part=np.where(np.isnan(labels), "new", part_names(model, times, frame.names_of(origins))),
+        actual=np.where(measured_labels(frame, origins, H), labels, np.nan),
         notes=frame.notes,
         warnings=range_warnings(prepared, origins, model.window),
         transform=transform,

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm.data._steps import natural_cycles
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.layout import CALENDAR
 from mvlstm.data.windows import gather_labels, gather_windows
@@ -58,7 +59,7 @@ def explain_forecaster(
     prepared = model._prepare(frame)
     unseen, part, part_notes = unseen_origins(model, prepared, "explain")
     rows = slice(None) if frame.panel is None else frame.panel.longest()
-    period = find_period(frame.target_values[rows], natural=_natural_cycles(frame.step))
+    period = find_period(frame.target_values[rows], natural=natural_cycles(frame.step))
     origins = _choose_origins(frame, unseen, model.window, level.windows, period)
     leads = variable_leads(prepared)
     arrays = model._attention(prepared, origins)
@@ -79,6 +80,7 @@ def explain_forecaster(
             clocks=_clocks(frame),
             leads=leads,
             series=frame.names_of(origins),
+            times=None if frame.panel is None else frame.order[origins],
             curves=curves or effort == "full",
             effort=effort,
             progress=lambda _: advance("exchanges of variables"),
@@ -162,14 +164,6 @@ def _choose_origins(
 def _clocks(frame: SeriesFrame) -> tuple[int, ...]:
     """Return the calendar's place among the variables."""
     return (frame.variables.index(CALENDAR),) if frame.layout.calendar else ()
-
-
-def _natural_cycles(step: object) -> tuple[int, ...]:
-    """Return the rows in a day and in a week, where they are whole numbers above one."""
-    if not isinstance(step, pd.Timedelta):
-        return ()
-    cycles = (pd.Timedelta(days=1) / step, pd.Timedelta(days=7) / step)
-    return tuple(round(rows) for rows in cycles if rows > 1 and rows == round(rows))
 
 
 def _labels(model: AbstractForecaster, prepared: Prepared, origins: IntArray) -> FloatArray:

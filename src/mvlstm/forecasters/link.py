@@ -55,14 +55,13 @@ class Link:
         """
         if self.ridge is None:
             return self
-        rows = [problem.origins["train"], problem.origins["stop"]]
-        labels = [problem.labels("train"), problem.labels("stop")]
+        rows = np.union1d(problem.origins["train"], problem.origins["stop"])
         link = Link(self.name, self.horizon, self.center, self.scale)
         link.ridge = refit_robust(
             problem.prepared.table,
             self.ridge.weights.shape[0],
             self.ridge.penalty,
-            (np.concatenate(rows), np.concatenate(labels)),
+            (rows, problem.prepared.labels(rows, self.horizon)),
         )
         return link
 

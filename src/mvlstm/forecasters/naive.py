@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm.data._steps import natural_cycles
 from mvlstm.errors import ModelFileError, ParameterError
 from mvlstm.explain import find_period
 from mvlstm.forecasters.base import AbstractForecaster
@@ -178,19 +178,9 @@ def find_season(y: FloatArray, step: Any) -> tuple[int, str]:
         Spacing of the rows.
     """
     longest = len(y) // 3
-    candidates = {p for p in (*_calendar(step), find_period(y)) if 1 < p <= longest}
+    candidates = {p for p in (*natural_cycles(step), find_period(y)) if 1 < p <= longest}
     if not candidates:
         return 1, "No cycle was found; the forecasts are those of persistence."
     errors = {p: float(np.mean((y[p:] - y[:-p]) ** 2)) for p in sorted(candidates)}
     best = min(errors, key=lambda p: errors[p])
     return best, f"The cycle of least error on the training rows has {best} rows."
-
-
-def _calendar(step: Any) -> tuple[int, ...]:
-    """Return the rows of a day and a week, of a working week, or of a year (months, quarters)."""
-    if isinstance(step, pd.Timedelta):
-        spans = (pd.Timedelta(days=1), pd.Timedelta(days=7))
-        return tuple(int(span / step) for span in spans if span % step == pd.Timedelta(0))
-    if isinstance(step, pd.offsets.BaseOffset):
-        return {"M": (12,), "Q": (4,), "B": (5,)}.get(step.freqstr[:1], ())
-    return ()

@@ -91,7 +91,7 @@ def agreement_table(
     if not names:
         return None, ()
     rows = importance.set_index("variable").loc[names]
-    table, test = _plain_table(prepared, origins)
+    table, test = _plain_table(model, prepared, origins)
     owner = dict(zip(frame.columns, [frame.variables[g] for g in frame.groups], strict=True))
     columns: dict[str, object] = {
         "variable": names,
@@ -119,10 +119,17 @@ def rank_agreement(table: pd.DataFrame | None) -> dict[str, float]:
     return {f"{name}_tau": kendall_tau(table["importance"], table[name]) for name in known}
 
 
-def _plain_table(prepared: Prepared, origins: IntArray) -> tuple[pd.DataFrame, int]:
-    """Return the newest rows as a table of numbers, and how many at its end are unseen."""
+def _plain_table(
+    model: AbstractForecaster, prepared: Prepared, origins: IntArray
+) -> tuple[pd.DataFrame, int]:
+    """Return the newest rows as a table of numbers, and how many at its end are unseen.
+
+    Rows before those of the fit are unseen too, but not at the end.
+    """
     frame = prepared.frame
-    test = frame.n_rows - 1 - int(origins[0])
+    later = model.borders_.after(frame.future_times(origins, 1))[:, 0]
+    first = origins[later][0] if later.any() else origins[0]
+    test = frame.n_rows - 1 - int(first)
     start = max(0, frame.n_rows - test - ROWS)
     values = pd.DataFrame(frame.values[start:], columns=list(frame.columns))
     return values, test
@@ -141,7 +148,7 @@ def _refit(
         changes["calendar"] = "none"
     other = clone(model).set_params(**changes)
     with warnings.catch_warnings(action="ignore", category=MVLSTMWarning):
-        fitted: AbstractForecaster = other.fit(table, target, test=test / len(table))
+        fitted: AbstractForecaster = other.fit(table, target, test=test)
     return fitted
 
 

@@ -50,7 +50,20 @@ def score_unseen(model: AbstractForecaster, forecast: Forecast, prepared: Prepar
         period=period,
         notes=(*forecast.notes, *notes),
         by_series=_by_series(chosen, persistence),
+        experts=_expert_scores(model, chosen),
     )
+
+
+def _expert_scores(model: AbstractForecaster, forecast: Forecast) -> pd.DataFrame | None:
+    """Score each variable's expert alone, the mean over members, where there is a mixture."""
+    names, K = model.layout_.names, len(forecast.members)
+    M, H, J = forecast.means.shape
+    if len(names) < 2 or K * len(names) != J:
+        return None
+    each = forecast.means.reshape(M, H, K, len(names)).mean(axis=2)  # (M, H, N)
+    errors = forecast.transform.inverse(each) - forecast.actual[..., None]
+    rmse = np.sqrt(np.nanmean(errors**2, axis=(0, 1)))
+    return pd.DataFrame({"variable": names, "rmse": rmse})
 
 
 def _by_series(forecast: Forecast, persistence: Forecast) -> pd.DataFrame | None:

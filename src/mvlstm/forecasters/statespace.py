@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mvlstm.data.frame import SeriesFrame
+from mvlstm.data.splits import PartName
 from mvlstm.data.windows import gather_windows
 from mvlstm.errors import (
     DataError,
@@ -22,7 +25,7 @@ from mvlstm.forecasters._kalman import Filter, contributions, window_forecasts
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.predictive import Predictive
-from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.preparation import Preparation, Prepared
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.steps import show_steps
 from mvlstm.forecasters.transforming import TransformChoice
@@ -117,14 +120,30 @@ class AbstractStateSpace(AbstractForecaster):
             note = f"{name} stopped after {self.max_iterations} iterations, not yet converged."
             self.notes_ = (*self.notes_, note)
 
-    def _learn_windows(self, problem: Problem) -> None:
-        """Keep few enough windows to calibrate on, and choose the order on some of them."""
+    def _start(
+        self,
+        frame: SeriesFrame,
+        *,
+        test: float,
+        valid: float,
+        preparation: Preparation | None = None,
+    ) -> Problem:
+        """Take in a table; with a fit for each window, keep few enough of them to calibrate on."""
+        problem = super()._start(frame, test=test, valid=valid, preparation=preparation)
+        if self.mode != "window":
+            return problem
         rng = np.random.default_rng(self.seed)
-        for part in ("stop", "calibration"):
-            origins = problem.origins[part]
-            if len(origins) > self.windows:
-                chosen = np.sort(rng.choice(len(origins), self.windows, replace=False))
-                problem.origins[part] = origins[chosen]
+        origins = dict(problem.origins)
+        held_out: tuple[PartName, ...] = ("stop", "calibration")
+        for part in held_out:
+            rows = origins[part]
+            if len(rows) > self.windows:
+                chosen = np.sort(rng.choice(len(rows), self.windows, replace=False))
+                origins[part] = rows[chosen]
+        return replace(problem, origins=origins)
+
+    def _learn_windows(self, problem: Problem) -> None:
+        """Choose the order on some of the windows; each is fitted when it is forecast."""
         self.coefficients_ = np.empty(0)
         orders = self._window_orders()
         if len(orders) == 1:

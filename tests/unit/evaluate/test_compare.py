@@ -12,7 +12,7 @@ import pytest
 import mvlstm as mv
 from mvlstm import metrics
 from mvlstm.evaluate import methods as module
-from mvlstm.evaluate.compare import compare
+from mvlstm.evaluate.compare import _p_value, compare
 from mvlstm.results import Comparison
 
 
@@ -181,9 +181,22 @@ def test_it_prints_and_converts(small: Comparison) -> None:
     assert isinstance(small.to_frame()["top_variables"][0], str)
 
 
-def test_the_validation_error_is_of_all_validation_rows(
+def test_the_validation_error_is_of_rows_that_nothing_was_fitted_to(
     small: Comparison, table: pd.DataFrame
 ) -> None:
-    forecast = mv.AR(window=3, verbose=0).fit(table, "y", test=0.2).predict(table)
-    expected = forecast.score(part="validation")["rmse"]
+    model = mv.AR(window=3, verbose=0).fit(table, "y", test=0.2)
+    forecast = model.predict(table)
+    later = model.borders_.calibration_rows(forecast.time)[:, 0]
+    expected = forecast.take(later).score(part="validation")["rmse"]
     assert small.rows.set_index("method").loc["AR", "valid_rmse"] == pytest.approx(expected)
+
+
+def test_series_that_err_alike_count_once_in_tests() -> None:
+    rng = np.random.default_rng(0)
+    times = pd.date_range("2024-01-01", periods=200, freq="h")
+    best, rival = (pd.Series(np.abs(rng.normal(size=200)) * k, times) for k in (1.0, 1.05))
+    alone = _p_value(best, rival, 1)
+    names = [f"s{k}" for k in range(10)]
+    many = [pd.concat({name: one for name in names}) for one in (best, rival)]
+    assert _p_value(*many, 1) == pytest.approx(alone)
+    assert alone == metrics.diebold_mariano(best, rival).p_value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mvlstm.explain.blocks import exchange
+from mvlstm.explain.blocks import exchange, over_time
 from mvlstm.explain.importance import (
     ErrorIncrease,
     correlated_groups,
@@ -79,6 +79,42 @@ def fit_and_measure(table, *, window=6, train=700, members=4, period=1, seed=0):
         period=period,
         seed=seed,
     )
+
+
+def panel_p_value(seed, *, series=20, times=240, by_time=True):
+    """P-value where scrambling changes nothing on average, and all series err together."""
+    rng = np.random.default_rng(seed)
+    common = rng.normal(size=(3, times))
+    label, plain, moved = (np.tile(one, series) for one in common)
+    own = rng.normal(size=(3, times * series))
+    label, plain, moved = (a + 0.3 * b for a, b in zip((label, plain, moved), own, strict=True))
+    increase = error_increase(
+        plain[None, :, None],
+        label[:, None],
+        lambda variables, donors: moved[None, :, None],
+        [(0,)],
+        positions=np.arange(times * series),
+        window=4,
+        repeats=1,
+        draws=200,
+        series=np.repeat(np.arange(series), times),
+        times=np.tile(np.arange(times), series) if by_time else None,
+        seed=seed,
+    )
+    return increase.p_value[0]
+
+
+class TestSeveralSeries:
+    def test_series_that_err_together_do_not_count_as_many(self):
+        alarms = [np.mean([panel_p_value(s, by_time=b) < 0.05 for s in range(60)]) for b in (1, 0)]
+        assert alarms[0] <= 0.12 < 0.2 < alarms[1]
+
+    def test_sums_over_series_keep_the_mean(self):
+        values = np.arange(10.0).reshape(5, 2)
+        found = over_time(values, np.array([0, 2, 7, 0, 2]))
+        np.testing.assert_allclose(found.mean(axis=0), values.mean(axis=0))
+        np.testing.assert_allclose(found[0], (values[0] + values[3]) * 3 / 5)
+        assert over_time(values, None) is values
 
 
 class TestVerdictsOnSimulatedData:

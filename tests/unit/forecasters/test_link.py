@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from sklearn.linear_model import Ridge as Reference
 import mvlstm as mv
 from mvlstm.data.frame import build_frame
 from mvlstm.data.windows import gather_windows
+from mvlstm.forecasters.link import Link
 from mvlstm.forecasters.members import fit_frame
 from mvlstm.forecasters.ridge import Moments
 from mvlstm.forecasters.robust import HUBER, fit_robust, refit_robust
@@ -115,3 +118,15 @@ def test_a_target_that_is_mostly_zero_settles(walk) -> None:
     link = refit_robust(walk, 5, np.array([1.0]), (rows, labels))
     error = np.sqrt(np.mean((labels - link.rows(walk, rows)) ** 2))
     assert error < 1.2 * labels.std()
+
+
+def test_a_window_counts_once_when_fitted_again(walk) -> None:
+    frame = build_frame(pd.DataFrame(walk, columns=["x", "y"]), target="y")
+    problem = mv.MVLSTM(window=5, verbose=0)._start(frame, test=0.2, valid=0.1)
+    link = Link.learn("linear", problem)
+    train = problem.origins["train"]
+    again = [
+        link.refit(replace(problem, origins={**problem.origins, "stop": train[-some:]}))
+        for some in (1, 500)
+    ]
+    np.testing.assert_allclose(again[0].ridge.weights, again[1].ridge.weights)

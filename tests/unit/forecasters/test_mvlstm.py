@@ -227,3 +227,18 @@ def test_the_weights_that_read_the_clock_are_penalised(table, tmp_path) -> None:
     model.save(tmp_path / "model.safetensors")
     assert mv.load(tmp_path / "model.safetensors").trained_.network == network
     assert mv.MVLSTM.paper().clock_penalty == 0
+
+
+def test_every_expert_is_scored_alone() -> None:
+    table = mv.datasets.load("synthetic", n=300).frame
+    settings = {"window": 4, "hidden_size": 3, "members": 2, "max_epochs": 1, "verbose": 0}
+    model = mv.MVLSTM(**settings).fit(table, "y", test=0.2)
+    experts = model.evaluate(table).experts
+    assert list(experts["variable"]) == list(table.columns)
+    forecast = model.predict(table)
+    new = (forecast.part == "new").all(axis=1)
+    means = forecast.means[new].reshape(new.sum(), 1, 2, len(table.columns)).mean(axis=2)
+    errors = means[:, 0, 3] - forecast.actual[new, 0]
+    assert experts["rmse"][3] == pytest.approx(np.sqrt(np.mean(errors**2)))
+    assert mv.MVLSTM(head="fusion", **settings).fit(table, "y").evaluate(table).experts is None
+    assert mv.AR(window=4, verbose=0).fit(table, "y").evaluate(table).experts is None

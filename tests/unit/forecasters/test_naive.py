@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import mvlstm as mv
+from mvlstm.data._steps import find_step
 from mvlstm.forecasters.naive import find_season
 
 
@@ -60,6 +61,13 @@ def test_the_better_of_day_and_week_is_taken() -> None:
     week = np.tile(rng.normal(size=7), 60) + 0.01 * rng.normal(size=420)
     assert find_season(week, pd.Timedelta(days=1))[0] == 7
     assert find_season(np.tile(rng.normal(size=12), 9), pd.offsets.MonthEnd())[0] == 12
+    year = np.tile(rng.normal(size=12), 9)
+    starts = pd.date_range("2000-01-01", periods=len(year), freq="MS")
+    assert find_season(year, find_step(starts))[0] == 12
+    quarters = pd.date_range("2000-03-31", periods=len(year), freq="QE")
+    assert find_season(np.tile(year[:4], 27), find_step(quarters))[0] == 4
+    days = pd.date_range("2000-01-01", periods=100, freq="D", tz="Europe/Berlin")
+    assert find_season(np.tile(year[:7], 20), find_step(days))[0] == 7
 
 
 def test_scrambling_takes_the_past_of_the_donor() -> None:

@@ -91,3 +91,9 @@ def test_what_speaks_for_a_variable_called_noise_needs_two_measures() -> None:
     found = _disagreement(row(verdict=noise))
     assert "costs 20%" in found
     assert "shadow" in found
+
+
+def test_rows_before_those_of_the_fit_are_no_obstacle() -> None:
+    table, _ = make_control("correlated", 700, seed=1)
+    model = AR(window=5, verbose=0).fit(table.iloc[200:], "y", test=0.2)
+    assert model.explain(table, effort="full", contributions=3).agreement is not None

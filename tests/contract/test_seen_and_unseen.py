@@ -1,0 +1,130 @@
+"""What a model may call unseen, measured or at the same time: zones, filled targets, series."""
+
+from __future__ import annotations
+
+from datetime import timedelta, timezone
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mvlstm as mv
+from mvlstm.data.frame import build_frame
+from mvlstm.evaluate.compare import compare
+
+pytestmark = pytest.mark.filterwarnings("ignore::mvlstm.errors.MVLSTMWarning")
+
+
+def daily(n: int = 600, *, zone: object = "Europe/Berlin", seed: int = 0) -> pd.DataFrame:
+    """Return hourly rows that follow the local clock, with a variable beside it."""
+    rng = np.random.default_rng(seed)
+    times = pd.date_range("2024-03-20", periods=n, freq="h", tz=zone, name="time")
+    y = np.sin(2 * np.pi * times.hour.to_numpy() / 24) + 0.05 * rng.normal(size=n)
+    return pd.DataFrame({"x": rng.normal(size=n), "y": y}, index=times)
+
+
+class TestZones:
+    def test_the_calendar_goes_by_the_clock_of_fit(self) -> None:
+        table = daily()  # over the change to summer time
+        model = mv.AR(window=3, calendar=["hour"], verbose=0).fit(table, "y", test=0.2)
+        here = model.predict(table)
+        there = model.predict(table.tz_convert("Asia/Tokyo"))
+        np.testing.assert_allclose(here.members, there.members)
+        assert any("Asia/Tokyo were brought to Europe/Berlin" in note for note in there.notes)
+        assert (here.time == there.time).all()
+
+    def test_a_file_of_one_offset_is_read_like_one_of_two(self, tmp_path) -> None:
+        table = daily()
+        table.index = table.index.map(lambda time: time.isoformat())
+        table.to_csv(tmp_path / "all.csv")
+        table.iloc[-100:].to_csv(tmp_path / "last.csv")
+        every, last = (pd.read_csv(tmp_path / name) for name in ("all.csv", "last.csv"))
+        model = mv.AR(window=3, calendar=["hour"], verbose=0).fit(every, "y", time="time")
+        both = [model.forecast(rows) for rows in (every, last)]
+        np.testing.assert_allclose(both[0].members, both[1].members)
+
+    def test_a_zone_without_a_name_is_kept_in_utc(self, tmp_path) -> None:
+        table = daily(zone=timezone(timedelta(hours=2), "summer"))
+        model = mv.AR(window=3, verbose=0).fit(table, "y")
+        assert any("summer has no name" in note for note in model.notes_)
+        model.save(tmp_path / "model.safetensors")
+        again = mv.load(tmp_path / "model.safetensors").predict(table)
+        np.testing.assert_allclose(again.members, model.predict(table).members)
+
+
+class TestFilledTargets:
+    def table(self) -> pd.DataFrame:
+        table = daily(400, zone=None)
+        table.loc[table.index[330:400:2], "y"] = np.nan
+        return table
+
+    def test_are_not_scored_against(self) -> None:
+        table = self.table()
+        model = mv.AR(window=3, missing="fill", verbose=0).fit(table, "y", test=80)
+        scores = model.evaluate(table).scores
+        assert scores.loc["AR", "n"] == scores.loc["persistence", "n"] == 45
+        forecast = model.predict(table)
+        gone = table["y"].isna().to_numpy()[3:]
+        assert np.isnan(forecast.actual[gone]).all() and np.isfinite(forecast.actual[~gone]).all()
+        assert set(forecast.part[gone].ravel()) == {"new"}
+
+    @pytest.mark.parametrize("horizon", [1, 3])
+    def test_teach_and_calibrate_nothing(self, horizon: int) -> None:
+        table = self.table()
+        frame = build_frame(table, target="y", missing="fill")
+        model = mv.AR(window=3, horizon=horizon, missing="fill", verbose=0)
+        problem = model._start(frame, test=10, valid=0.1)
+        steps = np.arange(1, horizon + 1)
+        for part, rows in problem.origins.items():
+            measured = table["y"].notna().to_numpy()[rows[:, None] + steps]
+            assert len(rows) and measured.any(axis=1).all(), part
+
+    def test_comparisons_leave_them_out_too(self) -> None:
+        table = self.table()
+        options = {"methods": ["ar"], "window": 3, "verbose": 0, "test": 80.0}
+        rows = compare(table, "y", missing="fill", **options).rows
+        assert (rows["n"] == 45).all() and np.isfinite(rows["rmse"]).all()
+        scores = mv.backtest(mv.AR(window=3, missing="fill", verbose=0), table, "y", folds=2).scores
+        assert scores.loc["pooled", "n"] == scores.loc[[1, 2], "n"].sum() == 45
+
+
+class TestSeries:
+    def panel(self, *, late: int = 0) -> pd.DataFrame:
+        pieces = [
+            daily(400, zone=None, seed=k).iloc[late * (k == 2) :].assign(place=f"s{k}")
+            for k in range(3)
+        ]
+        return pd.concat(pieces)
+
+    def test_a_late_one_is_new_and_decides_nothing(self) -> None:
+        late = self.panel(late=290)  # within the validation rows, which begin at 280
+        other = late.copy()
+        rows = other["place"] == "s2"
+        other.loc[rows, "y"] = np.random.default_rng(5).normal(size=rows.sum())
+        fits = [
+            mv.AR(window=3, verbose=0).fit(one, "y", series="place", test=0.2)
+            for one in (late, other)
+        ]
+        assert (fits[0].calibration_ == fits[1].calibration_).all()
+        forecast = fits[0].predict(late)
+        assert (forecast.part[forecast.series == "s2"] == "new").all()
+
+    def test_a_single_member_has_the_scale_of_each(self) -> None:
+        table = self.panel()
+        large = table["place"] == "s1"
+        table.loc[large, ["x", "y"]] *= 1000.0
+        found = compare(
+            table,
+            "y",
+            series="place",
+            methods=["mvlstm"],
+            window=3,
+            members=2,
+            budget="quick",
+            verbose=0,
+        ).rows
+        crps = found.set_index(["method", "kind"])["crps"]
+        single, several = (crps["MVLSTM", kind] for kind in ("single", "ensemble"))
+        assert single < 2 * several
+        coverage = found.set_index(["method", "kind"])["coverage"]["MVLSTM", "single"]
+        assert 0.8 < coverage <= 1.0
