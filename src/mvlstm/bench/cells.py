@@ -63,8 +63,6 @@ class Cell:
     target : str
     options : dict
         Constructor arguments that suit the table: ``missing``, ``gaps``.
-    settings : dict
-        Constructor arguments that the protocol asks for.
     test, valid : int
         Rows at the end that are scored on, and before them that choose.
     preparation : Preparation, optional
@@ -86,7 +84,6 @@ class Cell:
     frame: SeriesFrame
     target: str
     options: dict[str, Any]
-    settings: dict[str, Any]
     test: int
     valid: int
     preparation: Preparation | None
@@ -221,7 +218,6 @@ def _plain(
         frame=frame,
         target=found.frame.target,
         options=found.options,
-        settings=dict(protocol.settings),
         test=test,
         valid=valid,
         preparation=None,
@@ -291,7 +287,6 @@ def _windows(job: Job, found: Rows, protocol: Protocol, ranges: Ranges) -> Cell:
         frame=frame,
         target=found.frame.target,
         options=options,
-        settings=dict(protocol.settings),
         test=len(chosen["test"]) * length,
         valid=len(chosen["valid"]) * length,
         preparation=preparation,

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any, Literal
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,6 @@ class Protocol:
         Share of the training rows that choose, where there are row ranges.
     scale : {"column", "step"}
         Inputs standardised by variable, or by step of the window and variable.
-    settings : dict
-        Constructor arguments of every method that has them.
     ranges : dict
         Data set: its row ranges. Empty for a protocol of shares, which takes any data set.
     """
@@ -53,7 +51,6 @@ class Protocol:
     valid: float = 0.1
     valid_of_train: float = 0.1
     scale: Literal["column", "step"] = "column"
-    settings: Mapping[str, Any] = field(default_factory=dict)
     ranges: Mapping[str, Ranges] = field(default_factory=dict)
 
     def covers(self, dataset: str) -> bool:

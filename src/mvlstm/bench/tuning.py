@@ -49,7 +49,6 @@ def build(job: Job, cell: Cell, *, device: str, **changes: Any) -> AbstractForec
     method = METHODS[job.base]
     given: dict[str, Any] = {
         **cell.options,
-        **cell.settings,
         "window": job.window,
         "horizon": job.horizon,
         "seed": job.seed,
