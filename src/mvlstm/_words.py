@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from math import floor, isfinite, log10
+
+MOST_DECIMALS = 12
+
 
 def counted(count: int, word: str) -> str:
     """Write a number of things.
@@ -12,3 +16,19 @@ def counted(count: int, word: str) -> str:
     ('1 gap', '2,067 gaps')
     """
     return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def decimals(largest: float, digits: int, finest: float = 0.0) -> int:
+    """Return the decimals with which numbers up to ``largest`` have so many digits.
+
+    ``finest`` is a size that must show too, with two digits, such as the width of an interval.
+
+    Examples
+    --------
+    >>> decimals(20.4, 4), decimals(1234.5, 4), decimals(1000.0, 4, finest=0.003)
+    (2, 0, 4)
+    """
+    found = digits - 1 - (floor(log10(largest)) if largest > 0 else 0)
+    if finest > 0 and isfinite(finest):
+        found = max(found, 1 - floor(log10(finest)))
+    return min(max(found, 0), MOST_DECIMALS)

@@ -182,3 +182,10 @@ def test_help_shows_an_example(run: Run, command: str) -> None:
 def test_no_command_shows_the_list(run: Run) -> None:
     assert "forecast" in run("--help").stdout
     assert run("--version").stdout == f"mvlstm {mv.__version__}\n"
+
+
+def test_narrow_intervals_at_a_high_level_can_be_read() -> None:
+    from mvlstm.cli.session import _numbers
+
+    assert _numbers([1000.0103, 1000.0107], 4) == ["1000", "1000"]
+    assert _numbers([1000.0103, 1000.0107], 4, 4e-4) == ["1000.01030", "1000.01070"]

@@ -10,6 +10,7 @@ import pytest
 
 import mvlstm as mv
 from mvlstm.data.frame import build_frame
+from mvlstm.errors import DataError
 from mvlstm.evaluate.compare import compare
 
 pytestmark = pytest.mark.filterwarnings("ignore::mvlstm.errors.MVLSTMWarning")
@@ -128,3 +129,35 @@ class TestSeries:
         assert single < 2 * several
         coverage = found.set_index(["method", "kind"])["coverage"]["MVLSTM", "single"]
         assert 0.8 < coverage <= 1.0
+
+    def test_one_that_ended_early_does_not_stop_the_others(self) -> None:
+        table = self.panel().assign(holiday=lambda rows: (rows.index.hour < 6).astype(int))
+        model = mv.AR(window=3, verbose=0)
+        model.fit(table, "y", series="place", known="holiday")
+        last = table.index.max()
+        rest = table[(table["place"] != "s1") | (table.index < last - pd.Timedelta(days=2))]
+        next_hour = pd.DatetimeIndex([last + pd.Timedelta(hours=1)] * 3, name="time")
+        future = pd.DataFrame({"place": ["s0", "s1", "s2"], "holiday": 0}, index=next_hour)
+        assert set(model.forecast(rest, future=future).series) == {"s0", "s2"}
+        alone = rest[rest["place"] == "s1"]
+        with pytest.raises(DataError, match="in series 's1'"):
+            model.forecast(alone, future=future[future["place"] == "s1"])
+
+
+class TestWarnings:
+    def test_levels_that_training_did_not_have(self) -> None:
+        table = daily(300, zone=None)
+        table["kind"] = np.where(np.arange(300) % 3 == 0, "a", "b")
+        model = mv.AR(window=4, verbose=0).fit(table, "y")
+        assert not model.forecast(table).warnings
+        renamed = table.assign(kind=table["kind"].str.upper())
+        with pytest.warns(mv.MVLSTMWarning, match="no level of 'kind' that training had"):
+            model.forecast(renamed)
+        partly = table.assign(kind=[*table["kind"][:-1], "c"])
+        assert not model.forecast(partly).warnings
+
+    def test_a_target_that_does_not_move_in_training(self) -> None:
+        table = daily(300, zone=None)
+        table.loc[table.index[:230], "y"] = 3.0
+        with pytest.raises(DataError, match="always 3 in the 210 training rows"):
+            mv.AR(window=3, verbose=0).fit(table, "y", test=0.2)

@@ -12,6 +12,7 @@ import pytest
 from mvlstm import metrics
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.results import IMPORTANCE_COLUMNS, Evaluation, Explanation, Forecast, History
+from mvlstm.results._tables import finest
 
 
 def make_forecast(origins=24, horizon=1, *, integer=False, tz=None, seed=0, known=True):
@@ -311,3 +312,13 @@ def test_all_scores_of_an_evaluation_are_one_table(with_series, with_periods):
         assert rows.set_index("series")["rmse"]["city"] == 1.5
     if with_periods:
         assert rows.set_index("period")["model"]["2024-01"] == "MVLSTM"
+
+
+def test_what_is_small_shows_beside_what_is_large() -> None:
+    forecasts = pd.DataFrame(
+        {"series": ["a", "b"], "mean": [1e3, 2.0], "q05": [900.0, 1.9], "q95": [1100.0, 2.15]}
+    )
+    assert finest(forecasts) == pytest.approx(dict.fromkeys(("mean", "q05", "q95"), 0.25))
+    scores = pd.DataFrame({"series": ["a", "b"], "rmse": [1e3, 0.02], "skill": [0.1, 0.2]})
+    assert finest(scores) == {"rmse": 0.02}
+    assert finest(scores.drop(columns="series")) == {}

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
+from mvlstm._words import decimals
 from mvlstm.errors import MVLSTMError, MVLSTMWarning, StorageError, TrainingError
 
 if TYPE_CHECKING:
@@ -123,13 +124,16 @@ def table(frame: pd.DataFrame, *, title: str | None = None, digits: int = 4) -> 
     from rich.table import Table
     from rich.text import Text
 
+    from mvlstm.results._tables import finest
+
+    sizes = finest(frame)
     drawn = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     cells: list[list[str]] = []
     for name, column in frame.items():
         right = is_numeric_dtype(column) and not is_bool_dtype(column)
         texts = ["" if isna(v) else str(v) for v in column]
         if is_float_dtype(column):
-            texts = _numbers(list(column), digits)
+            texts = _numbers(list(column), digits, sizes.get(str(name), 0.0))
         head = str(name).replace("_", "\n")
         longest = max((len(word) for text in (head, *texts) for word in text.split()), default=1)
         drawn.add_column(
@@ -141,8 +145,10 @@ def table(frame: pd.DataFrame, *, title: str | None = None, digits: int = 4) -> 
     return Group(Text(title, style="bold"), drawn) if title else drawn
 
 
-def _numbers(values: list[float], digits: int) -> list[str]:
+def _numbers(values: list[float], digits: int, finest: float = 0.0) -> list[str]:
     """Write numbers with the same decimals, so that the largest has ``digits`` digits.
+
+    There are more decimals where something as small as ``finest`` must show.
 
     Examples
     --------
@@ -153,8 +159,8 @@ def _numbers(values: list[float], digits: int) -> list[str]:
     exponent = floor(log10(largest)) if largest else 0
     if not -4 <= exponent <= 9:
         return ["" if isnan(v) else f"{v:.{digits - 1}e}" for v in values]
-    decimals = max(0, digits - 1 - exponent)
-    return ["" if isnan(v) else f"{round(v, decimals) + 0.0:.{decimals}f}" for v in values]
+    places = decimals(largest, digits, finest)
+    return ["" if isnan(v) else f"{round(v, places) + 0.0:.{places}f}" for v in values]
 
 
 @contextmanager

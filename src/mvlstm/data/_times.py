@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mvlstm.data._columns import missing_column_message, reads_as_time
+from mvlstm.data._columns import exclude_hint, missing_column_message, reads_as_time
 from mvlstm.data._steps import is_zone
 from mvlstm.errors import DataError
 
+CLOCK_ALONE = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
 CLOCK_PARTS = ("year", "month", "day", "hour", "minute", "second")
 
 
@@ -220,6 +222,13 @@ def _parse_dates(column: pd.Series[Any], what: str, name: str, day_first: bool |
     Of the last two the one that was used before, else the one that comes out more regular.
     """
     present = column.notna().to_numpy()
+    first = str(column[present].iloc[0]) if present.any() else ""
+    if CLOCK_ALONE.fullmatch(first.strip()):
+        raise DataError(
+            f"{what} holds times of the day without a date, such as {first!r}. Add the date, or "
+            "leave the column out and let the rows be numbered (no --time, and "
+            f"{exclude_hint([name])})."
+        )
     failed: list[pd.DatetimeIndex] = []
 
     def attempt(**options: Any) -> pd.DatetimeIndex | None:
@@ -276,11 +285,18 @@ def _month_or_day_first(
     return Times(_checked(times.rename(name), what), notes, bool(chosen))
 
 
-def _irregularity(times: pd.DatetimeIndex) -> tuple[bool, int]:
-    """Rank readings of one column: out of order is worst, then the number of uneven steps."""
-    difference = np.diff(times.dropna().asi8)
-    uneven = int((difference != np.median(difference)).sum()) if len(difference) else 0
-    return bool((difference <= 0).any()), uneven
+def _irregularity(times: pd.DatetimeIndex) -> tuple[bool, int, int]:
+    """Rank readings of one column: out of order is worst, then the number of uneven steps.
+
+    Steps of whole months are even too, though less so than steps of equal length.
+    """
+    known = times.dropna()
+    steps = [np.diff(known.asi8)]
+    last = known.is_month_end.all()
+    if last or known.day.nunique() <= 1:
+        steps.append(np.diff(12 * known.year.to_numpy() + known.month.to_numpy()))
+    uneven = [int((one != np.median(one)).sum()) if len(one) else 0 for one in steps]
+    return bool((steps[0] <= 0).any()), min(uneven), uneven[0]
 
 
 def _try_dates(column: pd.Series[Any], options: dict[str, Any]) -> pd.DatetimeIndex | None:

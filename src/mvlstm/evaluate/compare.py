@@ -429,6 +429,13 @@ def _notes(entries: list[Entry], best: dict[str, str], folds: int) -> tuple[str,
         )
     if folds > 1:
         notes.append(f"Scores are pooled over {folds} folds; fit_seconds is their sum.")
+    scored = {e.row["method"]: int(e.row["n"]) for e in entries if e.row["error"] is None}
+    most = max(scored.values(), default=0)
+    notes += [
+        f"{name} has forecasts of {n:,} of the {most:,} rows scored: its scores are of these alone."
+        for name, n in scored.items()
+        if n < most
+    ]
     failed = [entry.row["method"] for entry in entries if entry.row["error"] is not None]
     if failed:
         notes.append(f"Failed, see the column error: {', '.join(dict.fromkeys(failed))}.")

@@ -68,6 +68,12 @@ def _learn_preparation(
     """Choose transform and differencing, and learn the scaling, on the training rows."""
     transform, notes = choose_transform(model.transform, frame, rows)
     train = frame.values[: rows.sum()] if frame.panel is None else frame.values[rows]
+    if train[:, -1].min() == train[:, -1].max():
+        raise DataError(
+            f"Target '{frame.target}' is always {train[0, -1]:g} in the {len(train):,} training "
+            "rows; there is nothing to learn from them. Make the test part smaller (--test), or "
+            "supply rows in which it changes."
+        )
     orders = np.zeros(len(frame.columns), dtype=np.int64)
     layout = frame.layout
     if model.difference != "none":

@@ -13,7 +13,7 @@ from mvlstm.data.windows import gather_labels, measured_labels
 from mvlstm.errors import DataError
 from mvlstm.forecasters.predictive import Predictive, member_means
 from mvlstm.forecasters.preparation import Prepared
-from mvlstm.forecasters.serving import not_finite, range_warnings
+from mvlstm.forecasters.serving import category_warnings, not_finite, range_warnings
 from mvlstm.results import Forecast
 
 if TYPE_CHECKING:
@@ -58,7 +58,10 @@ def dated_forecast(
         part=np.where(np.isnan(labels), "new", part_names(model, times, frame.names_of(origins))),
         actual=np.where(measured_labels(frame, origins, H), labels, np.nan),
         notes=frame.notes,
-        warnings=range_warnings(prepared, origins, model.window),
+        warnings=(
+            *range_warnings(prepared, origins, model.window),
+            *category_warnings(prepared, origins, model.window),
+        ),
         transform=transform,
         series=frame.names_of(origins),
     )

@@ -13,6 +13,7 @@ from mvlstm.data._steps import natural_cycles
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.layout import CALENDAR
 from mvlstm.data.windows import gather_labels, gather_windows
+from mvlstm.errors import ParameterError
 from mvlstm.explain import Attention, choose_windows, find_period, get_effort, measure
 from mvlstm.explain.lags import lag_table
 from mvlstm.forecasters.apart import (
@@ -92,6 +93,8 @@ def explain_forecaster(
         importance = importance.assign(own=importance["variable"].map(place))
     index = origin_index(frame, origins)
     names = pd.Index(frame.variables, name="variable")
+    if contributions is not None and contributions < 0:
+        raise ParameterError(f"contributions={contributions!r} must be a whole number, 0 or more.")
     count = APART[effort] if contributions is None else contributions
     apart = take_apart(model, prepared, unseen, count, effort)
     parts = None if apart is None else apart.members

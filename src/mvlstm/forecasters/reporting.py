@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import shlex
+import warnings
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,7 +15,7 @@ import pandas as pd
 from mvlstm._version import __version__
 from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import SeriesFrame
-from mvlstm.errors import MVLSTMError
+from mvlstm.errors import MVLSTMError, MVLSTMWarning
 from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
 from mvlstm.forecasters.scoring import score_unseen
 from mvlstm.results import Evaluation, Forecast
@@ -107,6 +108,7 @@ def _next(
         f"{', '.join(frame.layout.known)}, known ahead: the next values shown are those of its "
         "last rows. Add these rows, or pass them as future=... (--future FILE)."
     )
+    warnings.warn(note, MVLSTMWarning, stacklevel=2)
     return forecast.take(last), (note,)
 
 

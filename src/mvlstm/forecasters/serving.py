@@ -60,6 +60,27 @@ def range_warnings(prepared: Prepared, origins: NDArray[np.int64], window: int) 
     )
 
 
+def category_warnings(
+    prepared: Prepared, origins: NDArray[np.int64], window: int
+) -> tuple[str, ...]:
+    """Say of which categories the last window has no level that training had."""
+    frame = prepared.frame
+    if not len(origins) or not frame.layout.levels:
+        return ()
+    groups = np.asarray(frame.groups)
+    last = slice(int(origins[-1]) - window + 1, int(origins[-1]) + 1)
+    strange = [
+        name
+        for name, _ in frame.layout.levels
+        if not frame.values[last, groups == frame.variables.index(name)].any()
+    ]
+    return tuple(
+        f"The last {window} rows have no level of '{name}' that training had: the forecast does "
+        "without it. If the levels are only named otherwise, name them as in fit."
+        for name in strange
+    )
+
+
 def _used_rows(origins: NDArray[np.int64], window: int) -> tuple[int, NDArray[np.bool_]]:
     """Return the first row of the windows, and from there on which rows lie in one of them."""
     start = int(origins.min()) - window + 1

@@ -84,6 +84,7 @@ def update_forecaster(
     """Bring ``model`` up to date, whole or not at all; see `AbstractForecaster.update`."""
     started = clock.monotonic()
     check_option("refit", refit, REFITS)
+    epochs, rate = _epochs(max_epochs), _rate(model, learning_rate)
     frame = model._read(table, "update")
     prepared = model._prepare(frame)
     new = find_new_rows(model, prepared)
@@ -91,8 +92,7 @@ def update_forecaster(
     if refit == "full":
         outcome = _train_again(work, prepared, new)
     elif hasattr(model, "trained_"):
-        rate = _rate(model, learning_rate)
-        outcome = _train_further(work, prepared, new, _epochs(max_epochs), rate)
+        outcome = _train_further(work, prepared, new, epochs, rate)
     else:
         outcome = _fit_anew(work, prepared, new)
     record = Update(
@@ -346,7 +346,7 @@ def _epochs(value: int) -> int:
 
 def _rate(model: AbstractForecaster, value: float | None) -> float:
     if value is None:
-        return float(SLOWER * model.get_params()["learning_rate"])
+        return float(SLOWER * model.get_params().get("learning_rate", 0.0))
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
         raise ParameterError(f"learning_rate={value!r} must be a positive number.")
     return float(value)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm._words import decimals
 from mvlstm.errors import MissingExtraError
 from mvlstm.plot.theme import DARK, LIGHT, graph_objects
 from mvlstm.report.data import Page, Panel, ReportData, Table, View
@@ -24,6 +25,7 @@ from mvlstm.report.encode import (
     to_script,
 )
 from mvlstm.report.sections import report_page
+from mvlstm.results._tables import finest
 
 PLAIN = {"time", "origin", "step", "lag"}  # whole numbers written without marks
 TEMPLATES = Path(__file__).with_name("templates")
@@ -155,18 +157,22 @@ def _tables(page: Page) -> dict[str, list[list[dict[str, Any]]]]:
 
 
 def _cells(frame: pd.DataFrame) -> list[list[dict[str, Any]]]:
-    columns = [_column(frame.iloc[:, i]) for i in range(frame.shape[1])]
+    sizes = finest(frame)
+    columns = [
+        _column(frame.iloc[:, i], sizes.get(str(name), 0.0)) for i, name in enumerate(frame.columns)
+    ]
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _column(column: pd.Series[Any]) -> list[dict[str, Any]]:
+def _column(column: pd.Series[Any], fine: float) -> list[dict[str, Any]]:
     label = str(column.name)
     if pd.api.types.is_bool_dtype(column):
         return [_cell(label, "yes" if v else "no", False) for v in column]
     if pd.api.types.is_integer_dtype(column):
         return [_cell(label, str(v) if label in PLAIN else f"{v:,}", True) for v in column]
     if pd.api.types.is_float_dtype(column):
-        return [_cell(label, text, True) for text in _aligned(column.to_numpy(dtype=np.float64))]
+        values = column.to_numpy(dtype=np.float64)
+        return [_cell(label, text, True) for text in _aligned(values, fine)]
     times = pd.api.types.is_datetime64_any_dtype(column)
     return [
         _cell(label, time_text(v) if times else ("" if _missing(v) else str(v)), False)
@@ -174,16 +180,17 @@ def _column(column: pd.Series[Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _aligned(values: NDArray[np.float64]) -> list[str]:
-    """Write numbers with as many decimals as the largest needs for four digits."""
+def _aligned(values: NDArray[np.float64], fine: float) -> list[str]:
+    """Write numbers with as many decimals as the largest needs for four digits, or ``fine``."""
     known = np.abs(values[np.isfinite(values)])
     largest = float(known.max(initial=0.0))
     if largest == 0.0 or not 1e-4 < largest < 1e12:
-        return [number(float(v), 4) if np.isfinite(v) else "" for v in values]
-    decimals = max(0, 3 - int(np.floor(np.log10(largest))))
+        return [number(float(v), 4, fine) if np.isfinite(v) else "" for v in values]
+    places = decimals(largest, 4, fine)
     if largest >= 1 and (known == np.round(known)).all():
-        decimals = 0
-    texts = [f"{v:,.{decimals}f}".replace("-", MINUS) if np.isfinite(v) else "" for v in values]
+        places = 0
+    rounded = np.round(values, places) + 0.0  # no minus before a zero
+    texts = [f"{v:,.{places}f}".replace("-", MINUS) if np.isfinite(v) else "" for v in rounded]
     return ["0" if v == 0 else text for v, text in zip(values, texts, strict=True)]
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from mvlstm._words import decimals
 
 MINUS = "−"
 DIGITS = 6  # of numbers that are only drawn
@@ -95,8 +98,10 @@ def time_text(value: Any) -> str:
     return str(value)
 
 
-def number(value: float, digits: int = 3) -> str:
+def number(value: float, digits: int = 3, finest: float = 0.0) -> str:
     """Write a number for a person: so many significant digits, thousands marked.
+
+    There are more digits where something as small as ``finest`` must show.
 
     Examples
     --------
@@ -110,7 +115,22 @@ def number(value: float, digits: int = 3) -> str:
     size = int(np.floor(np.log10(abs(value))))
     if size < -4 or size > 11:
         return f"{value:.{digits}g}".replace("-", MINUS)
-    return f"{value:,.{max(0, digits - 1 - size)}f}".replace("-", MINUS)
+    places = decimals(abs(value), digits, finest)
+    text = f"{round(value, places) + 0.0:,.{places}f}"
+    return text.replace("-", MINUS)
+
+
+def interval_text(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Write mean, lower and upper end of a forecast's 90 % interval so that they differ.
+
+    Examples
+    --------
+    >>> interval_text({"mean": 1000.0, "q05": 999.998, "q95": 1000.002})
+    ('1,000.0000', '999.9980', '1,000.0020')
+    """
+    mean, low, high = (float(row[name]) for name in ("mean", "q05", "q95"))
+    first, second, third = (number(value, 3, high - low) for value in (mean, low, high))
+    return first, second, third
 
 
 def percent(value: float, decimals: int = 0) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from mvlstm import plot
 from mvlstm.report.data import Block, Page, Panel, ReportData, Section, Table, View, records
-from mvlstm.report.encode import number, percent, time_text
+from mvlstm.report.encode import interval_text, number, percent, time_text
 from mvlstm.report.explorer import explained_rows, explorer
 from mvlstm.report.summary import CAVEAT, cards, checks, summary
 from mvlstm.results import IMPORTANCE_COLUMNS, Explanation
@@ -90,9 +90,16 @@ def _next(data: ReportData, explained: pd.DataFrame) -> Section:
         blocks.append(Block("explorer", "What one forecast is made of"))
     future = plot.future_table(data.future) if data.next_values is None else data.next_values
     blocks.append(
-        Table("next-values", "Next values", "Quantiles of the predictive distribution.", future)
+        Table(
+            "next-values",
+            "Next values" if data.is_ahead else "Last values",
+            "Quantiles of the predictive distribution.",
+            future,
+        )
     )
     lead = "The forecast after the last row, and those before it."
+    if not data.is_ahead:
+        lead = "Forecasts up to the last row; what is known ahead of it was not given."
     if data.series:
         lead += f" The figure shows series {data.series}; scores and importance are of all series."
     return Section("next", "What will happen next?", lead, blocks)
@@ -441,11 +448,12 @@ def _views(data: ReportData, drawn: pd.DataFrame) -> tuple[View, ...]:
 
 
 def _forecast_alt(data: ReportData) -> str:
-    first, own = data.ahead[0], data.own
+    own = data.own
+    mean, low, high = interval_text(data.ahead[0])
     return (
         f"Line chart of {data.target}, forecast and actual, {len(data.forecast):,} rows. RMSE on "
-        f"unseen rows {number(float(own['rmse']))}. Next value {number(float(first['mean']))}, "
-        f"90 % interval {number(float(first['q05']))} to {number(float(first['q95']))}."
+        f"unseen rows {number(float(own['rmse']))}. Next value {mean}, 90 % interval {low} to "
+        f"{high}."
     )
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from mvlstm import plot
 from mvlstm.report.data import Card, Check, ReportData, records
-from mvlstm.report.encode import number, percent, time_text
+from mvlstm.report.encode import interval_text, number, percent, time_text
 from mvlstm.results import VERDICTS, Explanation, Forecast
 
 CAVEAT = (
@@ -29,12 +29,12 @@ def cards(data: ReportData) -> list[Card]:
     first, own = data.ahead[0], data.own
     skill = float(own["skill"])
     leaders = _leaders(data.explanation)
+    mean, low, high = interval_text(first)
     return [
         Card(
             f"{'Next' if data.is_ahead else 'Last'} {_target(data)}",
-            number(float(first["mean"])),
-            f"{time_text(first['time'])}; 90 %: {number(float(first['q05']))} to "
-            f"{number(float(first['q95']))}",
+            mean,
+            f"{time_text(first['time'])}; 90 %: {low} to {high}",
         ),
         Card(
             f"Error on {_rows_word(data)} rows",
@@ -78,19 +78,18 @@ def _next(data: ReportData) -> str:
         else f"What is known ahead ends with the table, so this is no look ahead: the {value} was "
         "expected to be "
     )
-    text += (
-        f"{number(float(first['mean']))}; with 90 % probability it lies between "
-        f"{number(float(first['q05']))} and {number(float(first['q95']))}."
-    )
+    mean, low, high = interval_text(first)
+    text += f"{mean}; with 90 % probability it lies between {low} and {high}."
     if len(rows) > 1:
-        last = rows[-1]
+        mean, low, high = interval_text(rows[-1])
         text += (
-            f" {len(rows)} steps ahead, at {time_text(last['time'])}, {number(float(last['mean']))}"
-            f" is expected ({number(float(last['q05']))} to {number(float(last['q95']))})."
+            f" {len(rows)} steps ahead, at {time_text(rows[-1]['time'])}, {mean} is expected "
+            f"({low} to {high})."
         )
     if data.next_values is not None:
         count = data.next_values["series"].nunique()
-        text += f" The next values of all {count:,} series are in a table below."
+        which = "next" if data.is_ahead else "last"
+        text += f" The {which} values of all {count:,} series are in a table below."
     return text
 
 

@@ -67,3 +67,25 @@ def html(table: pd.DataFrame) -> str:
 
 def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def finest(frame: pd.DataFrame) -> dict[str, float]:
+    """Return by column the size that must show when a table is written for a person.
+
+    In a table of forecasts it is the narrowest 90 % interval, in one of scores by series the least
+    of them: series may differ a thousandfold.
+    """
+    found: dict[str, float] = {}
+    if {"q05", "q95"} <= set(frame.columns):
+        width = _least(frame["q95"] - frame["q05"])
+        names = [n for n in frame.columns if n in ("mean", "median", "actual") or n[:1] == "q"]
+        found |= dict.fromkeys(names, width)
+    if "series" in frame.columns:
+        scores = [n for n in ("rmse", "mae", "crps") if n in frame.columns]
+        found |= {name: _least(frame[name]) for name in scores}
+    return found
+
+
+def _least(values: pd.Series[float]) -> float:
+    positive = values[values > 0]
+    return float(positive.min()) if len(positive) else 0.0

@@ -60,7 +60,8 @@ class Explanation:
         Row n, column k: share of expert n's sensitivity that goes to variable k.
     contribution : DataFrame, optional
         Contributions of variable and lag (columns) to the forecasts of some origins (rows), in
-        units of the target; with ``background`` they add up to the forecast. See `at`.
+        units of the target (of several series, in standard deviations of each one's); with
+        ``background`` they add up to the forecast. See `at`.
     response, expert : DataFrame (origin x variable), optional
         For the same origins: change of the forecast when a variable's window is raised by one
         standard deviation, and prior weight times expert's forecast.

@@ -25,9 +25,11 @@ class PointExplanation:
     step : int
         Steps ahead.
     forecast, background : float
+        In units of the target; of several series, on the scale of each, in which it has mean 0 and
+        standard deviation 1 in the training rows.
     table : DataFrame
-        A row a variable and lag: ``variable, lag, contribution`` in units of the target; lag 1 is
-        the last time known.
+        A row a variable and lag: ``variable, lag, contribution`` in the same units; lag 1 is the
+        last time known.
     by_variable : DataFrame
         A row a variable, largest first: ``variable, contribution, expert, response``. ``expert``
         is prior weight times the expert's own forecast of what the link leaves, which adds up too

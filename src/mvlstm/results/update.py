@@ -33,7 +33,8 @@ class Update:
     changed, members : int
         Members that were changed; the others were better as they were.
     rmse_before, rmse_after : float
-        Error on the held-out newest rows (on all new rows for ``"full"``), in units of the target.
+        Error on the held-out newest rows, in units of the target; for ``"full"`` on all new rows,
+        which were trained on since.
     seconds : float
         Time it took.
     """
@@ -81,4 +82,5 @@ class Update:
             f"{self.when}: {how}, {self.rows:,} new rows from {self.first} to {self.last}, "
             f"{self.changed} of {self.members} members changed, RMSE on {where} "
             f"{self.rmse_before:.4g} before and {self.rmse_after:.4g} after"
+            f"{', trained on them' if self.refit == 'full' else ''}"
         )

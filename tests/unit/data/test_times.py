@@ -287,3 +287,22 @@ def test_business_days_are_a_step_of_their_own() -> None:
     with pytest.raises(DataError, match="not evenly spaced"):
         weekend = table.rename(index={pd.Timestamp("2024-05-03"): pd.Timestamp("2024-05-04")})
         mv.AR(window=3, gaps="error", verbose=0).fit(weekend, "y", test=0.2)
+
+
+@pytest.mark.parametrize(("text", "day_first"), [("%m/%d/%Y", False), ("%d/%m/%Y", True)])
+@pytest.mark.parametrize("freq", ["MS", "QS", "ME"])
+def test_months_are_as_even_as_days(text: str, day_first: bool, freq: str) -> None:
+    times = pd.date_range("2000-01-01", periods=60, freq=freq)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"time": times.strftime(text), "y": rng.normal(size=60)})
+    frame = build_frame(table, target="y", time="time")
+    assert (frame.times == times).all()
+    if freq != "ME":  # a day above 12 leaves no choice
+        assert frame.layout.day_first is day_first
+
+
+@pytest.mark.parametrize("first", ["00:00", "7:05:30", "11:30 pm", "12:00:00.250"])
+def test_a_clock_without_a_date_is_refused(first: str) -> None:
+    table = pd.DataFrame({"time": [first] * 3, "y": [1.0, 2.0, 4.0]})
+    with pytest.raises(DataError, match="without a date"):
+        build_frame(table, target="y", time="time")

@@ -200,3 +200,9 @@ def test_series_that_err_alike_count_once_in_tests() -> None:
     many = [pd.concat({name: one for name in names}) for one in (best, rival)]
     assert _p_value(*many, 1) == pytest.approx(alone)
     assert alone == metrics.diebold_mariano(best, rival).p_value
+
+
+def test_own_forecasts_of_some_rows_are_said_to_be_so(table: pd.DataFrame) -> None:
+    own = pd.DataFrame({"time": table.index[-10:], "value": table["y"].to_numpy()[-10:]})
+    found = compare(table, "y", methods=["ar"], window=3, own=own, own_name="mine", verbose=0)
+    assert any("mine has forecasts of 10 of the" in note for note in found.notes)

@@ -124,6 +124,8 @@ def test_full_is_for_networks_with_the_whole_history() -> None:
         fitted("AR").update(rows, refit="full")
     with pytest.raises(DataError, match=r"begins at 2024-01-02 .* the whole history"):
         fitted().update(rows.iloc[24:], refit="full")
+    with pytest.raises(ParameterError, match="max_epochs=0"):
+        fitted().update(rows, refit="full", max_epochs=0)
     with pytest.raises(DataError, match="the whole history"):
         fitted("AR").update(rows.iloc[24:])
 
