@@ -69,6 +69,7 @@ def test_commands_exist(page: Path) -> None:
             command, rest = root, words[1:]
             while rest and rest[0] in getattr(command, "commands", {}):
                 command, rest = command.commands[rest[0]], rest[1:]  # type: ignore[attr-defined]
-            known = {name for p in command.params for name in p.opts} | {"--help", "-h"}
+            known = {name for p in command.params for name in (*p.opts, *p.secondary_opts)}
+            known |= {"--help", "-h"}
             unknown = {w.split("=")[0] for w in rest if w.startswith("-")} - known
             assert not unknown, f"{line}: {sorted(unknown)}"

@@ -38,6 +38,9 @@ def handle_missing(
     absent = ~np.isfinite(values)
     if not absent.any():
         return values, None, []
+    empty = np.flatnonzero(absent.all(axis=0))
+    if missing == "error" and len(empty):  # neither dropping rows nor filling would help
+        raise DataError(_empty_message(columns, int(empty[0]), fitting=fitting))
     if missing == "error":
         advice = (
             f"Use {DROP_OPTION} to leave these rows out, {FILL_OPTION} to repeat the last known "
@@ -104,6 +107,10 @@ def _no_row_message(absent: NDArray[np.bool_], columns: Sequence[str], *, fittin
     )
 
 
+def _empty_message(columns: Sequence[str], j: int, *, fitting: bool) -> str:
+    return f"Column '{columns[j]}' has no value at all. {_remedy(columns, j, fitting=fitting)}"
+
+
 def _remedy(columns: Sequence[str], j: int, *, fitting: bool) -> str:
     """Say what to do about a column that is as good as empty."""
     if not fitting:
@@ -131,8 +138,7 @@ def _fill_forward(
     for j in np.flatnonzero(absent.any(axis=0)).tolist():
         gone = absent[:, j]
         if gone.all():
-            remedy = _remedy(columns, j, fitting=fitting)
-            raise DataError(f"Column '{columns[j]}' has no value at all. {remedy}")
+            raise DataError(_empty_message(columns, j, fitting=fitting))
         source = np.maximum.accumulate(np.where(gone, -1, rows))  # the last row with a value
         source[source < starts] = -1  # of another series
         age = np.where(source < 0, 0, rows - source)

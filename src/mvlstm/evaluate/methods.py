@@ -163,6 +163,8 @@ def choose_methods(names: str | Sequence[str]) -> tuple[str, ...]:
             raise ParameterError(
                 f"There is no method '{name.strip()}'; choose from all, {', '.join(METHODS)}.{hint}"
             )
+    if not keys:
+        raise ParameterError(f"No method is named; choose from all, {', '.join(METHODS)}.")
     return tuple(dict.fromkeys([*keys, "persistence"]))
 
 

@@ -92,7 +92,9 @@ def _check_sizes(path: Path, what: str) -> None:
         start = stream.read(8)
     length = int.from_bytes(start, "little")
     if len(start) < 8 or length > size - 8:
-        raise ModelFileError(f"'{path}' is no {what}, or is cut off.")
+        table = path.suffix.lower() in (".csv", ".parquet", ".txt")
+        hint = " It looks like a table; the model comes first." if table else ""
+        raise ModelFileError(f"'{path}' is no {what}, or is cut off.{hint}")
     if length > LARGEST_HEADER or size > LARGEST_FILE:
         raise ModelFileError(f"'{path}' is too large to be a {what} ({size:,} bytes).")
 

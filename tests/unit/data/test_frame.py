@@ -340,8 +340,9 @@ def test_stretches_beyond_the_limit_are_an_error_that_names_a_limit_that_works()
 
 
 def test_a_column_without_any_value_cannot_be_filled() -> None:
-    message = fails("Column 'wind' has no value at all", table(wind=np.nan), missing="fill")
-    assert "--exclude wind" in message
+    for missing in ("fill", "error"):
+        message = fails("Column 'wind' has no value at all", table(wind=np.nan), missing=missing)
+        assert "--exclude wind" in message
     for missing in ("drop", "fill"):
         fails("Choose another target (--target)", table(pm25=np.nan), missing=missing)
 

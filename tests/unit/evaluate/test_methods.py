@@ -43,3 +43,5 @@ def test_names_are_read_and_checked() -> None:
     assert choose_methods(["persistence", "ar"]) == ("persistence", "ar")
     with pytest.raises(mv.errors.ParameterError, match="Did you mean 'arimax'"):
         choose_methods("arima")
+    with pytest.raises(mv.errors.ParameterError, match="No method is named"):
+        choose_methods(" ,")
