@@ -151,6 +151,9 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
             f"'{file}' cannot be read as a table: {_first_line(error)}. Name the separator with "
             "sep=... (--sep) if it is not a comma."
         ) from error
+    bare = [str(name).strip() for name in table.columns]
+    if len(set(bare)) == len(bare):
+        table.columns = pd.Index(bare)
     if header[0].strip() == "" and len(header) > 1:
         return _with_index(table)
     return table

@@ -85,7 +85,12 @@ def read_time(model: AbstractForecaster, since: Any) -> Any:
         kind = "a whole number" if layout.time_kind == "integer" else "a date such as 2024-05-01"
         raise ParameterError(f"since={since!r} is no time of this table; give {kind}.") from error
     if layout.time_zone is None:
-        return time.tz_localize(None) if time.tz is not None else time
+        if time.tz is not None:
+            raise ParameterError(
+                f"since={since!r} has a time zone, and the times of this table have none; give it "
+                "without."
+            )
+        return time
     if time.tz is None:
         return time.tz_localize(layout.time_zone)
     return time.tz_convert(layout.time_zone)

@@ -198,3 +198,8 @@ def test_the_index_is_written_on_request(tmp_path: Path) -> None:
 def test_unknown_suffix(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"use \.csv, \.parquet or \.json"):
         write_table(tmp_path / "out.xyz", pd.DataFrame({"a": [1]}))
+
+
+def test_spaces_around_column_names_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("time , x, y \n1, 2, 3\n2, 4, 6\n")
+    assert list(read_table(tmp_path / "a.csv").columns) == ["time", "x", "y"]

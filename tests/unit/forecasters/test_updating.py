@@ -299,6 +299,8 @@ def test_since_is_read_as_the_table_was() -> None:
     assert model.layout_.day_first
     found = model.evaluate(text, since="01/02/2024")
     assert found.period[0] == pd.Timestamp("2024-02-01 00:00")
+    with pytest.raises(ParameterError, match="has a time zone"):
+        model.evaluate(text, since=pd.Timestamp("2024-02-01", tz="UTC"))
 
 
 def test_a_number_is_the_date_it_spells() -> None:
