@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import floor, isfinite, log10
 
 MOST_DECIMALS = 12
+FINEST_SHARE = 1e-8  # of the largest number; what is smaller need not show beside it
 
 
 def counted(count: int, word: str) -> str:
@@ -30,5 +31,6 @@ def decimals(largest: float, digits: int, finest: float = 0.0) -> int:
     """
     found = digits - 1 - (floor(log10(largest)) if largest > 0 else 0)
     if finest > 0 and isfinite(finest):
+        finest = max(finest, largest * FINEST_SHARE)
         found = max(found, 1 - floor(log10(finest)))
     return min(max(found, 0), MOST_DECIMALS)

@@ -44,6 +44,13 @@ class TestZones:
         both = [model.forecast(rows) for rows in (every, last)]
         np.testing.assert_allclose(both[0].members, both[1].members)
 
+    def test_the_future_may_be_in_another_zone(self) -> None:
+        table = daily().assign(open=lambda rows: (rows.index.hour < 8).astype(int))
+        model = mv.AR(window=3, verbose=0).fit(table, "y", known="open")
+        future = table[["open"]].iloc[-1:].shift(freq="h")
+        both = [model.forecast(table, future=f) for f in (future, future.tz_convert("Asia/Tokyo"))]
+        np.testing.assert_allclose(both[0].members, both[1].members)
+
     def test_a_zone_without_a_name_is_kept_in_utc(self, tmp_path) -> None:
         table = daily(zone=timezone(timedelta(hours=2), "summer"))
         model = mv.AR(window=3, verbose=0).fit(table, "y")
@@ -76,9 +83,59 @@ class TestFilledTargets:
         model = mv.AR(window=3, horizon=horizon, missing="fill", verbose=0)
         problem = model._start(frame, test=10, valid=0.1)
         steps = np.arange(1, horizon + 1)
-        for part, rows in problem.origins.items():
+        for part in ("train", "stop", "calibration"):
+            rows = problem.origins[part]
             measured = table["y"].notna().to_numpy()[rows[:, None] + steps]
             assert len(rows) and measured.any(axis=1).all(), part
+
+    def test_a_stretch_without_any_is_left_out_or_named(self) -> None:
+        table = daily(400, zone=None)
+        table.loc[table.index[380:], "y"] = np.nan
+        model = mv.AR(window=3, missing="fill", verbose=0).fit(table.iloc[:380], "y")
+        assert model.evaluate(table).part == "calibration"  # of the newest rows none was measured
+        assert model.explain(table, effort="quick").part == "calibration"
+        day = daily(400, zone=None)
+        day.loc[day.index[348:372], "y"] = np.nan
+        model = mv.AR(window=3, missing="fill", verbose=0).fit(day, "y", test=0.2)
+        since = model.evaluate(day, since=day.index[330])
+        assert since.periods["n"].sum() == 400 - 330 - 24
+        early = daily(400, zone=None)
+        early.loc[early.index[280:300], "y"] = np.nan
+        with pytest.raises(DataError, match="earlier validation rows have no target"):
+            mv.AR(window=3, missing="fill", verbose=0).fit(early, "y", test=0.2)
+
+    def test_a_series_without_any_is_left_out(self) -> None:
+        pieces = [daily(400, zone=None, seed=k).assign(place=f"s{k}") for k in range(2)]
+        pieces[1].loc[pieces[1].index[380:], "y"] = np.nan
+        table = pd.concat(pieces)
+        model = mv.AR(window=3, missing="fill", verbose=0)
+        model.fit(table, "y", series="place", test=20)
+        assert list(model.evaluate(table).by_series["series"]) == ["s0"]
+
+    @pytest.mark.parametrize("refit", ["newest", "full"])
+    def test_updates_do_not_learn_from_them(self, refit: str) -> None:
+        table = daily(400, zone=None)
+        table.loc[table.index[[330, 390]], "y"] = np.nan
+        settings = {"window": 4, "hidden_size": 3, "members": 2, "max_epochs": 2, "verbose": 0}
+        model = mv.MVLSTM(missing="fill", **settings).fit(table.iloc[:300], "y")
+        model.update(table, refit=refit)
+        assert np.isfinite([model.updates_[-1].rmse_before, model.updates_[-1].rmse_after]).all()
+
+    def test_the_mean_of_a_transformed_target_is_corrected_as_without(self) -> None:
+        rng = np.random.default_rng(3)
+        e = np.where(rng.random(600) < 0.5, -1.5, 1) * rng.random(600)
+        table = pd.DataFrame({"y": np.exp(4 + e - np.where(rng.random(600) < 0.1, 3, 0))})
+        model = mv.AR(window=3, horizon=3, missing="fill", transform="log1p", verbose=0)
+        whole = model.fit(table, "y", test=0.2).mean_factor_
+        table.iloc[465, 0] = np.nan
+        np.testing.assert_allclose(model.fit(table, "y", test=0.2).mean_factor_, whole, rtol=0.2)
+
+    def test_rows_known_ahead_do_not_move_a_fold(self) -> None:
+        table = daily(300, zone=None)
+        table.loc[table.index[260:270], "y"] = np.nan
+        model = mv.AR(window=3, missing="fill", verbose=0)
+        found = [mv.backtest(model, table, "y", folds=2, known=k).periods for k in (None, "x")]
+        assert found[0] == found[1]
 
     def test_comparisons_leave_them_out_too(self) -> None:
         table = self.table()

@@ -294,7 +294,8 @@ def _irregularity(times: pd.DatetimeIndex) -> tuple[bool, int, int]:
     steps = [np.diff(known.asi8)]
     last = known.is_month_end.all()
     if last or known.day.nunique() <= 1:
-        steps.append(np.diff(12 * known.year.to_numpy() + known.month.to_numpy()))
+        months = np.diff(12 * known.year.to_numpy() + known.month.to_numpy())
+        steps += [months] if (months > 0).all() else []
     uneven = [int((one != np.median(one)).sum()) if len(one) else 0 for one in steps]
     return bool((steps[0] <= 0).any()), min(uneven), uneven[0]
 

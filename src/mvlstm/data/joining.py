@@ -39,6 +39,8 @@ def join_future(table: pd.DataFrame, future: pd.DataFrame, layout: Layout) -> pd
     """
     check_present(table, column_names(table), layout, "forecast")
     _check_columns(future, layout)
+    if _kind(table.index) == _kind(future.index) == (True, True):
+        future = future.tz_convert(table.index.tz)  # type: ignore[attr-defined]
     blank = _numbered_on(table, future.drop(columns=[layout.target], errors="ignore"), layout)
     if len(table) and len(blank):
         blank = blank[_later(table, blank, layout)]

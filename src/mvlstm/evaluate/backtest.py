@@ -183,7 +183,8 @@ def backtest(
 def clean_table(frame: SeriesFrame) -> pd.DataFrame:
     """Return a validated frame as a table again, so that every method sees the same rows.
 
-    Targets that were filled in are missing again.
+    Targets that were filled in are missing again, to be filled in anew and not scored against; but
+    where variables are known ahead, rows without a target at the end would be future ones.
     """
     layout, columns = frame.layout, {}
     levels = dict(layout.levels)
@@ -196,7 +197,7 @@ def clean_table(frame: SeriesFrame) -> pd.DataFrame:
             columns[name] = np.array(levels[name], dtype=object)[values.argmax(axis=1)]
         else:
             columns[name] = values[:, 0]
-    if frame.measured is not None:  # to be filled in again, and not scored against
+    if frame.measured is not None and not layout.known:
         columns[frame.target] = np.where(frame.measured, frame.target_values, np.nan)
     if layout.series is not None:
         columns[layout.series] = frame.names_of(np.arange(frame.n_rows))

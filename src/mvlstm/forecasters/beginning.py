@@ -12,7 +12,7 @@ from mvlstm.data.splits import PartName, chronological, origins_by_part, split_w
 from mvlstm.data.windows import measured_labels
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.forecasters.borders import Borders
-from mvlstm.forecasters.preparation import Preparation, transformed
+from mvlstm.forecasters.preparation import Preparation, Prepared, transformed
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.serving import check_reach
 from mvlstm.forecasters.transforming import choose_transform
@@ -20,6 +20,12 @@ from mvlstm.forecasters.transforming import choose_transform
 if TYPE_CHECKING:
     from mvlstm.forecasters.base import AbstractForecaster
 
+IntArray = NDArray[np.int64]
+LEARNED_FROM: dict[PartName, str] = {
+    "train": "training rows",
+    "stop": "earlier validation rows",
+    "calibration": "later validation rows",
+}
 LARGEST = 1e140  # size of a target that can be squared and added up
 
 
@@ -48,18 +54,27 @@ def begin(
     origins = prepared.origins(model.window, model.horizon)
     order = None if frame.panel is None else frame.order
     divided = origins_by_part(origins, model.horizon, parts, order)
-    if frame.measured is not None:  # nothing is to be learned from labels that were filled in
-        for part, rows in divided.items():
-            divided[part] = rows[measured_labels(frame, rows, model.horizon).any(axis=1)]
-    if frame.panel is not None and preparation.series is not None:
-        known = np.isin(np.array(frame.panel.names), preparation.series.names)  # to training
-        held_out: tuple[PartName, ...] = ("stop", "calibration")
-        for part in held_out:
-            divided[part] = divided[part][known[frame.panel.codes[divided[part]]]]
     if not all(len(rows) for part, rows in divided.items() if part != "new" or test):
         split_windows(frame, window=model.window, horizon=model.horizon, test=test, valid=valid)
         model._too_short(frame, model.window + model.preparation_.lead + model.horizon, "fit")
+    for part, words in LEARNED_FROM.items():
+        divided[part] = divided[part][_usable(prepared, divided[part], model.horizon)]
+        if not len(divided[part]):
+            raise DataError(
+                f"The {words} have no target that was measured, in a series that training has. Use "
+                "missing='drop' (--missing drop), or other shares of rows (--test, --valid)."
+            )
     return Problem(prepared, divided, model.window, model.horizon), notes
+
+
+def _usable(prepared: Prepared, origins: IntArray, horizon: int) -> NDArray[np.bool_]:
+    """Say which windows may be learned from: labels measured, of a series that training has."""
+    frame, series = prepared.frame, prepared.preparation.series
+    usable = measured_labels(frame, origins, horizon).any(axis=1)
+    if frame.panel is not None and series is not None:
+        known = np.isin(np.array(frame.panel.names), series.names)
+        usable &= known[frame.panel.codes[origins]]
+    return np.asarray(usable)
 
 
 def _learn_preparation(

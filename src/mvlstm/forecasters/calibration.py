@@ -74,7 +74,8 @@ def _with_mean(model: AbstractForecaster, forecast: Forecast, whole: FloatArray)
     variances = whole[:, None] * forecast.variances  # (M, H, J)
     members = [member_means(transform, *mixture, share * variances, K) for share in MEAN_SHARES]
     errors = np.array([found.mean(axis=0) - forecast.actual for found in members])  # (shares, M, H)
-    best = [_clearly_best(errors[:, :, h], horizon=h + 1) for h in range(model.horizon)]
+    known = np.isfinite(forecast.actual)  # (M, H)
+    best = [_clearly_best(errors[:, known[:, h], h], horizon=h + 1) for h in range(model.horizon)]
     shares = np.array(MEAN_SHARES)[best]
     model.mean_factor_ = shares * whole
     if any(best):
@@ -92,10 +93,12 @@ def _clearly_best(errors: FloatArray, *, horizon: int) -> int:
 
     Clearly: by a quarter, or by a fiftieth and more than chance would have it. Else the first.
     """
+    if errors.shape[1] <= max(3, horizon + 1):
+        return 0
     squares = np.mean(errors**2, axis=1)
     best = int(squares.argmin())
     left = squares[best] / squares[0] if squares[0] > 0 else 1.0
-    if left >= CLEARLY or errors.shape[1] <= max(3, horizon + 1):
+    if left >= CLEARLY:
         return 0
     by_chance = metrics.diebold_mariano(errors[best], errors[0], horizon=horizon).p_value
     return best if left < BY_FAR or by_chance < CHANCE else 0

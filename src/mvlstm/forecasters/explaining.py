@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mvlstm.data._steps import natural_cycles
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.layout import CALENDAR
-from mvlstm.data.windows import gather_labels, gather_windows
+from mvlstm.data.windows import gather_labels, gather_windows, measured_labels
 from mvlstm.errors import ParameterError
 from mvlstm.explain import Attention, choose_windows, find_period, get_effort, measure
 from mvlstm.explain.lags import lag_table
@@ -56,9 +56,11 @@ def explain_forecaster(
     ``curves`` asks for the faithfulness curves that ``effort="full"`` has anyway.
     """
     level = get_effort(effort)
+    _check_count(contributions)
     frame = model._read(table, "explain")
     prepared = model._prepare(frame)
     unseen, part, part_notes = unseen_origins(model, prepared, "explain")
+    unseen = unseen[measured_labels(frame, unseen, model.horizon).all(axis=1)]
     rows = slice(None) if frame.panel is None else frame.panel.longest()
     period = find_period(frame.target_values[rows], natural=natural_cycles(frame.step))
     origins = _choose_origins(frame, unseen, model.window, level.windows, period)
@@ -93,8 +95,6 @@ def explain_forecaster(
         importance = importance.assign(own=importance["variable"].map(place))
     index = origin_index(frame, origins)
     names = pd.Index(frame.variables, name="variable")
-    if contributions is not None and contributions < 0:
-        raise ParameterError(f"contributions={contributions!r} must be a whole number, 0 or more.")
     count = APART[effort] if contributions is None else contributions
     apart = take_apart(model, prepared, unseen, count, effort)
     parts = None if apart is None else apart.members
@@ -147,6 +147,13 @@ def _series_notes(prepared: Prepared) -> tuple[str, ...]:
         return ()
     scale = ", taken as log(1 + target)" if prepared.preparation.transform else ""
     return (SERIES_NOTE.format(scale=scale),)
+
+
+def _check_count(contributions: int | None) -> None:
+    """Refuse a number of forecasts to take apart that is none."""
+    whole = isinstance(contributions, int | np.integer) and not isinstance(contributions, bool)
+    if contributions is not None and not (whole and contributions >= 0):
+        raise ParameterError(f"contributions={contributions!r} must be a whole number, 0 or more.")
 
 
 def _choose_origins(

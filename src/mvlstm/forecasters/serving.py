@@ -63,22 +63,24 @@ def range_warnings(prepared: Prepared, origins: NDArray[np.int64], window: int) 
 def category_warnings(
     prepared: Prepared, origins: NDArray[np.int64], window: int
 ) -> tuple[str, ...]:
-    """Say of which categories the last window has no level that training had."""
+    """Say of which categories the last window, of each series, has no level that training had."""
     frame = prepared.frame
     if not len(origins) or not frame.layout.levels:
         return ()
     groups = np.asarray(frame.groups)
-    last = slice(int(origins[-1]) - window + 1, int(origins[-1]) + 1)
-    strange = [
-        name
-        for name, _ in frame.layout.levels
-        if not frame.values[last, groups == frame.variables.index(name)].any()
-    ]
-    return tuple(
-        f"The last {window} rows have no level of '{name}' that training had: the forecast does "
-        "without it. If the levels are only named otherwise, name them as in fit."
-        for name in strange
-    )
+    names = frame.names_of(origins)
+    ends = np.append(names[1:] != names[:-1], True) if names is not None else slice(-1, None)
+    found = []
+    for origin in origins[ends]:
+        rows = frame.values[int(origin) - window + 1 : int(origin) + 1]
+        where = "" if frame.panel is None else f" of series '{frame.panel.name(int(origin))}'"
+        found += [
+            f"The last {window} rows{where} have no level of '{name}' that training had: the "
+            "forecast does without it. If the levels are only named otherwise, name them as in fit."
+            for name, _ in frame.layout.levels
+            if not rows[:, groups == frame.variables.index(name)].any()
+        ]
+    return tuple(found)
 
 
 def _used_rows(origins: NDArray[np.int64], window: int) -> tuple[int, NDArray[np.bool_]]:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mvlstm.data._steps import describe_time
+from mvlstm.data.windows import measured_labels
 from mvlstm.errors import DataError, ParameterError, check_option
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.calibration import calibrate
@@ -119,6 +120,7 @@ def find_new_rows(model: AbstractForecaster, prepared: Prepared) -> NewRows:
             "model knows it. Supply newer rows."
         )
     origins = prepared.origins(model.window, H)
+    origins = origins[measured_labels(frame, origins, H).any(axis=1)]
     times = frame.future_times(origins, H)
     every = borders.after(times).all(axis=1)
     known = (borders.parts(times) != "new").all(axis=1)
@@ -292,7 +294,7 @@ def _errors(
     forecast = model._forecast_rows(prepared, new.every)
     squared = (forecast.members.mean(axis=0) - forecast.actual) ** 2
     chosen = np.isin(new.every, new.held_out) | of_all
-    return np.sqrt([np.mean(squared), np.mean(squared[chosen])])
+    return np.sqrt([np.nanmean(squared), np.nanmean(squared[chosen])])
 
 
 def _epochs_found(model: AbstractForecaster, new: NewRows, windows: int) -> IntArray:

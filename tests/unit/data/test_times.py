@@ -306,3 +306,11 @@ def test_a_clock_without_a_date_is_refused(first: str) -> None:
     table = pd.DataFrame({"time": [first] * 3, "y": [1.0, 2.0, 4.0]})
     with pytest.raises(DataError, match="without a date"):
         build_frame(table, target="y", time="time")
+
+
+def test_many_rows_a_day_are_not_months() -> None:
+    times = pd.date_range("2013-01-05", periods=720, freq="10min")
+    times = times[np.random.default_rng(0).permutation(720)[:680]].sort_values()
+    table = pd.DataFrame({"time": times.strftime("%d/%m/%Y %H:%M"), "y": np.arange(680) % 7})
+    frame = build_frame(table, target="y", time="time", gaps="respect")
+    assert frame.layout.day_first and (frame.times == times).all()
