@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from math import floor, isfinite, log10
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from mvlstm._words import decimals
 from mvlstm.data.io import write_atomic, write_table
 
 
@@ -150,8 +151,7 @@ def number(value: Any, digits: int = 4) -> str:
         return ""
     if value == 0:
         return "0"
-    decimals = max(0, digits - 1 - floor(log10(abs(value))))
-    return f"{value:.{min(decimals, 8)}f}"
+    return f"{value:.{min(decimals(abs(value), digits), 8)}f}"
 
 
 def fixed(value: Any, decimals: int = 3) -> str:
@@ -176,8 +176,8 @@ def with_error(mean: Any, error: Any, digits: int = 4) -> str:
     text = number(mean, digits)
     if not text or error is None or not isfinite(error):
         return text
-    decimals = len(text.partition(".")[2])
-    return f"{text} ± {error:.{decimals}f}"
+    places = len(text.partition(".")[2])
+    return f"{text} ± {error:.{places}f}"
 
 
 def p_text(p: Any) -> str:

@@ -15,6 +15,7 @@ from mvlstm.data.windows import check_window, origin_rows
 from mvlstm.errors import DataError, ParameterError
 
 PartName = Literal["train", "stop", "calibration", "new"]
+HELD_OUT: tuple[PartName, ...] = ("stop", "calibration")  # the validation part
 
 
 @dataclass(frozen=True)

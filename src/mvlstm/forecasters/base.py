@@ -445,6 +445,10 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         self.stopped_ = None
         self.n_train_, self.updates_ = len(problem.origins["train"]), ()
         self.mean_factor_ = np.ones(self.horizon)
+        return self._thinned(problem)
+
+    def _thinned(self, problem: Problem) -> Problem:
+        """Return the problem with as many windows as the model can take; here all of them."""
         return problem
 
     def _keep_background(self, problem: Problem) -> None:

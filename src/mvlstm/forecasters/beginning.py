@@ -8,11 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm.data.frame import SeriesFrame
-from mvlstm.data.splits import PartName, chronological, origins_by_part, split_windows
-from mvlstm.data.windows import measured_labels
+from mvlstm.data.splits import (
+    HELD_OUT,
+    PartName,
+    chronological,
+    origins_by_part,
+    split_windows,
+)
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.forecasters.borders import Borders
-from mvlstm.forecasters.preparation import Preparation, Prepared, transformed
+from mvlstm.forecasters.preparation import Preparation, transformed
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.serving import check_reach
 from mvlstm.forecasters.transforming import choose_transform
@@ -20,11 +25,11 @@ from mvlstm.forecasters.transforming import choose_transform
 if TYPE_CHECKING:
     from mvlstm.forecasters.base import AbstractForecaster
 
-IntArray = NDArray[np.int64]
-LEARNED_FROM: dict[PartName, str] = {
-    "train": "training rows",
-    "stop": "earlier validation rows",
-    "calibration": "later validation rows",
+WORDS: dict[PartName, str] = {
+    "train": "training",
+    "stop": "earlier validation",
+    "calibration": "later validation",
+    "new": "test",
 }
 LARGEST = 1e140  # size of a target that can be squared and added up
 
@@ -51,30 +56,24 @@ def begin(
     _check_magnitude(frame)
     model.borders_ = Borders.from_rows(frame.clock, parts)
     prepared = model._prepare(frame)
-    origins = prepared.origins(model.window, model.horizon)
+    origins = prepared.labelled(model.window, model.horizon)
     order = None if frame.panel is None else frame.order
     divided = origins_by_part(origins, model.horizon, parts, order)
-    if not all(len(rows) for part, rows in divided.items() if part != "new" or test):
+    if frame.panel is not None and preparation.series is not None:
+        known = np.isin(np.array(frame.panel.names), preparation.series.names)  # to training
+        for part in HELD_OUT:
+            divided[part] = divided[part][known[frame.panel.codes[divided[part]]]]
+    empty = [part for part, rows in divided.items() if not len(rows) and (part != "new" or test)]
+    if empty:
         split_windows(frame, window=model.window, horizon=model.horizon, test=test, valid=valid)
-        model._too_short(frame, model.window + model.preparation_.lead + model.horizon, "fit")
-    for part, words in LEARNED_FROM.items():
-        divided[part] = divided[part][_usable(prepared, divided[part], model.horizon)]
-        if not len(divided[part]):
+        if frame.measured is not None or frame.panel is not None:
             raise DataError(
-                f"The {words} have no target that was measured, in a series that training has. Use "
-                "missing='drop' (--missing drop), or other shares of rows (--test, --valid)."
+                f"The {WORDS[empty[0]]} rows have no target that was measured, in a series that "
+                "training has. Use missing='drop' (--missing drop), or other shares of the rows "
+                "(--test, --valid)."
             )
+        model._too_short(frame, model.window + model.preparation_.lead + model.horizon, "fit")
     return Problem(prepared, divided, model.window, model.horizon), notes
-
-
-def _usable(prepared: Prepared, origins: IntArray, horizon: int) -> NDArray[np.bool_]:
-    """Say which windows may be learned from: labels measured, of a series that training has."""
-    frame, series = prepared.frame, prepared.preparation.series
-    usable = measured_labels(frame, origins, horizon).any(axis=1)
-    if frame.panel is not None and series is not None:
-        known = np.isin(np.array(frame.panel.names), series.names)
-        usable &= known[frame.panel.codes[origins]]
-    return np.asarray(usable)
 
 
 def _learn_preparation(

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.layout import Layout
 from mvlstm.data.scaling import Scaler, SeriesScaler
-from mvlstm.data.windows import gather_labels, origins_in
+from mvlstm.data.windows import gather_labels, measured_labels, origins_in
 from mvlstm.errors import ModelFileError
 from mvlstm.results.transform import IDENTITY, Transform
 
@@ -190,6 +190,11 @@ class Prepared:
         """
         rows = origins_in(self.frame.segments, window + self.preparation.lead, horizon)
         return rows if self.given is None else rows[self.given[rows]]
+
+    def labelled(self, window: int, horizon: int) -> IntArray:
+        """Rows like `origins`, with a next step whose target was measured, and not filled in."""
+        rows = self.origins(window, horizon)
+        return rows[measured_labels(self.frame, rows, horizon).any(axis=1)]
 
     def baseline(self, origins: IntArray, horizon: int) -> FloatArray:
         """Return what differencing took away from the target's next steps, (M, H)."""

@@ -9,7 +9,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm import metrics
-from mvlstm.data.windows import measured_labels
 from mvlstm.errors import DataError
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.dated import part_names
@@ -25,7 +24,7 @@ Scored = Literal["new", "calibration"]
 
 def score_unseen(model: AbstractForecaster, forecast: Forecast, prepared: Prepared) -> Evaluation:
     """Score the unseen rows of ``forecast``, which ``model`` made from ``prepared``."""
-    forecast = with_actual(forecast)
+    forecast = forecast.take(np.asarray(np.isfinite(forecast.actual).any(axis=1)))
     rows, part, notes = unseen_rows(model.borders_, forecast.time, forecast.part)
     chosen = forecast.take(rows)
     persistence = persistence_forecast(model, chosen, prepared)
@@ -66,11 +65,6 @@ def _expert_scores(model: AbstractForecaster, forecast: Forecast) -> pd.DataFram
     errors = forecast.transform.inverse(each) - forecast.actual[..., None]
     rmse = np.sqrt(np.nanmean(errors**2, axis=(0, 1)))
     return pd.DataFrame({"variable": names, "rmse": rmse})
-
-
-def with_actual(forecast: Forecast) -> Forecast:
-    """Return the forecasts that have an actual value, at one step or more."""
-    return forecast.take(np.asarray(np.isfinite(forecast.actual).any(axis=1)))
 
 
 def _by_series(forecast: Forecast, persistence: Forecast) -> pd.DataFrame | None:
@@ -141,11 +135,10 @@ def unseen_origins(
     model: AbstractForecaster, prepared: Prepared, caller: str
 ) -> tuple[IntArray, Scored, tuple[str, ...]]:
     """Return the origins whose steps ahead are known and unseen, and what they are."""
-    origins = prepared.origins(model.window, model.horizon)
+    origins = prepared.labelled(model.window, model.horizon)
     if not len(origins):
         needed = model.window + model.preparation_.lead + model.horizon
         model._too_short(prepared.frame, needed, caller)
-    origins = origins[measured_labels(prepared.frame, origins, model.horizon).any(axis=1)]
     times = prepared.frame.future_times(origins, model.horizon)
     names = part_names(model, times, prepared.frame.names_of(origins))
     rows, part, notes = unseen_rows(model.borders_, times, names)

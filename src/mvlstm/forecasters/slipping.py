@@ -27,7 +27,7 @@ from mvlstm.data._steps import describe_time
 from mvlstm.data._times import read_times
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
 from mvlstm.forecasters.preparation import Prepared
-from mvlstm.forecasters.scoring import persistence_forecast, score_unseen, with_actual
+from mvlstm.forecasters.scoring import persistence_forecast, score_unseen
 from mvlstm.results import Evaluation, Forecast
 from mvlstm.results.reference import LEVEL, Reference
 
@@ -48,7 +48,6 @@ def score_since(
 ) -> Evaluation:
     """Score the unseen rows of a forecast from ``since`` on; see `AbstractForecaster.evaluate`."""
     start, known = read_time(model, since), model.borders_.calibration
-    forecast = with_actual(forecast)
     times = forecast.time
     later = model.borders_.since(times, start) & model.borders_.after(times)
     chosen = np.asarray(later.all(axis=1))

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mvlstm.data.frame import SeriesFrame
-from mvlstm.data.splits import PartName
+from mvlstm.data.splits import HELD_OUT
 from mvlstm.data.windows import gather_windows
 from mvlstm.errors import (
     DataError,
@@ -25,7 +24,7 @@ from mvlstm.forecasters._kalman import Filter, contributions, window_forecasts
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.predictive import Predictive
-from mvlstm.forecasters.preparation import Preparation, Prepared
+from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.steps import show_steps
 from mvlstm.forecasters.transforming import TransformChoice
@@ -120,22 +119,13 @@ class AbstractStateSpace(AbstractForecaster):
             note = f"{name} stopped after {self.max_iterations} iterations, not yet converged."
             self.notes_ = (*self.notes_, note)
 
-    def _start(
-        self,
-        frame: SeriesFrame,
-        *,
-        test: float,
-        valid: float,
-        preparation: Preparation | None = None,
-    ) -> Problem:
-        """Take in a table; with a fit for each window, keep few enough of them to calibrate on."""
-        problem = super()._start(frame, test=test, valid=valid, preparation=preparation)
+    def _thinned(self, problem: Problem) -> Problem:
+        """Keep few enough windows to calibrate on, where each is fitted."""
         if self.mode != "window":
             return problem
         rng = np.random.default_rng(self.seed)
         origins = dict(problem.origins)
-        held_out: tuple[PartName, ...] = ("stop", "calibration")
-        for part in held_out:
+        for part in HELD_OUT:
             rows = origins[part]
             if len(rows) > self.windows:
                 chosen = np.sort(rng.choice(len(rows), self.windows, replace=False))

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mvlstm.data._steps import describe_time
-from mvlstm.data.windows import measured_labels
 from mvlstm.errors import DataError, ParameterError, check_option
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.calibration import calibrate
@@ -119,8 +118,7 @@ def find_new_rows(model: AbstractForecaster, prepared: Prepared) -> NewRows:
             f"The table has no rows after {describe_time(borders.calibration)}, up to which the "
             "model knows it. Supply newer rows."
         )
-    origins = prepared.origins(model.window, H)
-    origins = origins[measured_labels(frame, origins, H).any(axis=1)]
+    origins = prepared.labelled(model.window, H)
     times = frame.future_times(origins, H)
     every = borders.after(times).all(axis=1)
     known = (borders.parts(times) != "new").all(axis=1)

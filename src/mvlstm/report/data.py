@@ -82,6 +82,11 @@ class ReportData:
         return records(self.future.to_frame())
 
     @property
+    def scored_on(self) -> str:
+        """What the rows scored on are to the model, in a word."""
+        return "unseen" if self.evaluation.part == "new" else "validation"
+
+    @property
     def is_ahead(self) -> bool:
         """Whether ``future`` lies after the last row, and is not the last rows for want of more."""
         return not np.isfinite(self.future.actual).any()

@@ -108,7 +108,6 @@ def _next(data: ReportData, explained: pd.DataFrame) -> Section:
 def _quality(data: ReportData) -> Section:
     scores = data.evaluation.scores.rename_axis("method").reset_index()
     start, end = (time_text(t) for t in data.evaluation.period)
-    word = "unseen" if data.evaluation.part == "new" else data.evaluation.part
     rows = scores.rename(columns={"index": "method"})
     panel = Panel(
         key="methods",
@@ -128,8 +127,8 @@ def _quality(data: ReportData) -> Section:
     return Section(
         "quality",
         "How good is it on rows it has not seen?",
-        f"Scores on {word} rows, {start} to {end}. Skill is the share of persistence's error "
-        "that is removed; coverage is that of the 90 % interval.",
+        f"Scores on {data.scored_on} rows, {start} to {end}. Skill is the share of persistence's "
+        "error that is removed; coverage is that of the 90 % interval.",
         [
             Table("scores", "Scores", "Less is better for RMSE, MAE and CRPS.", scores),
             *series,

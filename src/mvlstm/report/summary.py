@@ -37,7 +37,7 @@ def cards(data: ReportData) -> list[Card]:
             f"{time_text(first['time'])}; 90 %: {low} to {high}",
         ),
         Card(
-            f"Error on {_rows_word(data)} rows",
+            f"Error on {data.scored_on} rows",
             number(float(own["rmse"])),
             f"RMSE, {percent(abs(skill), 1)} {'below' if skill >= 0 else 'above'} persistence",
         ),
@@ -49,7 +49,7 @@ def cards(data: ReportData) -> list[Card]:
         Card(
             "Rests mostly on",
             _short_name(leaders[0], data.target) if leaders else "nothing certain",
-            f"then {_join(leaders[1:4])}" if len(leaders) > 1 else "no other variable is certain",
+            _others(leaders),
         ),
     ]
 
@@ -107,7 +107,7 @@ def _quality(data: ReportData) -> str:
         if name != data.model
     ]
     text = (
-        f"On {int(own['n']):,} {_rows_word(data)} values ({start} to {end}) its typical error "
+        f"On {int(own['n']):,} {data.scored_on} values ({start} to {end}) its typical error "
         f"(RMSE) is {number(float(own['rmse']))}"
     )
     if rivals:
@@ -165,8 +165,11 @@ def _short_name(variable: str, target: str) -> str:
     return "its own past" if variable == target else variable
 
 
-def _rows_word(data: ReportData) -> str:
-    return "unseen" if data.evaluation.part == "new" else data.evaluation.part
+def _others(leaders: Sequence[str]) -> str:
+    """Say what comes after the first of the variables that are certain."""
+    if not leaders:
+        return "no variable can be told from noise"
+    return f"then {_join(leaders[1:4])}" if len(leaders) > 1 else "no other variable is certain"
 
 
 def _join(words: Sequence[str], total: int | None = None) -> str:
