@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from mvlstm.bench.cells import Cell, build_cell
 from mvlstm.bench.evidence import attention, importance
 from mvlstm.bench.scoring import Scored, average, forecast_cell, references, score
-from mvlstm.bench.spec import Job
+from mvlstm.bench.spec import Job, check_source
 from mvlstm.bench.tuning import build, is_batched, is_network, is_random, tune
-from mvlstm.evaluate.methods import METHODS
+from mvlstm.evaluate.methods import find_method
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.members import MEMBER_SETTINGS, Member, fit_frame, seeds_of, take_members
 from mvlstm.forecasters.problem import Problem
@@ -54,6 +54,7 @@ class Fits:
 
 def run_job(job: Job, *, device: str = "auto") -> Outcome:
     """Run one job; whatever goes wrong is raised."""
+    check_source(job)
     with warnings.catch_warnings(action="ignore"):
         if job.kind == "granger":
             from mvlstm.bench.granger import granger_record
@@ -69,7 +70,7 @@ def run_job(job: Job, *, device: str = "auto") -> Outcome:
 def _search_job(job: Job, device: str) -> Outcome:
     """Try settings on validation rows; the test rows are not looked at."""
     started = clock.monotonic()
-    cell = build_cell(job, local=forecaster_class(METHODS[job.base].forecaster).local)
+    cell = build_cell(job, local=forecaster_class(find_method(job.base).forecaster).local)
     chosen, tried = tune(job, cell, device=device)
     record = {
         "target": cell.target,
@@ -84,7 +85,7 @@ def _search_job(job: Job, device: str) -> Outcome:
 
 def _forecast_job(job: Job, device: str) -> Outcome:
     started = clock.monotonic()
-    cell = build_cell(job, local=forecaster_class(METHODS[job.base].forecaster).local)
+    cell = build_cell(job, local=forecaster_class(find_method(job.base).forecaster).local)
     loaded = clock.monotonic()
     chosen, tried = tune(job, cell, device=device)
     tuned = clock.monotonic()
@@ -153,7 +154,8 @@ def _fit_each(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fits
     """Fit once for every seed; the average of all is the ensemble."""
     singles: list[Scored] = []
     for repeat in range(job.repeats if is_random(job) else 1):
-        model = build(job, cell, device=device, **chosen, seed=job.seed + repeat)
+        own = {"members": job.members, "seed": job.seed + repeat}
+        model = build(job, cell, device=device, **chosen, **own)
         problem = _fit(model, cell, [])
         singles.append(forecast_cell(model, problem, cell))
         if repeat == 0:

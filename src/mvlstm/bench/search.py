@@ -15,7 +15,7 @@ from mvlstm.bench.records import read_records
 from mvlstm.bench.run import run_suite
 from mvlstm.bench.spec import Job, Suite, file_digest
 from mvlstm.errors import ParameterError, TrainingError, check_option
-from mvlstm.evaluate.methods import METHODS
+from mvlstm.evaluate.methods import find_method
 from mvlstm.forecasters.members import MEMBER_SETTINGS
 
 PRESETS = {"default": "mvlstm", "paper": "paper", "indep": "indep", "fusion": "fusion"}
@@ -121,13 +121,14 @@ def tune_jobs(
     """Return a job for every combination of the settings that cannot share a batch."""
     check_option("preset", preset, PRESETS)
     base = PRESETS[preset]
-    usable = [name for name in METHODS[base].parameters if name not in FIXED]
+    method = find_method(base)
+    usable = [name for name in method.parameters if name not in FIXED]
     for name in grid:
         if name not in usable:
             raise ParameterError(
                 f"--grid names '{name}', which cannot be searched; choose from {', '.join(usable)}."
             )
-        _check_values(name, grid[name], METHODS[base].defaults[name])
+        _check_values(name, grid[name], method.defaults[name])
     outer = [name for name in grid if name not in MEMBER_SETTINGS]
     inner = {name: grid[name] for name in grid if name in MEMBER_SETTINGS}
     file = Path(data["file"]).resolve()
@@ -143,7 +144,7 @@ def tune_jobs(
                 data=options,
                 method=base,
                 base=base,
-                label=METHODS[base].label,
+                label=method.label,
                 window=window,
                 horizon=horizon,
                 setting=",".join(f"{n}={v}" for n, v in zip(outer, values, strict=True)),

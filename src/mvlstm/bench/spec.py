@@ -17,22 +17,23 @@ from typing import Any
 from mvlstm.bench.protocols import PROTOCOLS
 from mvlstm.data import datasets
 from mvlstm.errors import DataError, ParameterError
-from mvlstm.evaluate.methods import METHODS
+from mvlstm.evaluate.methods import METHODS, find_method
+from mvlstm.forecasters.own import own_file
 
 KINDS = ("forecast", "search", "granger")
 MADE = ("importance",)  # suites whose jobs are listed by a function, not by a file
 SUITE_KEYS = ("name", "title", "seed", "budgets", "data", "methods", "parts")
-BUDGET_KEYS = (
-    *("words", "repeats", "members", "tune_seeds", "windows_seen", "most_epochs", "data"),
-)
-METHOD_KEYS = ("method", "label", "settings", "grid", "each", "repeats", "members")
+COUNTS = ("repeats", "members", "tune_seeds")
+BUDGET_KEYS = ("words", *COUNTS, "windows_seen", "most_epochs", "data")
+METHOD_KEYS = ("method", "label", "settings", "grid", "each", *COUNTS)
 FILE_KEYS = (
     *("file", "target", "time", "variables", "exclude", "missing", "gaps", "sep", "decimal"),
     *("known", "categorical", "calendar", "test", "valid"),
 )
 PART_KEYS = (
     *("name", "title", "kind", "datasets", "protocols", "windows", "horizons", "folds", "methods"),
-    *("repeats", "members", "explain"),
+    *COUNTS,
+    "explain",
 )
 
 
@@ -54,7 +55,9 @@ class Job:
     window, horizon, fold, folds : int
         T, steps ahead, which rolling origin (from 1) of how many.
     method, label, base : str
-        Name in the suite, name in tables, key of `mvlstm.evaluate.methods.METHODS`.
+        Name in the suite, name in tables, key for `mvlstm.evaluate.methods.find_method`.
+    source : str
+        SHA-256 of the file that a forecaster of one's own is in.
     setting : str
         Which of several settings that are run side by side; empty where there is one.
     settings : dict
@@ -85,6 +88,7 @@ class Job:
     folds: int = 1
     label: str = ""
     base: str = ""
+    source: str = ""
     setting: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     grid: dict[str, list[Any]] = field(default_factory=dict)
@@ -113,6 +117,8 @@ class Job:
         """Name that is the same for the same work: readable, with a hash of all that matters."""
         shown = ("place", "title")  # change nothing about the work
         work = {name: value for name, value in self.to_dict().items() if name not in shown}
+        if not self.source:  # older records have none
+            del work["source"]
         text = json.dumps(work, sort_keys=True, separators=(",", ":"))
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         fold = f"f{self.fold}of{self.folds}" if self.folds > 1 else ""
@@ -334,15 +340,13 @@ class _Reader:
                         fold=fold,
                         folds=folds,
                         method=name,
-                        tune_seeds=_whole("tune_seeds", self.limits.get("tune_seeds", 1), 1),
                         seed=int(self._number("seed", {}, self.tree, default=0)),
                         windows_seen=self._limit("windows_seen"),
                         most_epochs=self._limit("most_epochs"),
                         explain=bool(part.get("explain", True)),
                         title=str(part.get("title", "")),
-                        repeats=self._number("repeats", entry, part, self.limits),
-                        members=self._number("members", entry, part, self.limits),
-                        **{k: v for k, v in entry.items() if k not in ("repeats", "members")},
+                        **{k: self._number(k, entry, part, self.limits) for k in COUNTS},
+                        **{k: v for k, v in entry.items() if k not in COUNTS},
                     )
 
     def _number(self, name: str, *places: Mapping[str, Any], default: int = 1) -> int:
@@ -390,12 +394,16 @@ class _Reader:
             for entry in ("settings", "grid", "each"):
                 _table(table, entry, what.capitalize())
         base = str(own.get("method", given.get("method", name)))
-        if base not in METHODS:
-            raise ParameterError(_unknown("method", base, list(METHODS), "mvlstm"))
+        if base not in METHODS and ":" not in base:
+            raise ParameterError(
+                _unknown("method", base, list(METHODS), "mvlstm")
+                + " Or name a class of your own: FILE.py:CLASS."
+            )
+        method = find_method(base)
         settings = {**given.get("settings", {}), **own.get("settings", {})}
         grid = dict(own.get("grid", given.get("grid", {})))
         each = {**given.get("each", {}), **own.get("each", {})}
-        known = METHODS[base].parameters
+        known = method.parameters
         for argument in (*settings, *grid, *each):
             if argument not in known:
                 raise ParameterError(_unknown("argument", argument, known, f"method '{base}'"))
@@ -405,12 +413,13 @@ class _Reader:
                     f"method '{name}': {argument} needs a list of values to try, not {values!r}."
                 )
         both: dict[str, Any] = {**given, **own}
-        numbers: dict[str, Any] = {k: both[k] for k in ("repeats", "members") if k in both}
+        numbers: dict[str, Any] = {k: both[k] for k in COUNTS if k in both}
         for combination in itertools.product(*each.values()):
             one = dict(zip(each, combination, strict=True))
             yield {
-                "label": str(own.get("label", given.get("label", METHODS[base].label))),
+                "label": str(own.get("label", given.get("label", method.label))),
                 "base": base,
+                "source": source_digest(base),
                 "setting": ",".join(f"{k}={v}" for k, v in one.items()),
                 "settings": {**settings, **one},
                 "grid": grid,
@@ -435,12 +444,27 @@ def _whole(name: str, value: Any, least: int) -> int:
 
 
 def file_digest(path: str | Path) -> str:
-    """Return the SHA-256 of a user's table, so that other contents make other jobs."""
+    """Return the SHA-256 of a user's file, so that other contents make other jobs."""
     try:
         with open(path, "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise DataError(f"'{path}' cannot be read: {error.strerror or error}.") from error
+
+
+def source_digest(base: str) -> str:
+    """Return the SHA-256 of the file of FILE.py:CLASS, so that other code makes other jobs."""
+    file = own_file(base)
+    return "" if file is None else file_digest(file)
+
+
+def check_source(job: Job) -> None:
+    """Raise `ParameterError` if the file of a forecaster of one's own is not what it was."""
+    if job.source and source_digest(job.base) != job.source:
+        raise ParameterError(
+            f"'{own_file(job.base)}' has changed since the run began. Run again: other code makes "
+            "other jobs."
+        )
 
 
 def _listed(part: Mapping[str, Any], name: str, default: Sequence[Any]) -> list[Any]:

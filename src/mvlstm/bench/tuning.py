@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from mvlstm.bench.cells import Cell
 from mvlstm.bench.spec import Job
 from mvlstm.errors import MVLSTMError, TrainingError
-from mvlstm.evaluate.methods import METHODS, quick_epochs
+from mvlstm.evaluate.methods import find_method, quick_epochs
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.members import (
     BATCHED,
@@ -28,25 +29,29 @@ MOST_MEMBERS = 128  # trained as one batch
 
 def is_batched(job: Job) -> bool:
     """Say whether a method's members may differ in their settings."""
-    return METHODS[job.base].forecaster in BATCHED
+    return is_network(job) and _is_a(job, BATCHED)
 
 
 def is_network(job: Job) -> bool:
     """Say whether a method trains members with seeds of their own."""
-    return "members" in METHODS[job.base].parameters
+    return "members" in find_method(job.base).parameters and _is_a(job, (*BATCHED, "CLSTM"))
 
 
 def is_random(job: Job) -> bool:
     """Say whether repeats with other seeds give other results."""
     always_same = ("XGT", "STRX", "ARIMAX")
-    return "seed" in METHODS[job.base].parameters and METHODS[job.base].forecaster not in (
-        always_same
-    )
+    return "seed" in find_method(job.base).parameters and not _is_a(job, always_same)
+
+
+def _is_a(job: Job, names: Sequence[str]) -> bool:
+    """Say whether a method's class is, or descends from, one of the package's."""
+    kinds = tuple(forecaster_class(name) for name in names)
+    return issubclass(forecaster_class(find_method(job.base).forecaster), kinds)
 
 
 def build(job: Job, cell: Cell, *, device: str, **changes: Any) -> AbstractForecaster:
     """Return a job's forecaster with its settings and some changes, not fitted."""
-    method = METHODS[job.base]
+    method = find_method(job.base)
     given: dict[str, Any] = {
         **cell.options,
         "window": job.window,
@@ -101,7 +106,7 @@ def _members(
         dict(zip(inner, values, strict=True))
         for values in itertools.product(*(job.grid[name] for name in inner))
     ]
-    seeds = [seeds_of(job.seed + place, 1)[0] for place in range(job.tune_seeds)]
+    seeds = seeds_of(job.seed, job.tune_seeds)
     plain = build(job, cell, device=device, **chosen).get_params()
     members = [
         Member(

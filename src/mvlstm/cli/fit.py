@@ -199,6 +199,13 @@ def fit(
             rich_help_panel=TRAINING,
         ),
     ] = None,
+    leave_out: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the training rows, its own, that each network does without (0.2).",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None,
     members: Annotated[
         int | None,
         typer.Option(help="Networks trained side by side.", rich_help_panel=TRAINING),
@@ -265,6 +272,7 @@ def fit(
         "max_epochs": max_epochs,
         "patience": patience,
         "averaging": averaging,
+        "leave_out": leave_out,
         "members": members,
         "seed": seed,
         "device": device,

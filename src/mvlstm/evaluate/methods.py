@@ -27,7 +27,7 @@ class Method:
     label : str
         Name in the table.
     forecaster : str
-        Class in the registry.
+        Class in the registry, or one's own: FILE.py:CLASS or MODULE:CLASS.
     preset : str, optional
         Class method that builds it, such as ``paper``.
     quick, full : dict
@@ -139,6 +139,19 @@ METHODS: dict[str, Method] = {
         tuning={"quick": "the cycle, on training rows", "full": "the cycle, on training rows"},
     ),
 }
+
+
+def find_method(key: str) -> Method:
+    """Return one of `METHODS`, or the method that a class of one's own is: FILE.py:CLASS.
+
+    Examples
+    --------
+    >>> find_method("ar").label, find_method("mvlstm.forecasters.linear:ENET").label
+    ('AR', 'ENET')
+    """
+    if key in METHODS:
+        return METHODS[key]
+    return Method(forecaster_class(key).__name__, key)
 
 
 def choose_methods(names: str | Sequence[str]) -> tuple[str, ...]:

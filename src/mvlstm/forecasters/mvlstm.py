@@ -76,6 +76,10 @@ class MVLSTM(AbstractForecaster):
     averaging : float
         Share of the running mean of the weights kept at each step; the mean is used. The paper: 0,
         the weights as they are.
+    leave_out : float
+        Share of the training rows that each member does without, a stretch of its own, and stops
+        on besides the validation rows (paper: 0). Members that have learned from other rows err
+        differently, and one that goes astray is seen to.
     members : int
         Networks trained side by side, from different seeds. The paper repeats 10 times.
     seed : int
@@ -133,6 +137,7 @@ class MVLSTM(AbstractForecaster):
         max_epochs: int = 100,
         patience: int = 15,
         averaging: float = 0.995,
+        leave_out: float = 0.2,
         members: int = 5,
         seed: int = 0,
         target_scale: Literal["standard", "raw"] = "standard",
@@ -165,6 +170,7 @@ class MVLSTM(AbstractForecaster):
         self.max_epochs = max_epochs
         self.patience = patience
         self.averaging = averaging
+        self.leave_out = leave_out
         self.members = members
         self.seed = seed
         self.target_scale = target_scale
@@ -199,6 +205,7 @@ class MVLSTM(AbstractForecaster):
             "max_epochs": 100,
             "patience": 10,
             "averaging": 0.0,
+            "leave_out": 0.0,
             "members": 10,
         }
         return cls(**(settings | changes))

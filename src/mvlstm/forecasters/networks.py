@@ -44,7 +44,7 @@ def check_training(model: Any) -> None:
         value = getattr(model, name, 1)
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise ParameterError(f"{name}={value!r} must be a whole number, at least 1.")
-    for name in ("dropout", "learning_rate", "l2", "averaging"):
+    for name in ("dropout", "learning_rate", "l2", "averaging", "leave_out"):
         value = getattr(model, name, 0.0)
         number = isinstance(value, int | float | np.floating | np.integer)
         if isinstance(value, bool) or not number or not np.isfinite(value):
@@ -53,6 +53,8 @@ def check_training(model: Any) -> None:
         raise ParameterError(f"dropout={model.dropout!r} must be at least 0 and below 1.")
     if not 0 <= getattr(model, "averaging", 0.0) < 1:
         raise ParameterError(f"averaging={model.averaging!r} must be at least 0 and below 1.")
+    if not 0 <= getattr(model, "leave_out", 0.0) <= 0.5:
+        raise ParameterError(f"leave_out={model.leave_out!r} must be at least 0 and at most 0.5.")
     if not model.learning_rate > 0:
         raise ParameterError(f"learning_rate={model.learning_rate!r} must be positive.")
     if not model.l2 >= 0:
@@ -105,12 +107,13 @@ def train_network(
         search = len({replace(given, seed=0) for given in members}) > 1
         config = replace(config, drop_failed=search)
     where = resolve_device(device)
-    batch = min(config.batch_size, len(problem.origins["train"]))
+    train_rows = problem.in_time_order("train")
+    batch = min(config.batch_size, len(train_rows))
     check_memory(network, members=len(members), batch=batch, window=problem.window, device=where)
     data = WindowData(
         table=torch.as_tensor(problem.prepared.table, dtype=torch.float32, device=where),
         labels=torch.as_tensor(labels, dtype=torch.float32, device=where),
-        train=torch.as_tensor(problem.origins["train"], device=where),
+        train=torch.as_tensor(train_rows, device=where),
         stop=torch.as_tensor(problem.origins["stop"], device=where),
         window=problem.window,
     )

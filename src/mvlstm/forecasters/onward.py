@@ -60,7 +60,7 @@ def train_further(
         flat=flat.clone(),
         mean=flat.clone(),
         best=flat.clone(),
-        best_error=validation_errors(trained.network, flat, data),
+        best_error=validation_errors(trained.network, flat, data, data.stop),
     )
     config = _config(settings, problem, max_epochs)
     state = _run(trained, data, members, config, state, settings)

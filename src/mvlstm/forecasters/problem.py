@@ -66,6 +66,12 @@ class Problem:
         """Variable of each column."""
         return self.prepared.frame.groups
 
+    def in_time_order(self, part: PartName) -> IntArray:
+        """Origins of a part by time; several series lie one after another in the table."""
+        rows = self.origins[part]
+        frame = self.prepared.frame
+        return rows if frame.panel is None else rows[np.argsort(frame.order[rows], kind="stable")]
+
     def labels(self, part: PartName) -> FloatArray:
         """Labels (M, H) of a part's windows, in units of the target."""
         return self.prepared.labels(self.origins[part], self.horizon)

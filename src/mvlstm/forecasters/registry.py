@@ -29,7 +29,11 @@ FORECASTERS = {
 
 
 def forecaster_class(name: str) -> type[AbstractForecaster]:
-    """Return the class of a forecaster by its public name."""
+    """Return the class of a forecaster by its public name, or by FILE.py:CLASS or MODULE:CLASS."""
+    if ":" in name:
+        from mvlstm.forecasters.own import own_class
+
+        return own_class(name)
     check_option("method", name, FORECASTERS)
     found: type[AbstractForecaster] = getattr(import_module(FORECASTERS[name]), name)
     return found

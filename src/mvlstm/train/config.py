@@ -30,6 +30,9 @@ class TrainConfig:
     averaging : float
         Share of the running mean of the weights that is kept at each step; the mean is what is
         validated and used. 0: the weights as they are.
+    leave_out : float
+        Share of the training windows that each member does without, a stretch of its own, and is
+        validated on besides the stopping windows.
     drop_failed : bool
         Go on without members whose loss is no longer finite (a grid search) instead of raising.
     """
@@ -39,4 +42,5 @@ class TrainConfig:
     patience: int = 10
     gradient_clip: float = 5.0
     averaging: float = 0.0
+    leave_out: float = 0.0
     drop_failed: bool = False

@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 import torch
 from torch import Tensor
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The stretch of training windows that each of some members does without.
+
+    Shapes
+    ------
+    start : (k,) places among the training windows
+    width : windows in a stretch; 0 for none
+    """
+
+    start: Tensor
+    width: int
+
+    def kept(self, places: Tensor, members: slice = slice(None)) -> Tensor:
+        """Turn places (k, B) among the windows that members keep into places among all."""
+        if not self.width:
+            return places
+        return places + self.width * (places >= self.start[members].unsqueeze(1))
+
+    def places(self) -> Tensor:
+        """Return the places of the windows left out, (k, width)."""
+        return self.start.unsqueeze(1) + torch.arange(self.width, device=self.start.device)
 
 
 @dataclass(frozen=True)
@@ -19,7 +45,7 @@ class WindowData:
     ------
     table : (R, C)
     labels : (R, H), NaN where unknown
-    train, stop : (M,), (S,) int64 rows
+    train, stop : (M,), (S,) int64 rows, those of training in time order
     """
 
     table: Tensor
@@ -32,6 +58,21 @@ class WindowData:
     def device(self) -> torch.device:
         """Where the table lives."""
         return self.table.device
+
+    def without(self, share: float, seeds: Sequence[int]) -> LeftOut:
+        """Leave out a ``share`` of the training windows for each member, by its seed.
+
+        The windows are cut into as many stretches as the share goes into them. Consecutive seeds
+        take stretches that lie apart, and each one before any comes again.
+        """
+        n = len(self.train)
+        width = int(share * n)
+        if not width:
+            return LeftOut(torch.zeros(len(seeds), dtype=torch.int64, device=self.device), 0)
+        stretches = max(2, round(1 / share))
+        apart = next(a for a in range(stretches // 2, 0, -1) if gcd(a, stretches) == 1)
+        turns = torch.tensor([seed * apart % stretches for seed in seeds], device=self.device)
+        return LeftOut(turns * (n - width) // (stretches - 1), width)
 
     def windows(self, origins: Tensor) -> Tensor:
         """Gather windows for origins (K, B): (K, T, B, C), time-major within a member."""

@@ -65,7 +65,7 @@ def train(
             )
             if losses is None:
                 break
-            errors = validation_errors(network, stepper.weights, data)
+            errors = validation_errors(network, stepper.weights, data, stepper.judged_on)
             record(state, stepper, losses, errors, members, config)
             if on_epoch is not None:
                 on_epoch(progress(state, config, clock.seconds), state)
@@ -125,11 +125,14 @@ def with_weights_now(state: TrainState) -> TrainState:
     return replace(state, best=torch.where(never.unsqueeze(1), state.flat, state.best))
 
 
-def validation_errors(network: Network, flat: Tensor, data: WindowData) -> Tensor:
-    """Return each member's RMSE (k,) on the stopping windows, in units of the scaled target."""
+def validation_errors(network: Network, flat: Tensor, data: WindowData, origins: Tensor) -> Tensor:
+    """Return each member's RMSE (k,) in units of the scaled target.
+
+    ``origins`` are the ends of the windows, (S,), or (k, S) where every member has its own.
+    """
     p = unflatten(flat, network.shapes)
-    means = mean_rows(network, p, data.table, data.stop, data.window)  # (k, S, H)
-    return (means - data.labels[data.stop]).square().mean(dim=(1, 2)).sqrt()
+    means = mean_rows(network, p, data.table, origins, data.window)  # (k, S, H)
+    return (means - data.labels[origins]).square().mean(dim=(1, 2)).sqrt()
 
 
 def record(

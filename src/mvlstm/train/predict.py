@@ -28,20 +28,21 @@ def chunks(n: int, size: int = CHUNK) -> Iterator[slice]:
 def predict_rows(
     network: Network, p: Parameters, table: Tensor, origins: Tensor, window: int
 ) -> Iterator[tuple[slice, Prediction]]:
-    """Yield predictions for windows ending at ``origins`` (S,), piece by piece."""
+    """Yield predictions for windows ending at ``origins`` (S,) or (K, S), piece by piece."""
     members = len(next(iter(p.values())))
+    origins = origins.expand(members, -1)  # (K, S)
     every = [slice(k, k + 1) for k in range(members)]
     size = max(CHUNK // 2, CHUNK_ON_GPU // (members * window)) if table.is_cuda else CHUNK
-    for piece in chunks(len(origins), size):
-        rows = origins[piece]
+    for piece in chunks(origins.shape[1], size):
+        rows = origins[:, piece]
         if table.is_cuda:
             yield piece, _predict(network, p, table, rows, window)
             continue
-        parts = list(chunks(len(rows), TASK))
+        parts = list(chunks(rows.shape[1], TASK))
         found = run_all(
             [
-                partial(_predict, network, one, table, rows[part], window)
-                for one in [{name: w[k] for name, w in p.items()} for k in every]
+                partial(_predict, network, one, table, rows[k, part], window)
+                for k, one in [(k, {name: w[k] for name, w in p.items()}) for k in every]
                 for part in parts
             ]
         )
@@ -52,7 +53,10 @@ def predict_rows(
 def mean_rows(
     network: Network, p: Parameters, table: Tensor, origins: Tensor, window: int
 ) -> Tensor:
-    """Return the members' point forecasts (K, S, H) for windows ending at ``origins`` (S,)."""
+    """Return the members' point forecasts (K, S, H) for windows ending at ``origins``.
+
+    These are (S,), or (K, S) where every member has its own.
+    """
     pieces = [q.mean for _, q in predict_rows(network, p, table, origins, window)]
     return torch.cat(pieces, dim=1)
 
@@ -61,8 +65,7 @@ def mean_rows(
 def _predict(
     network: Network, p: Parameters, table: Tensor, rows: Tensor, window: int
 ) -> Prediction:
-    members = len(next(iter(p.values())))
-    return network(p, gather_windows(table, rows.expand(members, -1), window))
+    return network(p, gather_windows(table, rows, window))
 
 
 def _join(parts: Sequence[Prediction], axis: int) -> Prediction:

@@ -66,8 +66,10 @@ class Stepper:
         self.mean = state.mean[self.rows].clone()
         self.step_count = state.step.to(device, torch.int32, copy=True)
         self.dropout = KeyedDropout(self.keys, self.step_count, rates)
-        self.batch = min(config.batch_size, len(data.train))
-        self.n_batches = len(data.train) // self.batch
+        self.left_out = data.without(config.leave_out, [member.seed for member in chosen])
+        self.n_windows = len(data.train) - self.left_out.width
+        self.batch = min(config.batch_size, self.n_windows)
+        self.n_batches = self.n_windows // self.batch
         self.order = torch.zeros(
             (len(chosen), self.n_batches, self.batch), dtype=torch.int32, device=device
         )
@@ -85,7 +87,7 @@ class Stepper:
         be taken up again later.
         """
         index = torch.tensor(epoch, dtype=torch.int32, device=self.data.device)
-        order = shuffled(self.keys, index, len(self.data.train))
+        order = shuffled(self.keys, index, self.n_windows)
         used = order[:, : self.n_batches * self.batch]  # the few windows left over vary by epoch
         self.order.copy_(used.reshape(self.order.shape))
         for _ in range(int(self.cursor), self.n_batches):
@@ -101,6 +103,12 @@ class Stepper:
     def weights(self) -> Tensor:
         """The weights to validate and use, (k, P): their running mean, if they are averaged."""
         return self.mean if self.config.averaging else self.flat.detach()
+
+    @property
+    def judged_on(self) -> Tensor:
+        """The windows that stop each member, (k, S): the stopping ones, and those it left out."""
+        stop = self.data.stop.expand(len(self.rows), -1)
+        return torch.cat([stop, self.data.train[self.left_out.places()]], dim=1)
 
     def step(self) -> None:
         """Move every member by one batch of its own."""
@@ -164,7 +172,7 @@ class Stepper:
         Both are counted by the piece's share of the batch, so that pieces add up.
         """
         positions = self.order[members].index_select(1, self.cursor)[:, 0, piece]  # (k, B)
-        origins = self.data.train[positions.long()]
+        origins = self.data.train[self.left_out.kept(positions.long(), members)]
         x = self.data.windows(origins)  # (k, T, B, C)
         y = self.data.labels[origins]  # (k, B, H)
         dropout = self.dropout.part(members, piece) if self.drops else None

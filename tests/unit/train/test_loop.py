@@ -67,7 +67,8 @@ def test_other_seeds_give_other_weights(together) -> None:
 
 
 def test_the_best_weights_are_restored_and_their_error_is_recorded(together) -> None:
-    errors = validation_errors(NETWORK, together.best, make_data())
+    data = make_data()
+    errors = validation_errors(NETWORK, together.best, data, data.stop)
     torch.testing.assert_close(errors, together.best_error)
     assert (
         together.best_error <= torch.from_numpy(np.nanmin(together.errors, axis=0)) + 1e-12

@@ -66,7 +66,7 @@ def test_validation_and_prediction_stay_exact(monkeypatch) -> None:
     """What a network says after training does not depend on how its gradients were taken."""
     state = train_with(True, monkeypatch)
     data = make_data()
-    errors = validation_errors(NETWORK, state.best, data)
+    errors = validation_errors(NETWORK, state.best, data, data.stop)
     torch.testing.assert_close(errors, state.best_error, rtol=0, atol=0)
     p, windows = unflatten(state.best, NETWORK.shapes), data.windows(data.stop.expand(2, -1))
     found = NETWORK(p, windows).mean
