@@ -345,7 +345,9 @@ class _Reader:
                         most_epochs=self._limit("most_epochs"),
                         explain=bool(part.get("explain", True)),
                         title=str(part.get("title", "")),
-                        **{k: self._number(k, entry, part, self.limits) for k in COUNTS},
+                        repeats=self._number("repeats", entry, part, self.limits),
+                        members=self._number("members", entry, part, self.limits),
+                        tune_seeds=self._number("tune_seeds", entry, part, self.limits),
                         **{k: v for k, v in entry.items() if k not in COUNTS},
                     )
 
