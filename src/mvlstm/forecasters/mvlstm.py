@@ -137,7 +137,7 @@ class MVLSTM(AbstractForecaster):
         max_epochs: int = 100,
         patience: int = 15,
         averaging: float = 0.995,
-        leave_out: float = 0.2,
+        leave_out: float = 0.0,
         members: int = 5,
         seed: int = 0,
         target_scale: Literal["standard", "raw"] = "standard",
