@@ -77,7 +77,9 @@ def tune(job: Job, cell: Cell, *, device: str) -> tuple[dict[str, Any], list[dic
     """Try every setting of a job's grid; return the best and what each came to.
 
     Settings of the training that may differ between members are one batch for each combination
-    of the others. The best has the least mean RMSE on the validation rows that stop training.
+    of the others. The best has the least RMSE on the validation rows that stop training, in the
+    mean over its seeds; where an ensemble is to be fitted, the mean of its seeds has the least on
+    all validation rows.
     """
     if not job.grid:
         return {}, []
@@ -116,19 +118,22 @@ def _members(
         for one in combinations
         for seed in seeds
     ]
+    together = len(seeds) if job.members > 1 else 1
+    at_once = max(1, MOST_MEMBERS // len(seeds)) * len(seeds)
     errors: list[float] = []
-    for start in range(0, len(members), MOST_MEMBERS):
+    for start in range(0, len(members), at_once):
         model = build(job, cell, device=device, **chosen)
         found = member_errors(
             model,
             cell.frame,
-            members[start : start + MOST_MEMBERS],
+            members[start : start + at_once],
             test=cell.test,
             valid=cell.valid,
             preparation=cell.preparation,
+            together=together,
         )
         errors += [float(error) for error in found]
-    each = np.array(errors).reshape(len(combinations), len(seeds))
+    each = np.array(errors).reshape(len(combinations), -1)
     return [
         {**chosen, **one, "valid_rmse": float(row.mean())}
         for one, row in zip(combinations, each, strict=True)

@@ -17,6 +17,7 @@ from mvlstm.forecasters.calibration import calibrate
 from mvlstm.forecasters.networks import SEEDS_APART
 from mvlstm.forecasters.preparation import Preparation
 from mvlstm.forecasters.problem import Problem
+from mvlstm.forecasters.trained import Labels
 from mvlstm.results import Forecast
 from mvlstm.train.config import Member
 from mvlstm.train.runtime import resolve_device
@@ -81,11 +82,13 @@ def member_errors(
     test: float,
     valid: float,
     preparation: Preparation | None = None,
+    together: int = 1,
 ) -> FloatArray:
     """Train members that differ in their settings as one batch; return their validation RMSE.
 
     It is measured on the rows that stop training, in units of the target; infinite for a member
-    whose training failed.
+    whose training failed. With ``together`` it is that of the mean of every so many members in
+    turn, on all validation rows.
     """
     model.set_params(members=len(members), l2=1.0)
     model._check_parameters()
@@ -94,7 +97,20 @@ def member_errors(
     if model.stopped_ == "interrupt":
         raise KeyboardInterrupt
     errors = model.history_.best_rmse
+    if together > 1:
+        failed = ~np.isfinite(errors).reshape(-1, together).all(axis=1)
+        errors = np.where(failed, np.inf, _errors_of_means(model, problem, together))
     return np.where(np.isfinite(errors), errors, np.inf)
+
+
+def _errors_of_means(model: Any, problem: Problem, size: int) -> FloatArray:
+    """Return the RMSE of the means of ``size`` members in turn, on rows no link was fitted to."""
+    labels = Labels.learn(model.trained_.labels.link.name, problem)
+    rows = np.concatenate([problem.origins["stop"], problem.origins["calibration"]])
+    each = replace(model.trained_, labels=labels).rows(problem.prepared.table, rows)  # (K, M, H)
+    means = each.reshape(-1, size, *each.shape[1:]).mean(axis=1)
+    errors = means - problem.prepared.labels(rows, problem.horizon)
+    return np.asarray(np.sqrt(np.square(errors).mean(axis=(1, 2))))
 
 
 def seeds_of(seed: int, count: int) -> list[int]:

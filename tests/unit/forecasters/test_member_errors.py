@@ -1,0 +1,51 @@
+"""The validation error of settings: of single members, or of the mean of several."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mvlstm as mv
+from mvlstm.data.frame import build_frame
+from mvlstm.forecasters.members import Member, fit_frame, forecast_part, member_errors
+
+SHARES = {"test": 0.2, "valid": 0.2}
+MEMBERS = [Member(seed, rate) for rate in (1e-2, 1e-3) for seed in (0, 1)]
+
+
+def make(**changes) -> mv.MVLSTM:
+    settings = {"window": 5, "hidden_size": 3, "max_epochs": 2, "link": "none", "verbose": 0}
+    return mv.MVLSTM(**(settings | changes))
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return build_frame(mv.datasets.load("synthetic", n=300).frame, target="y")
+
+
+def test_together_it_is_the_error_of_the_mean_on_all_validation_rows(frame) -> None:
+    found = member_errors(make(), frame, MEMBERS, together=2, **SHARES)
+    model = make(members=4, l2=1.0)
+    problem = fit_frame(model, frame, members=MEMBERS, **SHARES)
+    rows = np.concatenate([problem.origins["stop"], problem.origins["calibration"]])
+    forecast = forecast_part(model, problem, rows)
+    means = forecast.members.reshape(2, 2, len(rows), 1).mean(axis=1)
+    expected = np.sqrt(((means - forecast.actual) ** 2).mean(axis=(1, 2)))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    alone = member_errors(make(), frame, MEMBERS, **SHARES)
+    np.testing.assert_allclose(alone, model.history_.best_rmse, rtol=1e-5)
+
+
+def test_the_link_is_judged_before_it_is_fitted_to_the_validation_rows(frame, monkeypatch) -> None:
+    plain = member_errors(make(link="linear"), frame, MEMBERS, together=2, **SHARES)
+    from mvlstm.forecasters.link import Link
+
+    monkeypatch.setattr(Link, "refit", lambda link, problem: link)
+    same = member_errors(make(link="linear"), frame, MEMBERS, together=2, **SHARES)
+    np.testing.assert_allclose(plain, same, rtol=1e-6)
+
+
+def test_a_mean_with_a_failed_member_counts_as_failed(frame) -> None:
+    wild = [Member(0, 1e-3), Member(1, 1e20), Member(0, 1e-3), Member(1, 1e-3)]
+    found = member_errors(make(), frame, wild, together=2, **SHARES)
+    assert found[0] == np.inf and np.isfinite(found[1])
