@@ -77,10 +77,9 @@ def tune(job: Job, cell: Cell, *, device: str) -> tuple[dict[str, Any], list[dic
     """Try every setting of a job's grid; return the best and what each came to.
 
     Settings of the training that may differ between members are one batch for each combination
-    of the others. The best has the least RMSE on the rows that stop training, in the mean over its
-    seeds: with ``leave_out`` that is cross-validation, since each seed leaves out other rows.
-    Without it, where an ensemble is to be fitted, the mean of the seeds has the least RMSE on all
-    validation rows.
+    of the others. The best has the least RMSE on the validation rows that stop training, in the
+    mean over its seeds; where an ensemble is to be fitted, the mean of its seeds has the least on
+    all validation rows.
     """
     if not job.grid:
         return {}, []
@@ -119,7 +118,7 @@ def _members(
         for one in combinations
         for seed in seeds
     ]
-    together = len(seeds) if job.members > 1 and not plain.get("leave_out") else 1
+    together = len(seeds) if job.members > 1 else 1
     at_once = max(1, MOST_MEMBERS // len(seeds)) * len(seeds)
     errors: list[float] = []
     for start in range(0, len(members), at_once):
