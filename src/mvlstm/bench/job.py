@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -71,11 +71,11 @@ def _search_job(job: Job, device: str) -> Outcome:
     """Try settings on validation rows; the test rows are not looked at."""
     started = clock.monotonic()
     cell = build_cell(job, local=forecaster_class(find_method(job.base).forecaster).local)
-    chosen, tried = tune(job, cell, device=device)
+    best, tried = tune(job, cell, device=device)
     record = {
         "target": cell.target,
         "settings": dict(job.settings),
-        "chosen": chosen,
+        "chosen": best[0],
         "tuning": tried,
         "data": cell.facts,
         "timings": {"total": clock.monotonic() - started},
@@ -87,15 +87,16 @@ def _forecast_job(job: Job, device: str) -> Outcome:
     started = clock.monotonic()
     cell = build_cell(job, local=forecaster_class(find_method(job.base).forecaster).local)
     loaded = clock.monotonic()
-    chosen, tried = tune(job, cell, device=device)
+    best_settings, tried = tune(job, cell, device=device)
     tuned = clock.monotonic()
-    fits = (_fit_network if is_network(job) else _fit_each)(job, cell, chosen, device)
+    fits = _fit_all(job, cell, best_settings, device)
     fitted = clock.monotonic()
     best = (fits.ensembles or fits.singles)[0]
     record: dict[str, Any] = {
         "target": cell.target,
         "settings": _plain(fits.shown.get_params()),
-        "chosen": chosen,
+        "chosen": best_settings[0],
+        **({"blended": best_settings} if len(best_settings) > 1 else {}),
         "tuning": tried,
         "windows": {part: len(rows) for part, rows in fits.problem.origins.items()},
         "n": len(best.rows),
@@ -120,6 +121,24 @@ def _forecast_job(job: Job, device: str) -> Outcome:
     if fits.ensembles:
         arrays["ensemble"] = fits.ensembles[0].errors
     return Outcome(record, arrays)
+
+
+def _fit_all(job: Job, cell: Cell, settings: list[dict[str, Any]], device: str) -> Fits:
+    """Fit the best setting, or several with a share of the members each, and blend them."""
+    fit = _fit_network if is_network(job) else _fit_each
+    n = min(len(settings), job.members)
+    shares = [(job.members + i) // n for i in reversed(range(n))]  # of the members, best first
+    each = [
+        fit(replace(job, members=share), cell, one, device)
+        for share, one in zip(shares, settings[:n], strict=True)
+    ]
+    if n == 1:
+        return each[0]
+    groups = [
+        one.ensembles if share > 1 else one.singles for share, one in zip(shares, each, strict=True)
+    ]
+    blends = [average(parts) for parts in zip(*groups, strict=True)]
+    return Fits(each[0].singles, blends, each[0].shown, each[0].problem)
 
 
 def _fit_network(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fits:

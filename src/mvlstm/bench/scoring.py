@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -73,17 +73,14 @@ def average(parts: Sequence[Scored]) -> Scored:
 
 
 def _mix(forecasts: Sequence[Forecast]) -> Forecast:
-    first = forecasts[0]
-    return Forecast(
-        origin=first.origin,
-        time=first.time,
-        target=first.target,
-        weights=np.concatenate([one.weights for one in forecasts], axis=2) / len(forecasts),
+    members = np.concatenate([one.members for one in forecasts])
+    weights = [one.weights * (len(one.members) / len(members)) for one in forecasts]
+    return replace(
+        forecasts[0],
+        weights=np.concatenate(weights, axis=2),
         means=np.concatenate([one.means for one in forecasts], axis=2),
         variances=np.concatenate([one.variances for one in forecasts], axis=2),
-        members=np.concatenate([one.members for one in forecasts]),
-        part=first.part,
-        actual=first.actual,
+        members=members,
     )
 
 

@@ -23,7 +23,7 @@ from mvlstm.forecasters.own import own_file
 KINDS = ("forecast", "search", "granger")
 MADE = ("importance",)  # suites whose jobs are listed by a function, not by a file
 SUITE_KEYS = ("name", "title", "seed", "budgets", "data", "methods", "parts")
-COUNTS = ("repeats", "members", "tune_seeds")
+COUNTS = ("repeats", "members", "tune_seeds", "blend")
 BUDGET_KEYS = ("words", *COUNTS, "windows_seen", "most_epochs", "data")
 METHOD_KEYS = ("method", "label", "settings", "grid", "each", *COUNTS)
 FILE_KEYS = (
@@ -64,6 +64,8 @@ class Job:
         Constructor arguments.
     grid : dict
         Constructor arguments to choose on validation rows, each with its candidates.
+    blend : int
+        How many of the best settings share the members.
     repeats, members, tune_seeds, seed : int
         Repeats with other seeds, networks an ensemble, seeds each candidate is tried with.
     windows_seen, most_epochs : int, optional
@@ -95,6 +97,7 @@ class Job:
     repeats: int = 1
     members: int = 1
     tune_seeds: int = 1
+    blend: int = 1
     seed: int = 0
     windows_seen: int | None = None
     most_epochs: int | None = None
@@ -117,8 +120,9 @@ class Job:
         """Name that is the same for the same work: readable, with a hash of all that matters."""
         shown = ("place", "title")  # change nothing about the work
         work = {name: value for name, value in self.to_dict().items() if name not in shown}
-        if not self.source:  # older records have none
-            del work["source"]
+        for name, value in (("source", ""), ("blend", 1)):  # older records have none
+            if work[name] == value:
+                del work[name]
         text = json.dumps(work, sort_keys=True, separators=(",", ":"))
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         fold = f"f{self.fold}of{self.folds}" if self.folds > 1 else ""
@@ -348,6 +352,7 @@ class _Reader:
                         repeats=self._number("repeats", entry, part, self.limits),
                         members=self._number("members", entry, part, self.limits),
                         tune_seeds=self._number("tune_seeds", entry, part, self.limits),
+                        blend=self._number("blend", entry, part, self.limits),
                         **{k: v for k, v in entry.items() if k not in COUNTS},
                     )
 

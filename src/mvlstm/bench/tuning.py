@@ -73,8 +73,8 @@ def build(job: Job, cell: Cell, *, device: str, **changes: Any) -> AbstractForec
     return model
 
 
-def tune(job: Job, cell: Cell, *, device: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Try every setting of a job's grid; return the best and what each came to.
+def tune(job: Job, cell: Cell, *, device: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Try every setting of a job's grid; return the best, one or ``blend``, and what each came to.
 
     Settings of the training that may differ between members are one batch for each combination
     of the others. The best has the least RMSE on the validation rows that stop training, in the
@@ -82,7 +82,7 @@ def tune(job: Job, cell: Cell, *, device: str) -> tuple[dict[str, Any], list[dic
     all validation rows.
     """
     if not job.grid:
-        return {}, []
+        return [{}], []
     inner = [name for name in job.grid if is_batched(job) and name in MEMBER_SETTINGS]
     outer = [name for name in job.grid if name not in inner]
     tried: list[dict[str, Any]] = []
@@ -92,12 +92,13 @@ def tune(job: Job, cell: Cell, *, device: str) -> tuple[dict[str, Any], list[dic
             tried += _members(job, cell, chosen, inner, device)
         else:
             tried.append({**chosen, "valid_rmse": _single(job, cell, chosen, device)})
-    best = min(tried, key=lambda one: one["valid_rmse"])
-    if not np.isfinite(best["valid_rmse"]):
+    usable = [one for one in tried if np.isfinite(one["valid_rmse"])]
+    if not usable:
         raise TrainingError(
             f"None of the {len(tried)} settings of {job.label} could be trained; see its grid."
         )
-    return {name: best[name] for name in job.grid}, tried
+    best = sorted(usable, key=lambda one: one["valid_rmse"])[: job.blend]
+    return [{name: one[name] for name in job.grid} for one in best], tried
 
 
 def _members(

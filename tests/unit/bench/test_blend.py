@@ -1,0 +1,72 @@
+"""The best few settings share the members, and their forecasts are mixed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mvlstm as mv
+from mvlstm.bench.job import run_job
+from mvlstm.bench.scoring import Scored, average
+from mvlstm.bench.spec import Job, parse_suite
+
+TREE = {
+    "name": "blends",
+    "data": {"synthetic": {"n": 300}},
+    "methods": {
+        "tuned": {
+            "method": "mvlstm",
+            "settings": {"hidden_size": 2, "max_epochs": 2},
+            "grid": {"link": ["none", "last", "linear"]},
+            "members": 3,
+            "blend": 2,
+            "tune_seeds": 2,
+        }
+    },
+    "parts": [{"datasets": ["synthetic"], "windows": [3], "methods": ["tuned"], "explain": False}],
+}
+
+
+@pytest.fixture(scope="module")
+def job() -> Job:
+    (only,) = parse_suite(TREE, default_name="blends").jobs
+    return only
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_the_best_two_of_three_settings_share_three_members(job, repeats) -> None:
+    found = run_job(replace(job, repeats=repeats), device="cpu")
+    tried = sorted(found.record["tuning"], key=lambda one: one["valid_rmse"])
+    first, second = ({"link": one["link"]} for one in tried[:2])
+    assert found.record["blended"] == [first, second] and found.record["chosen"] == first
+    plain = replace(job, grid={}, blend=1, repeats=repeats)
+    two = run_job(replace(plain, members=2, settings=job.settings | first), device="cpu")
+    one = run_job(replace(plain, members=1, settings=job.settings | second), device="cpu")
+    expected = (2 * two.arrays["ensemble"] + one.arrays["single"]) / 3
+    np.testing.assert_allclose(found.arrays["ensemble"], expected, atol=1e-6)
+    assert len(found.record["ensemble"]["rmse"]) == repeats
+
+
+def test_one_member_is_of_the_best_setting(job) -> None:
+    alone = run_job(replace(job, members=1), device="cpu")
+    best = run_job(replace(job, members=1, blend=1), device="cpu")
+    np.testing.assert_array_equal(alone.arrays["single"], best.arrays["single"])
+
+
+def test_other_blends_are_other_jobs_and_none_is_what_older_records_had(job) -> None:
+    assert replace(job, blend=1).key != job.key != replace(job, blend=3).key
+    older = {name: value for name, value in job.to_dict().items() if name != "blend"}
+    assert Job(**older).key == replace(job, blend=1).key
+
+
+def test_a_mixture_keeps_the_transform_and_counts_every_member_once() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=400), "y": rng.poisson(3.0, 400).astype(float)})
+    forecast = mv.AR(window=4, transform="log1p", verbose=0).fit(table, "y").predict(table)
+    rows = np.arange(len(forecast.origin))
+    thrice = average([Scored(forecast, forecast, rows)] * 3).test
+    assert thrice.score(part="all") == pytest.approx(forecast.score(part="all"))
+    np.testing.assert_allclose(thrice.weights.sum(axis=2), 1.0)
