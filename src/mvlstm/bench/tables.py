@@ -217,10 +217,7 @@ def _chosen(done: list[Record]) -> Table | None:
                     "steps ahead": job["horizon"],
                     "origin": job["fold"],
                     "method": job["label"],
-                    "chosen": ", ".join(
-                        f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}"
-                        for k, v in record["chosen"].items()
-                    ),
+                    "chosen": "; ".join(map(_setting, record.get("blended") or [record["chosen"]])),
                     "of": len(tried),
                 }
             )
@@ -229,6 +226,12 @@ def _chosen(done: list[Record]) -> Table | None:
     frame = pd.DataFrame(rows)
     always_one = [name for name in ("steps ahead", "origin") if (frame[name] == 1).all()]
     return Table("Settings chosen", frame.drop(columns=always_one), frame)
+
+
+def _setting(chosen: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in chosen.items()
+    )
 
 
 def _failures(failed: list[Record]) -> Table:

@@ -202,7 +202,7 @@ def fit(
     leave_out: Annotated[
         float | None,
         typer.Option(
-            help="Share of the training rows, its own, that each network does without (0.2).",
+            help="Share of the training rows, its own, that each network does without; 0 for none.",
             rich_help_panel=TRAINING,
         ),
     ] = None,

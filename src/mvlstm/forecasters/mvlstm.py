@@ -78,8 +78,8 @@ class MVLSTM(AbstractForecaster):
         the weights as they are.
     leave_out : float
         Share of the training rows that each member does without, a stretch of its own, and stops
-        on besides the validation rows (paper: 0). Members that have learned from other rows err
-        differently, and one that goes astray is seen to.
+        on besides the stopping rows (paper: 0). On a drifting series it keeps members from going
+        astray; on a short one rows are missed.
     members : int
         Networks trained side by side, from different seeds. The paper repeats 10 times.
     seed : int

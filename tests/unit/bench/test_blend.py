@@ -10,8 +10,11 @@ import pytest
 
 import mvlstm as mv
 from mvlstm.bench.job import run_job
+from mvlstm.bench.records import read_records
+from mvlstm.bench.run import run_suite
 from mvlstm.bench.scoring import Scored, average
 from mvlstm.bench.spec import Job, parse_suite
+from mvlstm.bench.tables import make_tables
 
 TREE = {
     "name": "blends",
@@ -70,3 +73,12 @@ def test_a_mixture_keeps_the_transform_and_counts_every_member_once() -> None:
     thrice = average([Scored(forecast, forecast, rows)] * 3).test
     assert thrice.score(part="all") == pytest.approx(forecast.score(part="all"))
     np.testing.assert_allclose(thrice.weights.sum(axis=2), 1.0)
+
+
+def test_tables_name_all_settings_that_were_blended(tmp_path) -> None:
+    suite = parse_suite(TREE, default_name="blends")
+    assert run_suite(suite, tmp_path, device="cpu", verbose=0).failed == 0
+    (record,) = read_records(tmp_path).done.values()
+    text = make_tables(tmp_path).markdown()
+    first, second = (f"link={one['link']}" for one in record["blended"])
+    assert f"{first}; {second}" in text
