@@ -48,7 +48,9 @@ def score_frame(records: Sequence[Record]) -> pd.DataFrame:
 
 def _row(record: Record, job: dict[str, Any], kind: str) -> dict[str, Any]:
     scores = record[kind]
-    members = job["members"] if job["members"] > 1 else len(record["single"]["rmse"])
+    fits = len(record["single"]["rmse"])
+    whole = fits > len(scores["rmse"])  # the mean of all repeats
+    members = fits if whole else job["members"]
     row: dict[str, Any] = {
         **{name: job[name] for name in ("suite", "budget", "part", *CELL)},
         **{name: job[name] for name in ("method", "label", "setting")},

@@ -41,7 +41,7 @@ class Fits:
     singles, ensembles : list of Scored
         A forecast for each repeat; one ensemble of all repeats where an ensemble has one member.
     shown : AbstractForecaster
-        The model to look into.
+        The model to look into; of several settings that of the best.
     problem : Problem
         What it learned from.
     """
@@ -126,11 +126,11 @@ def _forecast_job(job: Job, device: str) -> Outcome:
 def _fit_all(job: Job, cell: Cell, settings: list[dict[str, Any]], device: str) -> Fits:
     """Fit the best setting, or several with a share of the members each, and blend them."""
     fit = _fit_network if is_network(job) else _fit_each
-    n = min(len(settings), job.members)
+    n = len(settings)
     shares = [(job.members + i) // n for i in reversed(range(n))]  # of the members, best first
     each = [
         fit(replace(job, members=share), cell, one, device)
-        for share, one in zip(shares, settings[:n], strict=True)
+        for share, one in zip(shares, settings, strict=True)
     ]
     if n == 1:
         return each[0]

@@ -25,7 +25,8 @@ CELLS_TEXT = (
     "RMSE removed; behind: RMSE less that of the method best on validation rows, mean ± standard "
     "error over paired seeds, or over origins; p: Diebold-Mariano test that this best one is more "
     "accurate, after Holm, singles with singles and means with means, where a method that has no "
-    "mean of its own counts among the means; seconds: to tune and fit."
+    "mean of its own counts among the means; validation RMSE: of the later half of the validation "
+    "rows, which a search with several networks a setting chose by too; seconds: to tune and fit."
 )
 OTHER_ROWS = (
     "Columns 'paper' repeat the printed numbers. They come from other rows and a filter on what is "

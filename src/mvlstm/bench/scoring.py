@@ -51,7 +51,7 @@ class Scored:
 def forecast_cell(model: AbstractForecaster, problem: Problem, cell: Cell) -> Scored:
     """Forecast the rows of a cell that count."""
     found = []
-    parts: tuple[PartName, ...] = ("new", "calibration")  # nothing was fitted to either
+    parts: tuple[PartName, ...] = ("new", "calibration")  # no member was fitted to either
     for part in parts:
         origins = problem.origins[part]
         known = measured_labels(problem.prepared.frame, origins, problem.horizon)

@@ -78,8 +78,9 @@ def tune(job: Job, cell: Cell, *, device: str) -> tuple[list[dict[str, Any]], li
 
     Settings of the training that may differ between members are one batch for each combination
     of the others. The best has the least RMSE on the validation rows that stop training, in the
-    mean over its seeds; where an ensemble is to be fitted, the mean of its seeds has the least on
-    all validation rows.
+    mean over its seeds. Where such settings are tried with several seeds, and an ensemble is to be
+    fitted, the mean of the seeds is judged instead, on all validation rows. No more settings are
+    returned than there are members to share, and one for a method without members.
     """
     if not job.grid:
         return [{}], []
@@ -97,7 +98,8 @@ def tune(job: Job, cell: Cell, *, device: str) -> tuple[list[dict[str, Any]], li
         raise TrainingError(
             f"None of the {len(tried)} settings of {job.label} could be trained; see its grid."
         )
-    best = sorted(usable, key=lambda one: one["valid_rmse"])[: job.blend]
+    most = min(job.blend, job.members) if is_network(job) else 1
+    best = sorted(usable, key=lambda one: one["valid_rmse"])[:most]
     return [{name: one[name] for name in job.grid} for one in best], tried
 
 

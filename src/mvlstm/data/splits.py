@@ -24,7 +24,8 @@ class Parts:
 
     Rows [0, a) train; [a, b) are the validation part, which calibrates intervals: its earlier half
     [a, m), called "stop", stops training and selects, its later half [m, b), called "calibration",
-    judges what was selected; [b, n) are new, that is unseen.
+    judges what was selected (a search with several networks a setting selects on both); [b, n) are
+    new, that is unseen.
 
     Parameters
     ----------

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm.data.frame import SeriesFrame
+from mvlstm.data.splits import PartName
+from mvlstm.errors import TrainingError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.calibration import calibrate
 from mvlstm.forecasters.networks import SEEDS_APART
@@ -86,27 +88,35 @@ def member_errors(
 ) -> FloatArray:
     """Train members that differ in their settings as one batch; return their validation RMSE.
 
-    It is measured on the rows that stop training, in units of the target; infinite for a member
-    whose training failed. With ``together`` it is that of the mean of every so many members in
-    turn, on all validation rows.
+    It is measured on the stopping rows, in units of the target; infinite for a member whose
+    training failed. With ``together`` it is that of the mean of every so many members in turn, on
+    all validation rows.
     """
     model.set_params(members=len(members), l2=1.0)
     model._check_parameters()
     problem = model._start(frame, test=test, valid=valid, preparation=preparation)
-    model._learn(replace(problem, members=tuple(members)))
+    try:
+        model._learn(replace(problem, members=tuple(members)))
+    except TrainingError:  # all members are alike, and one has failed
+        return np.full(len(members) // together, np.inf)
     if model.stopped_ == "interrupt":
         raise KeyboardInterrupt
-    errors = model.history_.best_rmse
+    failed = ~np.isfinite(model.history_.best_rmse).reshape(-1, together).all(axis=1)
     if together > 1:
-        failed = ~np.isfinite(errors).reshape(-1, together).all(axis=1)
-        errors = np.where(failed, np.inf, _errors_of_means(model, problem, together))
-    return np.where(np.isfinite(errors), errors, np.inf)
+        errors = _errors_of_means(model, problem, ("stop", "calibration"), together)
+    elif getattr(model, "leave_out", 0.0):
+        errors = _errors_of_means(model, problem, ("stop",), 1)  # not what a member left out
+    else:
+        errors = model.history_.best_rmse
+    return np.where(failed, np.inf, errors)
 
 
-def _errors_of_means(model: Any, problem: Problem, size: int) -> FloatArray:
-    """Return the RMSE of the means of ``size`` members in turn, on rows no link was fitted to."""
+def _errors_of_means(
+    model: Any, problem: Problem, parts: Sequence[PartName], size: int
+) -> FloatArray:
+    """Return the RMSE of the means of ``size`` members in turn, before the link is refitted."""
     labels = Labels.learn(model.trained_.labels.link.name, problem)
-    rows = np.concatenate([problem.origins["stop"], problem.origins["calibration"]])
+    rows = np.concatenate([problem.origins[part] for part in parts])
     each = replace(model.trained_, labels=labels).rows(problem.prepared.table, rows)  # (K, M, H)
     means = each.reshape(-1, size, *each.shape[1:]).mean(axis=1)
     errors = means - problem.prepared.labels(rows, problem.horizon)

@@ -107,13 +107,13 @@ def train_network(
         search = len({replace(given, seed=0) for given in members}) > 1
         config = replace(config, drop_failed=search)
     where = resolve_device(device)
-    train_rows = problem.in_time_order("train")
-    batch = min(config.batch_size, len(train_rows))
+    rows = problem.in_time_order("train") if config.leave_out else problem.origins["train"]
+    batch = min(config.batch_size, len(rows))
     check_memory(network, members=len(members), batch=batch, window=problem.window, device=where)
     data = WindowData(
         table=torch.as_tensor(problem.prepared.table, dtype=torch.float32, device=where),
         labels=torch.as_tensor(labels, dtype=torch.float32, device=where),
-        train=torch.as_tensor(train_rows, device=where),
+        train=torch.as_tensor(rows, device=where),
         stop=torch.as_tensor(problem.origins["stop"], device=where),
         window=problem.window,
     )

@@ -71,13 +71,18 @@ def _check_contract(found: type[AbstractForecaster], name: str) -> None:
             f"The constructor of '{name}' does not name {', '.join(absent)}; list all its "
             "arguments one by one, without **, each with a default."
         )
+    needed = [a for a, one in arguments.items() if one.default is inspect.Parameter.empty]
+    if needed:
+        raise ParameterError(
+            f"The constructor of '{name}' has no default for {', '.join(needed)}; give each one."
+        )
 
 
 def _import(name: str) -> ModuleType:
     place, _, wanted = name.rpartition(":")
     try:
         return import_module(place)
-    except Exception as error:  # whatever the module does when it is imported
+    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
         raise ParameterError(
             f"'{place}' cannot be imported: {type(error).__name__}: {error}. Install it, or name a "
             f"file: FILE.py:{wanted}."

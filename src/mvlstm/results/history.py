@@ -23,7 +23,8 @@ class History:
     Parameters
     ----------
     train_loss, valid_rmse : array (K, E)
-        NaN after a member has stopped. The RMSE is in units of the target; in those of
+        NaN after a member has stopped. The RMSE is that of the rows which stop it, with
+        ``leave_out`` also of those it left out. It is in units of the target; in those of
         ``log(1 + target)`` where that is modelled, and in standard deviations of each series where
         there are several.
     best_epoch : array of int (K,)

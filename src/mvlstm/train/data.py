@@ -45,7 +45,7 @@ class WindowData:
     ------
     table : (R, C)
     labels : (R, H), NaN where unknown
-    train, stop : (M,), (S,) int64 rows, those of training in time order
+    train, stop : (M,), (S,) int64 rows; stretches of training rows are left out in their order
     """
 
     table: Tensor
@@ -62,8 +62,8 @@ class WindowData:
     def without(self, share: float, seeds: Sequence[int]) -> LeftOut:
         """Leave out a ``share`` of the training windows for each member, by its seed.
 
-        The windows are cut into as many stretches as the share goes into them. Consecutive seeds
-        take stretches that lie apart, and each one before any comes again.
+        There are as many stretches as the share goes into the windows, but for a few left over.
+        Consecutive seeds take each once before any comes again, apart where that can be.
         """
         n = len(self.train)
         width = int(share * n)

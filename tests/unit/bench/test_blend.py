@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import mvlstm as mv
+from mvlstm.bench.frames import score_frame
 from mvlstm.bench.job import run_job
 from mvlstm.bench.records import read_records
 from mvlstm.bench.run import run_suite
@@ -57,6 +58,21 @@ def test_one_member_is_of_the_best_setting(job) -> None:
     alone = run_job(replace(job, members=1), device="cpu")
     best = run_job(replace(job, members=1, blend=1), device="cpu")
     np.testing.assert_array_equal(alone.arrays["single"], best.arrays["single"])
+    assert "blended" not in alone.record
+
+
+def test_no_more_settings_are_blended_than_there_are_members(job) -> None:
+    found = run_job(replace(job, members=2, blend=3), device="cpu").record
+    assert len(found["blended"]) == 2
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_a_method_without_members_takes_its_best_setting(job, members) -> None:
+    forest = replace(job, base="rf", settings={}, grid={"max_trees": [2, 3]}, members=members)
+    record = run_job(replace(forest, repeats=2), device="cpu").record
+    assert "blended" not in record and len(record["single"]["rmse"]) == 2
+    rows = score_frame([record | {"job": forest.to_dict(), "status": "done", "key": "k"}])
+    assert rows["members"].tolist() == [1, 2]  # one fit, and the mean of both
 
 
 def test_other_blends_are_other_jobs_and_none_is_what_older_records_had(job) -> None:

@@ -46,6 +46,10 @@ class Loose(Persistence):
     def __init__(self, **settings):
         super().__init__(**settings)
 
+class Needy(Persistence):
+    def __init__(self, *, depth, window=1, horizon=1, missing="error", gaps="error", verbose=1):
+        super().__init__(window=window, horizon=horizon)
+
 class Half(AbstractForecaster):
     pass
 
@@ -157,6 +161,7 @@ def test_other_code_makes_other_jobs(folder: Path) -> None:
         ({"method": "own.py:np"}, ("'own.py:np' is no forecaster",)),
         ({"method": "own.py:Half"}, ("lacks _learn", "_predict_rows")),
         ({"method": "own.py:Loose"}, ("'own.py:Loose' does not name window", "without **")),
+        ({"method": "own.py:Needy"}, ("'own.py:Needy' has no default for depth",)),
         ({"method": "own.py"}, ("no method 'own.py'", "FILE.py:CLASS")),
         ({"method": "no.such:Raised"}, ("'no.such' cannot be imported", "FILE.py:Raised")),
         ({"settings": {"bye": 1.0}}, ("no argument 'bye'", "Did you mean 'by'?")),

@@ -49,3 +49,21 @@ def test_a_mean_with_a_failed_member_counts_as_failed(frame) -> None:
     wild = [Member(0, 1e-3), Member(1, 1e20), Member(0, 1e-3), Member(1, 1e-3)]
     found = member_errors(make(), frame, wild, together=2, **SHARES)
     assert found[0] == np.inf and np.isfinite(found[1])
+
+
+def test_rows_that_members_left_out_do_not_judge_their_settings(frame) -> None:
+    model = make(leave_out=0.4)
+    found = member_errors(model, frame, MEMBERS, **SHARES)
+    assert not np.allclose(found, model.history_.best_rmse)
+    again = make(leave_out=0.4, members=4, l2=1.0)
+    problem = fit_frame(again, frame, members=MEMBERS, **SHARES)
+    forecast = forecast_part(again, problem, problem.origins["stop"])
+    expected = np.sqrt(((forecast.members - forecast.actual) ** 2).mean(axis=(1, 2)))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("together", [1, 2])
+def test_one_setting_that_fails_is_no_error(frame, together) -> None:
+    wild = [Member(seed, 1e20) for seed in (0, 1)]
+    found = member_errors(make(), frame, wild, together=together, **SHARES)
+    assert (found == np.inf).all() and len(found) == 2 // together

@@ -83,9 +83,9 @@ def test_a_member_does_not_depend_on_its_neighbours() -> None:
     torch.testing.assert_close(alone.best[0], together.best[3], rtol=0, atol=1e-9)
 
 
-def test_of_several_series_a_stretch_of_time_is_left_out() -> None:
+def several() -> pd.DataFrame:
     rng = np.random.default_rng(0)
-    table = pd.DataFrame(
+    return pd.DataFrame(
         {
             "place": np.repeat(["a", "b"], 200),
             "time": np.tile(pd.date_range("2024-01-01", periods=200, freq="h"), 2),
@@ -93,13 +93,53 @@ def test_of_several_series_a_stretch_of_time_is_left_out() -> None:
             "y": rng.normal(size=400),
         }
     )
+
+
+def test_of_several_series_a_stretch_of_time_is_left_out() -> None:
     model = mv.MVLSTM(window=5, verbose=0)
-    frame = build_frame(table, target="y", time="time", series="place")
+    frame = build_frame(several(), target="y", time="time", series="place")
     problem = model._start(frame, test=0.2, valid=0.2)
     rows = problem.in_time_order("train")
     assert sorted(rows) == sorted(problem.origins["train"])
     times = problem.prepared.frame.order[rows]
     assert (np.diff(times) >= 0).all() and len(set(times[:2])) == 1
+
+
+def test_a_run_that_is_taken_up_again_leaves_out_the_same() -> None:
+    data = make_data()
+    longer = replace(CONFIG, max_epochs=3)
+    whole = train(NETWORK, data, MEMBERS, longer, dtype=torch.float64)
+    begun = train(NETWORK, data, MEMBERS, CONFIG, dtype=torch.float64)
+    resumed = train(NETWORK, data, MEMBERS, longer, dtype=torch.float64, state=begun)
+    assert torch.equal(resumed.best, whole.best) and torch.equal(resumed.errors, whole.errors)
+
+
+@pytest.mark.parametrize("series", [None, "place"])
+def test_fit_leaves_out_what_it_is_told_to(series, monkeypatch) -> None:
+    seen: list[tuple[WindowData, TrainConfig]] = []
+
+    def spy(network, data, members, config, **rest):
+        seen.append((data, config))
+        return train(network, data, members, config, **rest)
+
+    monkeypatch.setattr("mvlstm.forecasters.networks.train", spy)
+    table = several() if series else several().iloc[:200].drop(columns="place")
+    for share in (0.0, 0.2):
+        model = mv.MVLSTM(window=5, hidden_size=2, members=2, max_epochs=1, leave_out=share)
+        model.set_params(verbose=0).fit(table, "y", time="time", series=series)
+        assert seen[-1][1].leave_out == share
+    plain, ordered = (data.train for data, _ in seen)
+    assert sorted(plain.tolist()) == sorted(ordered.tolist())
+    assert torch.equal(plain, ordered) == (series is None)
+
+
+def test_a_saved_model_knows_what_was_left_out(tmp_path) -> None:
+    table = several().iloc[:200]
+    model = mv.MVLSTM(window=5, hidden_size=2, members=2, max_epochs=1, leave_out=0.2, verbose=0)
+    model.fit(table, "y", time="time", exclude=["place"]).save(tmp_path / "m.safetensors")
+    again = mv.load(tmp_path / "m.safetensors")
+    assert again.get_params()["leave_out"] == 0.2
+    np.testing.assert_array_equal(again.predict(table).members, model.predict(table).members)
 
 
 @pytest.mark.parametrize("value", [-0.1, 0.6, "much", float("nan")])
