@@ -125,15 +125,14 @@ def _forecast_job(job: Job, device: str) -> Outcome:
 
 def _fit_all(job: Job, cell: Cell, settings: list[dict[str, Any]], device: str) -> Fits:
     """Fit the best setting, or several with a share of the members each, and blend them."""
-    fit = _fit_network if is_network(job) else _fit_each
     n = len(settings)
+    if n == 1:
+        return (_fit_network if is_network(job) else _fit_each)(job, cell, settings[0], device)
     shares = [(job.members + i) // n for i in reversed(range(n))]  # of the members, best first
     each = [
-        fit(replace(job, members=share), cell, one, device)
-        for share, one in zip(shares, settings, strict=True)
+        _fit_network(replace(job, members=share), cell, one, device, sum(shares[:place]))
+        for place, (share, one) in enumerate(zip(shares, settings, strict=True))
     ]
-    if n == 1:
-        return each[0]
     groups = [
         one.ensembles if share > 1 else one.singles for share, one in zip(shares, each, strict=True)
     ]
@@ -141,15 +140,18 @@ def _fit_all(job: Job, cell: Cell, settings: list[dict[str, Any]], device: str) 
     return Fits(each[0].singles, blends, each[0].shown, each[0].problem)
 
 
-def _fit_network(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fits:
-    """Train all repeats and members as one batch, then take them apart."""
+def _fit_network(job: Job, cell: Cell, chosen: dict[str, Any], device: str, first: int = 0) -> Fits:
+    """Train all repeats and members as one batch, then take them apart.
+
+    ``first`` is the place of the first member in its ensemble, from which its seed follows.
+    """
     R, K = job.repeats, job.members
     model = build(job, cell, device=device, **chosen, members=R * K)
     members = []
     if is_batched(job):
         plain = model.get_params()
         same = {name: float(plain[name]) for name in MEMBER_SETTINGS}
-        seeds = [seed for r in range(R) for seed in seeds_of(job.seed + r, K)]
+        seeds = [seed for r in range(R) for seed in seeds_of(job.seed + r, first + K)[first:]]
         members = [Member(seed, **same) for seed in seeds]
     problem = _fit(model, cell, members)
 

@@ -49,7 +49,7 @@ def _is_a(job: Job, names: Sequence[str]) -> bool:
     return issubclass(forecaster_class(find_method(job.base).forecaster), kinds)
 
 
-def build(job: Job, cell: Cell, *, device: str, **changes: Any) -> AbstractForecaster:
+def build(job: Job, cell: Cell, /, *, device: str, **changes: Any) -> AbstractForecaster:
     """Return a job's forecaster with its settings and some changes, not fitted."""
     method = find_method(job.base)
     given: dict[str, Any] = {
@@ -80,7 +80,7 @@ def tune(job: Job, cell: Cell, *, device: str) -> tuple[list[dict[str, Any]], li
     of the others. The best has the least RMSE on the validation rows that stop training, in the
     mean over its seeds. Where such settings are tried with several seeds, and an ensemble is to be
     fitted, the mean of the seeds is judged instead, on all validation rows. No more settings are
-    returned than there are members to share, and one for a method without members.
+    returned than there are members to share, and one for a method whose members are all alike.
     """
     if not job.grid:
         return [{}], []
@@ -98,7 +98,7 @@ def tune(job: Job, cell: Cell, *, device: str) -> tuple[list[dict[str, Any]], li
         raise TrainingError(
             f"None of the {len(tried)} settings of {job.label} could be trained; see its grid."
         )
-    most = min(job.blend, job.members) if is_network(job) else 1
+    most = min(job.blend, job.members) if is_batched(job) else 1
     best = sorted(usable, key=lambda one: one["valid_rmse"])[:most]
     return [{name: one[name] for name in job.grid} for one in best], tried
 

@@ -65,6 +65,8 @@ def read_table(
 def _check_readable(file: Path) -> None:
     if file.is_dir():
         raise DataError(f"'{file}' is a folder; name a CSV or Parquet file in it.")
+    if file.is_fifo() or file.is_char_device() or str(file) == "-":
+        raise DataError(f"'{file}' is no file but a stream; write the table to a file first.")
     if file.exists():
         return
     folder = file.parent

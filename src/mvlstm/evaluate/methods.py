@@ -165,6 +165,11 @@ def choose_methods(names: str | Sequence[str]) -> tuple[str, ...]:
     given: Iterable[str] = names.split(",") if isinstance(names, str) else names
     keys: list[str] = []
     for name in given:
+        if not isinstance(name, str):
+            raise ParameterError(
+                f"methods are given by name, not as {name!r}; choose from all, "
+                f"{', '.join(METHODS)}. For a forecaster of your own settings use mvlstm.backtest."
+            )
         key = name.strip().lower()
         if key == "all":
             keys += METHODS

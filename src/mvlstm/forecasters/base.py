@@ -55,6 +55,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Difference = Literal["none", "auto"]
 BACKGROUND = 8  # training windows that contributions are measured against
+FREE_SETTINGS = ("verbose", "device", "n_jobs")  # may be changed after fit
 
 
 class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
@@ -79,6 +80,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     table_dtype: ClassVar[type] = np.float64  # precision of the prepared table
 
     layout_: Layout
+    settings_: dict[str, Any]
     preparation_: Preparation
     borders_: Borders
     spread_: FloatArray  # (K, H) squared error of each member on the stopping rows
@@ -439,7 +441,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         ``preparation`` replaces the scaling that is learned from the training rows.
         """
         problem, notes = begin(self, frame, test=test, valid=valid, preparation=preparation)
-        self.layout_ = frame.layout
+        self.layout_, self.settings_ = frame.layout, self.get_params()
         self.notes_ = (*frame.notes, *notes)
         self.history_ = History(np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.int64))
         self.stopped_ = None
@@ -486,6 +488,13 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         if not hasattr(self, "calibration_"):
             raise NotFittedError(
                 f"{type(self).__name__} is not fitted; call fit() before {caller}()."
+            )
+        fitted = {k: v for k, v in self.settings_.items() if k not in FREE_SETTINGS}
+        changed = [name for name, value in fitted.items() if getattr(self, name) != value]
+        if changed:
+            raise ParameterError(
+                f"{changed[0]}={getattr(self, changed[0])!r} was set after fit(), which had "
+                f"{fitted[changed[0]]!r}. Call fit() again before {caller}(), or set it back."
             )
 
     def _too_short(self, frame: SeriesFrame, needed: int, caller: str) -> None:

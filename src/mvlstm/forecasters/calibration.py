@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm import metrics
+from mvlstm._words import counted
 from mvlstm.forecasters.predictive import member_means
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import Problem
@@ -42,6 +43,12 @@ def calibrate(model: AbstractForecaster, problem: Problem) -> None:
     both = np.union1d(stop, rows)
     predictive, labels = model._predict_rows(prepared, both), prepared.labels(both, H)
     stopping = np.isin(both, stop)
+    if len(both) < FEWEST:
+        note = (
+            f"The intervals rest on {counted(len(both), 'validation window')} and may cover far "
+            "from 90 %. A larger validation part (valid=0.3, --valid 0.3) or more rows help."
+        )
+        model.notes_ = tuple(dict.fromkeys((*model.notes_, note)))
     errors = (predictive.members - labels)[:, stopping]
     model.spread_ = np.maximum(np.mean(errors**2, axis=1), _tiny(problem))  # (K, H)
     times = np.asarray(prepared.frame.times)[both]

@@ -102,7 +102,7 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
     }
     model = forecaster_class(name)(**parameters)
     model._check_parameters()
-    model.layout_ = Layout.from_dict(header["layout"])
+    model.layout_, model.settings_ = Layout.from_dict(header["layout"]), model.get_params()
     _check_sizes(model, arrays)
     model.preparation_ = Preparation.from_dict(header["preparation"], model.layout_)
     if len(model.preparation_.orders) != len(model.layout_.inputs):

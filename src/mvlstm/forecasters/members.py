@@ -138,6 +138,7 @@ def take_members(model: AbstractForecaster, problem: Problem, rows: slice) -> Ab
     if hasattr(few, "sigma2_"):
         few.sigma2_ = few.sigma2_[rows]
     few.members = len(few.trained_.flat)
+    few.settings_ = few.get_params()
     calibrate(few, problem)
     return few  # type: ignore[no-any-return]
 

@@ -41,6 +41,7 @@ LEAST_SKILL, LEAST_COVERAGE = 0.02, 0.02
 PERIODS = {"day": "D", "week": "W-SUN", "month": "M", "quarter": "Q", "year": "Y"}
 MOST_PERIODS = 31
 FEWEST_TIMES = 20  # a period should have, on average
+FEWEST_NEW = 40  # times that can tell of a slip: as many as an update needs
 
 
 def score_since(
@@ -122,8 +123,9 @@ def find_slips(
     then: Reference | None, now: Reference | None
 ) -> tuple[pd.DataFrame | None, tuple[str, ...]]:
     """Compare two references; return a row for skill and one for coverage, and sentences."""
-    if then is None or now is None:
-        why = "too few rows" if then is not None else "the model file holds no scores to compare"
+    if then is None or now is None or now.n < FEWEST_NEW:
+        few = f"fewer than {FEWEST_NEW} rows to score"
+        why = few if then is not None else "the model file holds no scores to compare"
         return None, (f"Whether the model has slipped cannot be told: {why}.",)
     spread = np.sqrt([then.ratio_variance + now.ratio_variance, _coverage_variance(then, now)])
     risen = np.array([now.ratio - then.ratio, min(then.coverage, LEVEL) - now.coverage])
@@ -202,7 +204,9 @@ def _period_labels(times: pd.Index[Any]) -> tuple[NDArray[Any], str]:
             return _blocks(np.asarray(times, dtype=np.int64)), "from"
     wall = times.tz_localize(None)
     found = {word: wall.to_period(code).start_time for word, code in PERIODS.items()}
-    word = next((word for word, starts in found.items() if _suits(starts)), "year")
+    fitting = [word for word, starts in found.items() if _suits(starts)]
+    whole = [word for word, starts in found.items() if starts.nunique() == 1]  # few times
+    word = [*fitting, *whole, "year"][0]
     return np.asarray(found[word].strftime("%Y-%m-%d"), dtype=object), word
 
 

@@ -48,9 +48,11 @@ def test_the_best_two_of_three_settings_share_three_members(job, repeats) -> Non
     assert found.record["blended"] == [first, second] and found.record["chosen"] == first
     plain = replace(job, grid={}, blend=1, repeats=repeats)
     two = run_job(replace(plain, members=2, settings=job.settings | first), device="cpu")
-    one = run_job(replace(plain, members=1, settings=job.settings | second), device="cpu")
-    expected = (2 * two.arrays["ensemble"] + one.arrays["single"]) / 3
-    np.testing.assert_allclose(found.arrays["ensemble"], expected, atol=1e-6)
+    rest = run_job(replace(plain, members=3, settings=job.settings | second), device="cpu")
+    pair = run_job(replace(plain, members=2, settings=job.settings | second), device="cpu")
+    third = 3 * rest.arrays["ensemble"] - 2 * pair.arrays["ensemble"]  # the third member's errors
+    expected = (2 * two.arrays["ensemble"] + third) / 3
+    np.testing.assert_allclose(found.arrays["ensemble"], expected, atol=1e-5)
     assert len(found.record["ensemble"]["rmse"]) == repeats
 
 
@@ -98,3 +100,8 @@ def test_tables_name_all_settings_that_were_blended(tmp_path) -> None:
     text = make_tables(tmp_path).markdown()
     first, second = (f"link={one['link']}" for one in record["blended"])
     assert f"{first}; {second}" in text
+
+
+def test_the_cell_can_be_searched(job) -> None:
+    found = run_job(replace(job, grid={"cell": ["lstm", "gru"]}, members=1), device="cpu").record
+    assert {one["cell"] for one in found["tuning"]} == {"lstm", "gru"}

@@ -203,3 +203,11 @@ def test_unknown_suffix(tmp_path: Path) -> None:
 def test_spaces_around_column_names_do_not_count(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("time , x, y \n1, 2, 3\n2, 4, 6\n")
     assert list(read_table(tmp_path / "a.csv").columns) == ["time", "x", "y"]
+
+
+def test_a_stream_is_refused_in_words(tmp_path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, "-"):
+        with pytest.raises(DataError, match="write the table to a file first"):
+            read_table(path)

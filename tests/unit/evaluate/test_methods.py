@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import mvlstm as mv
+from mvlstm.errors import ParameterError
 from mvlstm.evaluate.methods import METHODS, build, choose_methods, quick_epochs
 from mvlstm.forecasters.registry import FORECASTERS
 
@@ -45,3 +46,8 @@ def test_names_are_read_and_checked() -> None:
         choose_methods("arima")
     with pytest.raises(mv.errors.ParameterError, match="No method is named"):
         choose_methods(" ,")
+
+
+def test_a_forecaster_in_place_of_a_name_is_refused_in_words() -> None:
+    with pytest.raises(ParameterError, match="given by name"):
+        choose_methods([mv.AR(window=3)])  # type: ignore[list-item]

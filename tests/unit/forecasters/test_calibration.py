@@ -98,3 +98,10 @@ def test_some_windows_of_a_mixture_can_be_taken(rng) -> None:
     for name in ("weights", "means", "variances"):
         np.testing.assert_array_equal(getattr(part, name), getattr(whole, name)[rows])
     np.testing.assert_array_equal(Predictive(members).take(rows).members, members[:, rows])
+
+
+@pytest.mark.parametrize(("rows", "few"), [(120, True), (400, False)])
+def test_intervals_that_rest_on_few_windows_are_noted(rows, few) -> None:
+    table = mv.datasets.load("synthetic", n=rows).frame
+    model = mv.AR(window=5, verbose=0).fit(table, "y", test=0.2)
+    assert any("The intervals rest on" in note for note in model.notes_) == few

@@ -351,13 +351,26 @@ def reference(ratio: float, coverage: float, n: int = 500) -> Reference:
         (reference(-0.9, 0.95), [False, False]),
         (reference(-0.5, 0.9), [True, False]),
         (reference(-1.0, 0.8), [False, True]),
-        (reference(-0.5, 0.8, n=5), [False, False]),  # too few to tell
     ],
 )
 def test_the_rule(now: Reference, slipped: list[bool]) -> None:
     found, sentences = find_slips(reference(-1.0, 0.9), now)
     assert found is not None and list(found["slipped"]) == slipped
     assert [" has slipped" in sentence for sentence in sentences] == slipped
+
+
+def test_few_rows_tell_of_no_slip() -> None:
+    found, (sentence,) = find_slips(reference(-1.0, 0.9), reference(2.0, 0.1, n=39))
+    assert found is None and "fewer than 40 rows" in sentence
+
+
+@pytest.mark.parametrize(
+    ("start", "n", "word"),
+    [("2024-03-05 01:00", 3, "day"), ("2024-03-05 20:00", 8, "week"), ("2024-03-05", 240, "day")],
+)
+def test_a_few_rows_lie_in_the_shortest_period_that_holds_them(start, n, word) -> None:
+    labels, found = _period_labels(pd.date_range(start, periods=n, freq="h"))
+    assert found == word and labels[0] <= start[:10]
 
 
 def test_a_damaged_reference_is_refused() -> None:

@@ -1,0 +1,49 @@
+"""A fitted model whose settings are changed says so, and never writes a file it cannot read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mvlstm as mv
+from mvlstm.errors import ParameterError
+
+
+@pytest.fixture(scope="module")
+def table():
+    return mv.datasets.load("synthetic", n=300).frame
+
+
+@pytest.fixture
+def model(table):
+    made = mv.MVLSTM(window=5, hidden_size=3, members=2, max_epochs=1, verbose=0)
+    return made.fit(table, "y", test=0.2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"window": 7}, {"horizon": 3}, {"members": 5}, {"link": "none"}, {"max_epochs": 9}],
+)
+def test_a_setting_changed_after_fit_is_named(model, table, tmp_path, change) -> None:
+    (name,) = change
+    before = model.get_params()[name]
+    model.set_params(**change)
+    for use in (model.predict, model.forecast, model.evaluate, model.explain, model.update):
+        with pytest.raises(ParameterError, match=f"{name}=.* was set after fit"):
+            use(table)
+    with pytest.raises(ParameterError, match=name):
+        model.save(tmp_path / "m.safetensors")
+    assert not (tmp_path / "m.safetensors").exists()
+    model.set_params(**{name: before}).predict(table)
+
+
+def test_what_does_not_matter_may_change_and_a_new_fit_takes_the_rest(
+    model, table, tmp_path
+) -> None:
+    model.set_params(verbose=1, device="cpu").save(tmp_path / "m.safetensors")
+    again = mv.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.predict(table).members, model.predict(table).members)
+    with pytest.raises(ParameterError, match="window=9"):
+        again.set_params(window=9).predict(table)
+    model.set_params(window=7, verbose=0).fit(table, "y", test=0.2)
+    assert len(model.predict(table).mean) == len(table) - 7
