@@ -46,7 +46,8 @@ def read_table(
     Returns
     -------
     DataFrame
-        A first column without a name, as pandas writes its index, becomes the index.
+        A first column without a name, as pandas writes its index, becomes the index. Others that
+        have neither name nor value are left out.
 
     Raises
     ------
@@ -153,6 +154,10 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
             f"'{file}' cannot be read as a table: {_first_line(error)}. Name the separator with "
             "sep=... (--sep) if it is not a comma."
         ) from error
+    named = header[: table.shape[1]]
+    nameless = [j for j, name in enumerate(named) if j and not name.strip()]
+    blank = [j for j in nameless if table.iloc[:, j].isna().all()]  # as spreadsheets leave them
+    table = table.drop(columns=table.columns[blank])
     bare = [str(name).strip() for name in table.columns]
     if len(set(bare)) == len(bare):
         table.columns = pd.Index(bare)

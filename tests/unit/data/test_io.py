@@ -211,3 +211,11 @@ def test_a_stream_is_refused_in_words(tmp_path) -> None:
     for path in (pipe, "-"):
         with pytest.raises(DataError, match="write the table to a file first"):
             read_table(path)
+
+
+def test_columns_without_name_and_value_are_left_out(tmp_path) -> None:
+    file = tmp_path / "sheet.csv"
+    file.write_text("time,x,y,,\n1,2,3,,\n2,3,4,,\n")
+    assert list(read_table(file).columns) == ["time", "x", "y"]
+    file.write_text("time,x,y,,\n1,2,3,,\n2,3,4,5,\n")
+    assert list(read_table(file).columns) == ["time", "x", "y", "Unnamed: 3"]
