@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 import secrets
 import socket
 import time as clock
@@ -44,7 +43,7 @@ DAMAGE = (
 
 
 class Writer:
-    """Appends records to a file of its own.
+    """Adds records to a file of its own.
 
     Parameters
     ----------
@@ -55,6 +54,7 @@ class Writer:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._path: Path | None = None
+        self._lines = b""
 
     def add(self, record: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Write the arrays, then the record; both are on disk when this returns."""
@@ -63,15 +63,10 @@ class Writer:
             places.mkdir(parents=True, exist_ok=True)
             write_atomic(places / f"{record['key']}.npz", pack(arrays))
         line = json.dumps(plain(record), allow_nan=False, separators=(",", ":")) + "\n"
-        data = line.encode("utf-8")
-        new = self._path is None
-        path = self._path = self._path or self._new_path()
-        with open(path, "ab") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if new:
-            _sync(self.folder)
+        self._path = self._path or self._new_path()
+        lines = self._lines + line.encode("utf-8")
+        write_atomic(self._path, lines)  # all of them: a kill while appending would cut the last
+        self._lines = lines
 
     def _new_path(self) -> Path:
         """Make up a name that no other process, here or elsewhere, uses."""
@@ -79,14 +74,6 @@ class Writer:
         moment = clock.strftime("%Y%m%dT%H%M%S", clock.gmtime())
         host = "".join(c for c in socket.gethostname() if c.isalnum() or c in "-_")[:30]
         return self.folder / f"records-{moment}-{host}-{secrets.token_hex(4)}.jsonl"
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @dataclass(frozen=True)
