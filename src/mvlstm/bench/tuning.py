@@ -114,10 +114,7 @@ def _members(
     seeds = seeds_of(job.seed, job.tune_seeds)
     plain = build(job, cell, device=device, **chosen).get_params()
     members = [
-        Member(
-            seed,
-            **{name: float(one.get(name, plain[name])) for name in MEMBER_SETTINGS},
-        )
+        Member(seed, *(float(one.get(name, plain[name])) for name in MEMBER_SETTINGS))
         for one in combinations
         for seed in seeds
     ]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mvlstm.train.state import TrainState
 
 NAME = "fit.checkpoint.safetensors"
+AGAIN = "fit-again.checkpoint.safetensors"  # of members that are trained a second time
 SCHEMA = 1
 EVERY = 20.0  # seconds between two checkpoints, unless the environment says otherwise
 FREE = ("verbose", "device")  # settings that may change between the parts of a fit
@@ -87,15 +88,18 @@ class Checkpoint:
         Made when the first checkpoint is written.
     identity : Identity
         Of the fit at hand.
+    again : bool
+        Whether it is that of members trained a second time.
     """
 
     folder: Path
     identity: Identity
+    again: bool = False
 
     @property
     def path(self) -> Path:
         """The file."""
-        return self.folder / NAME
+        return self.folder / (AGAIN if self.again else NAME)
 
     def save(self, state: TrainState, finished: bool) -> None:
         """Write the state; the last checkpoint stands until this one is complete."""
@@ -126,7 +130,9 @@ class Checkpoint:
         ModelFileError
             If the file is damaged.
         """
-        for leftover in self.folder.glob(f".{NAME}.*.tmp"):  # of a process killed while writing
+        for leftover in self.folder.glob(
+            f".{self.path.name}.*.tmp"
+        ):  # of a process killed while writing
             with contextlib.suppress(OSError):
                 leftover.unlink()
         if not self.path.is_file():
@@ -152,7 +158,8 @@ class Checkpoint:
 def remove_checkpoint(folder: Path) -> None:
     """Delete a folder's checkpoint, and the folder if nothing else is in it."""
     with contextlib.suppress(OSError):
-        (folder / NAME).unlink(missing_ok=True)
+        for name in (NAME, AGAIN):
+            (folder / name).unlink(missing_ok=True)
         folder.rmdir()
 
 

@@ -23,6 +23,7 @@ from mvlstm.forecasters.robust import fit_robust, refit_robust
 FloatArray = NDArray[np.float64]
 LinkName = Literal["none", "last", "linear"]
 LINKS: tuple[LinkName, ...] = ("none", "last", "linear")
+LinkChoice = Literal["none", "last", "linear", "auto"]
 
 
 class Link:

@@ -39,7 +39,7 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-MEMBER_SETTINGS = ("learning_rate", "l2", "dropout")  # may differ between members of one batch
+MEMBER_SETTINGS = ("learning_rate", "l2", "dropout")  # of `Member` by place, after its seed
 BATCHED = ("MVLSTM", "LSTM", "DUAL", "RETAIN")  # forecasters whose members may differ
 
 
@@ -115,7 +115,7 @@ def _errors_of_means(
     model: Any, problem: Problem, parts: Sequence[PartName], size: int
 ) -> FloatArray:
     """Return the RMSE of the means of ``size`` members in turn, before the link is refitted."""
-    labels = Labels.learn(model.trained_.labels.link.name, problem)
+    labels = Labels.learn(model.link, problem)
     rows = np.concatenate([problem.origins[part] for part in parts])
     each = replace(model.trained_, labels=labels).rows(problem.prepared.table, rows)  # (K, M, H)
     means = each.reshape(-1, size, *each.shape[1:]).mean(axis=1)
@@ -134,7 +134,7 @@ def take_members(model: AbstractForecaster, problem: Problem, rows: slice) -> Ab
     It forecasts as a model that was fitted with these members alone.
     """
     few: Any = copy.copy(model)
-    few.trained_ = replace(few.trained_, flat=few.trained_.flat[rows])
+    few.trained_ = few.trained_.take(rows)
     if hasattr(few, "sigma2_"):
         few.sigma2_ = few.sigma2_[rows]
     few.members = len(few.trained_.flat)

@@ -13,7 +13,8 @@ from mvlstm.errors import ParameterError, check_option
 from mvlstm.explain.attention import calibrated_sigma2, posterior
 from mvlstm.forecasters.base import AbstractForecaster, Difference
 from mvlstm.forecasters.io import take_array
-from mvlstm.forecasters.link import LINKS, LinkName
+from mvlstm.forecasters.link import LINKS, LinkChoice
+from mvlstm.forecasters.mixed import fit_mixed
 from mvlstm.forecasters.networks import Details, check_training, network_details
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
@@ -30,6 +31,7 @@ IntArray = NDArray[np.int64]
 
 LEAKAGE_WINDOWS = 64
 SIGMAS = ("learned", "predicted", "calibrated")
+BARE_ISOLATION = 10.0  # how much more isolated the members without a link are
 
 
 class MVLSTM(AbstractForecaster):
@@ -59,12 +61,14 @@ class MVLSTM(AbstractForecaster):
         Spread of the mixture's components in standard deviations of the target: fixed (paper: 1),
         one learned with the weights, predicted for every component and window (where there is a
         mixture; else learned), or found on the validation rows afterwards.
-    link : {"none", "last", "linear"}
+    link : {"none", "last", "linear", "auto"}
         What the network's forecast is added to: nothing (paper), the last value, or a robust
-        linear map of the latest rows, as many as validation asks for.
+        linear map of the latest rows, as many as validation asks for. With "auto" two of five
+        members do without that map if the ensemble is then better on validation rows.
     isolation : float
         Penalty on what other variables tell a variable's gates (paper: 0); a large one
         approaches ``gates="variable"``. It makes the attention over variables more faithful.
+        Members that do without the link have ten times as much.
     clock_penalty : float
         Penalty on the weights that read the calendar (paper: no calendar), by which a network can
         learn a few weeks by heart.
@@ -127,7 +131,7 @@ class MVLSTM(AbstractForecaster):
         head: Head = "mixture",
         loss: Loss = "nll+mse",
         sigma: float | Literal["learned", "predicted", "calibrated"] = "predicted",
-        link: LinkName = "linear",
+        link: LinkChoice = "auto",
         isolation: float = 1e-3,
         clock_penalty: float = 3e-3,
         dropout: float = 0.0,
@@ -233,11 +237,20 @@ class MVLSTM(AbstractForecaster):
         }
         for name, choices in options.items():
             check_option(name, getattr(self, name), get_args(choices))
-        check_option("link", self.link, LINKS)
+        check_option("link", self.link, (*LINKS, "auto"))
         check_option("target_scale", self.target_scale, ("standard", "raw"))
         sigma_ok = isinstance(self.sigma, int | float) and 0 < self.sigma < np.inf
         if not sigma_ok or isinstance(self.sigma, bool):
             check_option("sigma", self.sigma, ("a positive number", *SIGMAS))
+        if (
+            self.link == "auto"
+            and self.target_scale == "raw"
+            and isinstance(self.sigma, int | float)
+        ):
+            raise ParameterError(
+                f"sigma={self.sigma!r} in the target's own units (target_scale='raw') has no one "
+                "meaning with link='auto'. Set link to 'linear', 'last' or 'none'."
+            )
         check_training(self)
         for name in ("isolation", "clock_penalty"):
             value = getattr(self, name)
@@ -264,7 +277,11 @@ class MVLSTM(AbstractForecaster):
             head=self.head,
             loss_name=self.loss,
             sigma=sigma,
-            isolation=self.isolation,
+            isolation=(
+                (self.isolation, BARE_ISOLATION * self.isolation)
+                if self.link == "auto"
+                else self.isolation
+            ),
             clocks=self.layout_.clock_columns,
             clock_penalty=self.clock_penalty,
         )
@@ -273,7 +290,11 @@ class MVLSTM(AbstractForecaster):
         labels = Labels.learn(self.link, problem)
         network = self._network(problem.groups, problem.n_variables, labels.scale)
         l2 = self.l2 / len(problem.origins["train"]) if self.l2_sum else self.l2
-        self.trained_, self.history_ = TrainedNetwork.fit(network, problem, labels, self, l2=l2)
+        self.trained_: TrainedNetwork[MVLSTMNetwork]
+        if self.link == "auto":
+            self.trained_, self.history_ = fit_mixed(network, problem, labels, self, l2=l2)
+        else:
+            self.trained_, self.history_ = TrainedNetwork.fit(network, problem, labels, self, l2=l2)
         self.device_ = self.trained_.device
         self._settle(problem)
 
@@ -282,7 +303,7 @@ class MVLSTM(AbstractForecaster):
 
     def _find_sigma2(self, problem: Problem) -> FloatArray:
         """Return the components' variance (K, H) in scaled units: fixed, learned or calibrated."""
-        K, H = self.members, self.horizon
+        K, H = len(self.trained_.flat), self.horizon
         sigma = self.trained_.network.sigma
         if "nll" in self.loss and isinstance(sigma, int | float):
             if self.sigma != "calibrated":
@@ -296,8 +317,10 @@ class MVLSTM(AbstractForecaster):
         rows = problem.origins["stop"]
         q = self._details(problem.prepared, rows)
         assert q.mu is not None
-        y = self.trained_.labels.scaled(problem.prepared, rows)
-        each = [calibrated_sigma2(q.log_prior[:, :, h], q.mu[:, :, h], y[:, h]) for h in range(H)]
+        y = self.trained_.scaled(problem.prepared, rows)  # (K, M, H)
+        each = [
+            calibrated_sigma2(q.log_prior[:, :, h], q.mu[:, :, h], y[:, :, h]) for h in range(H)
+        ]
         return np.stack(each, axis=1)
 
     # --------------------------------------------------------------------------------- predicting
@@ -314,20 +337,20 @@ class MVLSTM(AbstractForecaster):
     def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
         if not self._has_mixture:
             return Predictive(self.trained_.rows(prepared.table, origins))
-        labels = self.trained_.labels
-        link, scale = labels.offset(prepared.table, origins), labels.scale
+        scale = self.trained_.scale  # (K, 1, 1)
+        offset = self.trained_.offset(prepared.table, origins)  # (K, M, H)
         q = self._details(prepared, origins)
         assert q.mu is not None
         prior = np.exp(q.log_prior)
         K, M, H, N = q.mu.shape
-        members = (prior * q.mu).sum(axis=-1) * scale + link
-        variances = np.broadcast_to(self._sigma2(q) * scale**2, q.mu.shape)
+        members = (prior * q.mu).sum(axis=-1) * scale + offset
+        means = q.mu * scale[..., None] + offset[..., None]
+        variances = np.broadcast_to(self._sigma2(q) * scale[..., None] ** 2, q.mu.shape)
 
         def joined(x: FloatArray) -> FloatArray:
             return np.moveaxis(x, 0, 2).reshape(M, H, K * N)
 
-        means = joined(q.mu) * scale + link[..., None]
-        return Predictive(members, joined(prior) / K, means, joined(variances))
+        return Predictive(members, joined(prior) / K, joined(means), joined(variances))
 
     def _sigma2(self, q: Details) -> FloatArray:
         """Return the components' variance, scaled; it broadcasts against (K, M, H, N)."""
@@ -347,15 +370,16 @@ class MVLSTM(AbstractForecaster):
             return None
         q = self._details(prepared, origins)
         assert q.mu is not None
-        return np.asarray((np.exp(q.log_prior) * q.mu).mean(axis=0) * self.trained_.labels.scale)
+        shares = np.exp(q.log_prior) * q.mu * self.trained_.scale[..., None]
+        return np.asarray(shares.mean(axis=0))
 
     def _attention(self, prepared: Prepared, origins: IntArray) -> AttentionArrays | None:
         q = self._details(prepared, origins)
         prior = np.exp(q.log_prior)
         if q.mu is None:
             return AttentionArrays(prior=prior, posterior=None, temporal=q.temporal, leakage=None)
-        y = self.trained_.labels.scaled(prepared, origins)
-        after = posterior(q.log_prior, q.mu, y[None], self._sigma2(q))
+        y = self.trained_.scaled(prepared, origins)  # (K, M, H)
+        after = posterior(q.log_prior, q.mu, y, self._sigma2(q))
         flow = self._leakage(prepared, origins)
         return AttentionArrays(prior=prior, posterior=after, temporal=q.temporal, leakage=flow)
 
@@ -363,7 +387,7 @@ class MVLSTM(AbstractForecaster):
         """Measure the leakage on a few of the windows, spread evenly."""
         chosen = origins[:: max(1, len(origins) // LEAKAGE_WINDOWS)][:LEAKAGE_WINDOWS]
         table, flat = torch.as_tensor(prepared.table), torch.as_tensor(self.trained_.flat)
-        rows = torch.as_tensor(chosen).expand(self.members, -1)
+        rows = torch.as_tensor(chosen).expand(len(flat), -1)
         return leakage(self.trained_.network, flat, gather_windows(table, rows, self.window))
 
     # ------------------------------------------------------------------------------------- saving

@@ -35,6 +35,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Result = TypeVar("Result")
 SEEDS_APART = 10_000  # members of one model take consecutive seeds from seed * SEEDS_APART
+BARE = (1, 3)  # of every five members, counted from 0: those without a link where kinds are mixed
 
 
 def check_training(model: Any) -> None:
@@ -70,6 +71,24 @@ def member_list(
     return [Member(int(seed) * SEEDS_APART + k, learning_rate, l2, dropout) for k in range(count)]
 
 
+def has_link(seed: int) -> bool:
+    """Say whether the member with a seed has a link, where some have one and others do not."""
+    return seed % 5 not in BARE
+
+
+def given_members(problem: Problem, own: list[Member], l2: float) -> tuple[list[Member], bool]:
+    """Return the members to train, the problem's or else a forecaster's ``own``.
+
+    ``l2`` is the forecaster's argument, of which ``own`` have what it makes of it. The second
+    answer says whether their settings differ: a search.
+    """
+    if not problem.members:
+        return own, False
+    unit_l2 = own[0].l2 / l2 if l2 else 1.0  # what the forecaster makes of an l2 of one
+    members = [replace(given, l2=given.l2 * unit_l2) for given in problem.members]
+    return members, len({replace(given, seed=0) for given in members}) > 1
+
+
 def train_network(
     network: Network,
     problem: Problem,
@@ -78,7 +97,7 @@ def train_network(
     config: TrainConfig,
     *,
     device: str,
-    unit: float,
+    units: FloatArray,
     title: str,
     verbose: int,
     model: AbstractForecaster,
@@ -90,9 +109,10 @@ def train_network(
     model : AbstractForecaster
         Whose fit it is; its ``stopped_`` is set if training ends early.
     labels : (rows, H)
-        Scaled labels of the training and stopping origins, by row of the table.
-    unit : float
-        Factor that turns validation errors into units of the target.
+        Scaled labels of the training and stopping origins, by row of the table; (G, rows, H) for
+        members of several kinds.
+    units : (K,)
+        Factors that turn members' validation errors into units of the target.
 
     Returns
     -------
@@ -100,12 +120,6 @@ def train_network(
     history : History
     device : str
     """
-    if problem.members:
-        own = float(model.get_params()["l2"])
-        unit_l2 = members[0].l2 / own if own else 1.0  # what the forecaster makes of an l2 of one
-        members = [replace(given, l2=given.l2 * unit_l2) for given in problem.members]
-        search = len({replace(given, seed=0) for given in members}) > 1
-        config = replace(config, drop_failed=search)
     where = resolve_device(device)
     rows = problem.in_time_order("train") if config.leave_out else problem.origins["train"]
     batch = min(config.batch_size, len(rows))
@@ -120,21 +134,22 @@ def train_network(
     started = time.monotonic()
     checkpoint, state = None, None
     if problem.run.checkpoint is not None:
-        checkpoint = Checkpoint(problem.run.checkpoint, Identity.of(model, problem))
+        identity = Identity.of(model, problem)
+        checkpoint = Checkpoint(problem.run.checkpoint, identity, again=problem.run.again)
         state = checkpoint.load(TrainState.start(network, members, where, torch.float32), where)
     control = Control(
         save=None if checkpoint is None else checkpoint.save,
         every=seconds_between(),
         time_limit=problem.run.time_limit,
     )
-    with show_progress(verbose, title, unit) as on_epoch:
+    with show_progress(verbose, title, float(units[0])) as on_epoch:
         state = train(
             network, data, members, config, state=state, on_epoch=on_epoch, control=control
         )
     model.stopped_ = control.stopped
     history = History(
         train_loss=state.losses.numpy().T.copy(),
-        valid_rmse=state.errors.numpy().T * unit,
+        valid_rmse=state.errors.numpy().T * units[:, None],
         best_epoch=state.best_epoch.cpu().numpy(),
         seconds=time.monotonic() - started,
         notes=_end_notes(state, config, problem.run, control.stopped),
@@ -148,11 +163,7 @@ def _end_notes(
     """Say what ended training, unless the members had stopped improving; warn of an early end."""
     unfinished = int(state.running.sum())
     if stopped is None:
-        if not unfinished:
-            return ()
-        which = f"{unfinished} of {len(state.running)} members"
-        epochs = counted(config.max_epochs, "epoch")
-        return (f"{which} had not run out of patience after {epochs}; raise max_epochs for more.",)
+        return patience_notes(unfinished, len(state.running), config.max_epochs)
     cause = "by Ctrl-C" if stopped == "interrupt" else "at its time limit"
     onward = (
         f"Fit again with checkpoint='{run.checkpoint}' to go on from here."
@@ -165,6 +176,14 @@ def _end_notes(
     )
     warnings.warn(note, MVLSTMWarning, stacklevel=2)
     return (note,)
+
+
+def patience_notes(unfinished: int, members: int, max_epochs: int) -> tuple[str, ...]:
+    """Say how many members were still improving when their epochs were over."""
+    if not unfinished:
+        return ()
+    which, epochs = f"{unfinished} of {members} members", counted(max_epochs, "epoch")
+    return (f"{which} had not run out of patience after {epochs}; raise max_epochs for more.",)
 
 
 class Details(NamedTuple):

@@ -52,7 +52,7 @@ def train_further(
     Scaling and link stay as they are.
     """
     data = _data(trained, problem, trained.labels)
-    members = _members(settings, problem, learning_rate)
+    members = _members(trained, settings, problem, learning_rate)
     flat = torch.as_tensor(trained.flat, device=data.device)
     state = TrainState.start(trained.network, members, data.device, torch.float32)
     state = replace(
@@ -60,7 +60,7 @@ def train_further(
         flat=flat.clone(),
         mean=flat.clone(),
         best=flat.clone(),
-        best_error=validation_errors(trained.network, flat, data, data.stop),
+        best_error=validation_errors(trained.network, flat, data, data.stop, _kinds(members, flat)),
     )
     config = _config(settings, problem, max_epochs)
     state = _run(trained, data, members, config, state, settings)
@@ -78,7 +78,7 @@ def train_again(
     """
     labels = trained.labels.refit(problem)
     data = _data(trained, problem, labels)
-    members = _members(settings, problem, settings.learning_rate)
+    members = _members(trained, settings, problem, settings.learning_rate)
     state = TrainState.start(trained.network, members, data.device, torch.float32)
     config = _config(settings, problem, int(epochs.max()))
     kept = state.flat.clone()
@@ -104,10 +104,19 @@ def _data(trained: TrainedNetwork[Any], problem: Problem, labels: Labels) -> Win
     )
 
 
-def _members(settings: Any, problem: Problem, learning_rate: float) -> list[Member]:
+def _members(
+    trained: TrainedNetwork[Any], settings: Any, problem: Problem, learning_rate: float
+) -> list[Member]:
     windows = len(problem.origins["train"])
     l2 = settings.l2 / windows if getattr(settings, "l2_sum", False) else settings.l2
-    return member_list(settings.members, settings.seed, learning_rate, l2, settings.dropout)
+    every = member_list(settings.members, settings.seed, learning_rate, l2, settings.dropout)
+    if trained.linked is None:
+        return every
+    return [replace(one, kind=int(not has)) for one, has in zip(every, trained.linked, strict=True)]
+
+
+def _kinds(members: list[Member], like: torch.Tensor) -> torch.Tensor:
+    return torch.tensor([member.kind for member in members], device=like.device)
 
 
 def _config(settings: Any, problem: Problem, epochs: int) -> TrainConfig:

@@ -27,10 +27,13 @@ class Run:
         Folder for the state.
     time_limit : float, optional
         Seconds.
+    again : bool
+        Whether some of a fit's members are trained a second time; their state is kept apart.
     """
 
     checkpoint: Path | None = None
     time_limit: float | None = None
+    again: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,10 @@ from torch import Tensor
 from mvlstm.errors import ModelFileError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import finite_number, take_array
-from mvlstm.forecasters.link import Link, LinkName
+from mvlstm.forecasters.link import Link, LinkChoice
 from mvlstm.forecasters.networks import (
+    given_members,
+    has_link,
     member_list,
     over_windows,
     train_network,
@@ -62,22 +64,26 @@ class Labels:
     center, scale : float
         Mean and standard deviation of what the link leaves of the training labels.
     window : int
+    bare : pair of float, optional
+        Mean and standard deviation of the training labels themselves, where some members do
+        without the link.
     """
 
     link: Link
     center: float
     scale: float
     window: int
+    bare: tuple[float, float] | None = None
 
     @classmethod
-    def learn(cls, link: LinkName, problem: Problem) -> Labels:
+    def learn(cls, link: LinkChoice, problem: Problem) -> Labels:
         """Fit the link, then the scale of what it leaves."""
-        learned = Link.learn(link, problem)
-        rows = problem.origins["train"]
-        residual = problem.labels("train") - learned.rows(
-            problem.prepared.table, rows, problem.window
-        )
-        return cls(learned, float(residual.mean()), float(residual.std()) or 1.0, problem.window)
+        learned = Link.learn("linear" if link == "auto" else link, problem)
+        rows, labels = problem.origins["train"], problem.labels("train")
+        residual = labels - learned.rows(problem.prepared.table, rows, problem.window)
+        scale = float(residual.std()) or 1.0
+        bare = (float(labels.mean()), float(labels.std()) or 1.0) if link == "auto" else None
+        return cls(learned, float(residual.mean()), scale, problem.window, bare)
 
     def refit(self, problem: Problem) -> Labels:
         """Return the labels with the link fitted to the stopping windows too, the scale kept."""
@@ -95,12 +101,19 @@ class Labels:
     def by_row(self, problem: Problem) -> FloatArray:
         """Return the labels of the training and stopping origins by row of the table, (rows, H).
 
-        Rows that are neither are NaN.
+        Rows that are neither are NaN. Where some members do without the link, (2, rows, H): what
+        it leaves, and the labels themselves.
         """
         prepared = problem.prepared
-        labels = np.full((prepared.frame.n_rows, problem.horizon), np.nan)
+        shape = (prepared.frame.n_rows, problem.horizon)
+        labels = np.full(shape if self.bare is None else (2, *shape), np.nan)
         for rows in (problem.origins["train"], problem.origins["stop"]):
-            labels[rows] = self.scaled(prepared, rows)
+            if self.bare is None:
+                labels[rows] = self.scaled(prepared, rows)
+                continue
+            center, scale = self.bare
+            labels[0, rows] = self.scaled(prepared, rows)
+            labels[1, rows] = (prepared.labels(rows, problem.horizon) - center) / scale
         return labels
 
 
@@ -115,12 +128,15 @@ class TrainedNetwork(Generic[NetworkT]):
         Weights, a row a member.
     labels : Labels
     device : str
+    linked : bool array (K,), optional
+        Which members learned what the link leaves, and not the labels themselves; all by default.
     """
 
     network: NetworkT
     flat: NDArray[np.float32]
     labels: Labels
     device: str
+    linked: NDArray[np.bool_] | None = None
 
     @classmethod
     def fit(
@@ -136,27 +152,67 @@ class TrainedNetwork(Generic[NetworkT]):
         """Train members with a forecaster's settings; ``l2`` and ``batch_size`` may be replaced."""
         decay = settings.l2 if l2 is None else l2
         batch = settings.batch_size if batch_size is None else batch_size
+        own = member_list(
+            settings.members, settings.seed, settings.learning_rate, decay, settings.dropout
+        )
+        members, search = given_members(problem, own, settings.l2)
+        linked, units = None, np.full(len(members), labels.scale)
+        if labels.bare is not None and not search:
+            linked = np.array([has_link(member.seed) for member in members])
+            members = [
+                replace(member, kind=0 if with_link else 1)
+                for member, with_link in zip(members, linked, strict=True)
+            ]
+            units = np.where(linked, units, labels.bare[1])
         flat, history, device = train_network(
             network,
             problem,
             labels.by_row(problem),
-            member_list(
-                settings.members, settings.seed, settings.learning_rate, decay, settings.dropout
-            ),
+            members,
             TrainConfig(
                 batch,
                 settings.max_epochs,
                 settings.patience,
                 averaging=getattr(settings, "averaging", 0.0),
                 leave_out=getattr(settings, "leave_out", 0.0),
+                drop_failed=search,
             ),
             device=settings.device,
-            unit=labels.scale,
+            units=units,
             title=type(settings).__name__,
             verbose=settings.verbose,
             model=cast(AbstractForecaster, settings),
         )
-        return cls(network, flat, labels.refit(problem), device), history
+        return cls(network, flat, labels.refit(problem), device, linked), history
+
+    @property
+    def scale(self) -> FloatArray:
+        """Units of the labels in one of each member's outputs, (K, 1, 1)."""
+        scale = np.full((len(self.flat), 1, 1), self.labels.scale)
+        if self.linked is not None and self.labels.bare is not None:
+            scale[~self.linked] = self.labels.bare[1]
+        return scale
+
+    def offset(self, table: NDArray[Any], origins: IntArray) -> FloatArray:
+        """Return what is added to each member's scaled-up output, (K, M, H)."""
+        return self._offset(self.labels.link.rows(table, origins, self.labels.window))
+
+    def _offset(self, link: FloatArray) -> FloatArray:
+        """Add the members' centres to the link (M, H) of those that have one, (K, M, H)."""
+        offset = np.repeat((link + self.labels.center)[None], len(self.flat), axis=0)
+        if self.linked is not None and self.labels.bare is not None:
+            offset[~self.linked] = self.labels.bare[0]
+        return offset
+
+    def scaled(self, prepared: Prepared, origins: IntArray) -> FloatArray:
+        """Return the labels (K, M, H) of given origins as each member sees them."""
+        labels = prepared.labels(origins, self.labels.link.horizon)
+        return np.asarray((labels - self.offset(prepared.table, origins)) / self.scale)
+
+    def take(self, rows: slice | NDArray[Any]) -> TrainedNetwork[NetworkT]:
+        """Return some of the members."""
+        linked = None if self.linked is None else self.linked[rows]
+        return replace(self, flat=self.flat[rows], linked=linked)
 
     def each(
         self,
@@ -172,16 +228,14 @@ class TrainedNetwork(Generic[NetworkT]):
 
     def rows(self, table: NDArray[Any], origins: IntArray) -> FloatArray:
         """Return members' forecasts of the labels (K, M, H) for windows ending at ``origins``."""
-        offset = self.labels.offset(table, origins)
-        return self._means(table, origins) * self.labels.scale + offset
+        return self._means(table, origins) * self.scale + self.offset(table, origins)
 
     def windows(self, windows: FloatArray) -> FloatArray:
         """Return members' forecasts of the labels (K, M, H) for scaled windows (M, T, C)."""
         M, T, C = windows.shape
         table = windows.reshape(M * T, C)  # each window as rows of its own
         origins = np.arange(1, M + 1) * T - 1
-        offset = self.labels.link(windows) + self.labels.center
-        return self._means(table, origins) * self.labels.scale + offset
+        return self._means(table, origins) * self.scale + self._offset(self.labels.link(windows))
 
     def _means(self, table: NDArray[Any], origins: IntArray) -> FloatArray:
         where = usable_device(self.device)
@@ -207,16 +261,18 @@ class TrainedNetwork(Generic[NetworkT]):
                 self.network(p, self._inputs(p, windows[piece], device)).mean.cpu().numpy()
                 for piece in chunks(len(windows))
             ]
-        offset = self.labels.link(windows) + self.labels.center
-        return np.concatenate(means, axis=1) * self.labels.scale + offset
+        offset = self._offset(self.labels.link(windows))
+        return np.concatenate(means, axis=1) * self.scale + offset
 
     def gradient(self, windows: FloatArray) -> FloatArray:
         """Return the gradient of each member's forecast (K, M, H, T, C) for scaled windows."""
         p, device = self._exact_parameters()
         every = list(chunks(len(windows), TASK if device.type == "cpu" else CHUNK))
         found = run_all([partial(self._slope, p, windows[piece], device) for piece in every])
-        slope = np.concatenate(found, axis=1).astype(np.float64) * self.labels.scale
-        return slope + self.labels.link.gradient(windows.shape[1], windows.shape[2])
+        slope = np.concatenate(found, axis=1).astype(np.float64) * self.scale[..., None, None]
+        linked = slice(None) if self.linked is None else self.linked
+        slope[linked] += self.labels.link.gradient(windows.shape[1], windows.shape[2])
+        return slope
 
     def _exact_parameters(self) -> tuple[Parameters, torch.device]:
         device = usable_device(self.device)
@@ -244,13 +300,16 @@ class TrainedNetwork(Generic[NetworkT]):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the weights by name, for the model file."""
-        return {"weights": self.flat, **self.labels.link.arrays()}
+        linked = {} if self.linked is None else {"linked": self.linked.astype(np.uint8)}
+        return {"weights": self.flat, **linked, **self.labels.link.arrays()}
 
     def extra(self) -> dict[str, Any]:
         """Return the plain values that belong to the weights, for the model file."""
+        bare = self.labels.bare
         return {
             "label_center": self.labels.center,
             "label_scale": self.labels.scale,
+            **({} if bare is None else {"bare_center": bare[0], "bare_scale": bare[1]}),
             "device": self.device,
         }
 
@@ -266,7 +325,10 @@ class TrainedNetwork(Generic[NetworkT]):
         """Rebuild from `arrays` and `extra`, taking what is used out of ``arrays``."""
         flat = take_array(arrays, "weights", (members, count(network.shapes)), np.float32)
         device = "cuda" if extra.get("device") == "cuda" else "cpu"
-        return cls(network, flat, labels, device)
+        linked = None
+        if labels.bare is not None:
+            linked = take_array(arrays, "linked", (members,), np.uint8).astype(np.bool_)
+        return cls(network, flat, labels, device, linked)
 
 
 def short_batch(batch_size: int, problem: Problem) -> int:
@@ -275,7 +337,7 @@ def short_batch(batch_size: int, problem: Problem) -> int:
 
 
 def restore_labels(
-    link: LinkName,
+    link: LinkChoice,
     horizon: int,
     window: int,
     preparation: Preparation,
@@ -283,8 +345,17 @@ def restore_labels(
     extra: dict[str, Any],
 ) -> Labels:
     """Rebuild `Labels` from what `TrainedNetwork.arrays` and `TrainedNetwork.extra` returned."""
-    restored = Link.restore(link, horizon, window, preparation, arrays)
-    scale = finite_number(extra, "label_scale")
+    name = "linear" if link == "auto" else link
+    restored = Link.restore(name, horizon, window, preparation, arrays)
+    own = (finite_number(extra, "label_center"), _scale(extra, "label_scale"))
+    bare = None
+    if link == "auto":
+        bare = (finite_number(extra, "bare_center"), _scale(extra, "bare_scale"))
+    return Labels(restored, *own, window, bare)
+
+
+def _scale(extra: dict[str, Any], name: str) -> float:
+    scale = finite_number(extra, name)
     if scale <= 0:
-        raise ModelFileError(f"its 'label_scale' is {scale!r}, not a positive number.")
-    return Labels(restored, finite_number(extra, "label_center"), scale, window)
+        raise ModelFileError(f"its '{name}' is {scale!r}, not a positive number.")
+    return scale

@@ -50,10 +50,10 @@ class MVLSTMNetwork:
         Standard deviation of the components in units of the scaled target: fixed, one learned for
         all, or a component's own in each window, :math:`\log \sigma_n^2 = W_r^n \cdot
         \tilde h^n + b_r^n` (mixture only).
-    isolation : float
+    isolation : float or tuple of float
         Coefficient, beside the mean loss, of the squared weights that lead from other variables
         to a variable's gates: 0 leaves full gates free, much of it turns them into a variable's
-        own.
+        own. Several for several kinds of members.
     clocks, clock_penalty : tuple of int, float
         Input columns that tell the time, and the coefficient of the squared weights on them: by
         the clock, a network can learn weeks of the past by heart.
@@ -76,7 +76,7 @@ class MVLSTMNetwork:
     head: Head = "mixture"
     loss_name: Loss = "nll"
     sigma: Sigma = 1.0
-    isolation: float = 0.0
+    isolation: float | tuple[float, ...] = 0.0
     clocks: tuple[int, ...] = ()
     clock_penalty: float = 0.0
 
@@ -115,21 +115,26 @@ class MVLSTMNetwork:
 
     @property
     def own_penalty(self) -> Tensor | None:
-        """Coefficients (P,) of the squared parameters besides the L2 term, or None for none."""
-        isolated = self.isolation > 0 and self.gates == "full"
+        """Coefficients of the squared parameters besides the L2 term, or None for none.
+
+        They are (P,), or (G, P) with an ``isolation`` for each of G kinds of members.
+        """
+        each = self.isolation if isinstance(self.isolation, tuple) else (self.isolation,)
+        isolated = any(each) and self.gates == "full"
         clocks = list(self.clocks) if self.clock_penalty else []
         if not isolated and not clocks:
             return None
-        pieces = {name: torch.zeros(1, *shape) for name, shape in self.shapes.items()}
+        pieces = {name: torch.zeros(len(each), *shape) for name, shape in self.shapes.items()}
         if isolated:
             for level, layer in enumerate(self.stack):
-                pieces[f"W_{level}"] += self.isolation * layer.foreign()
+                pieces[f"W_{level}"] += torch.tensor(each)[:, None, None] * layer.foreign()
         pieces["Wx_0"][:, clocks] += self.clock_penalty
         if self.gates == "full":
             pieces["W_0"][..., clocks] += self.clock_penalty
         else:
             pieces["Gx_0"][:, clocks] += self.clock_penalty
-        return flatten(pieces, self.shapes)[0]
+        found = flatten(pieces, self.shapes)
+        return found if isinstance(self.isolation, tuple) else found[0]
 
     def initial(self, generator: torch.Generator) -> Parameters:
         """Draw one member's parameters: Glorot per block, zero biases."""

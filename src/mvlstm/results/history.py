@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,26 @@ class History:
         if self.valid_rmse.shape[1] == 0:
             return np.full(self.members, np.nan)
         return np.asarray(np.take_along_axis(self.valid_rmse, column, axis=1)[:, 0])
+
+    def take(self, rows: NDArray[np.int64]) -> History:
+        """Return the history of some members."""
+        return replace(
+            self,
+            train_loss=self.train_loss[rows],
+            valid_rmse=self.valid_rmse[rows],
+            best_epoch=self.best_epoch[rows],
+        )
+
+    def with_rows(self, rows: NDArray[np.int64], other: History) -> History:
+        """Return this history with some members' replaced; time and notes are those of both."""
+        epochs = max(self.train_loss.shape[1], other.train_loss.shape[1])
+        loss, rmse = _widened(self.train_loss, epochs), _widened(self.valid_rmse, epochs)
+        loss[rows] = _widened(other.train_loss, epochs)
+        rmse[rows] = _widened(other.valid_rmse, epochs)
+        best_epoch = self.best_epoch.copy()
+        best_epoch[rows] = other.best_epoch
+        notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
+        return History(loss, rmse, best_epoch, self.seconds + other.seconds, notes)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per member and epoch trained: member, epoch, train_loss, valid_rmse, best."""
@@ -123,3 +143,9 @@ class History:
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>{html(self.to_frame())}"
+
+
+def _widened(values: FloatArray, epochs: int) -> FloatArray:
+    """Return a copy of values (K, E) with NaN for the epochs that are missing."""
+    room = np.full((len(values), epochs - values.shape[1]), np.nan)
+    return np.concatenate([values, room], axis=1)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Member:
-    """One network of the ensemble: its seed and the settings that may differ between members."""
+    """One network of the ensemble: its seed and the settings that may differ between members.
+
+    ``kind`` says which of the data's labels it learns and which of the network's own penalties it
+    bears, where there are several.
+    """
 
     seed: int
     learning_rate: float = 1e-3
     l2: float = 0.0
     dropout: float = 0.0
+    kind: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True)

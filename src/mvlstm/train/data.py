@@ -44,7 +44,7 @@ class WindowData:
     Shapes
     ------
     table : (R, C)
-    labels : (R, H), NaN where unknown
+    labels : (R, H), NaN where unknown; or (G, R, H), one set for each kind of member
     train, stop : (M,), (S,) int64 rows; stretches of training rows are left out in their order
     """
 
@@ -73,6 +73,12 @@ class WindowData:
         apart = next(a for a in range(stretches // 2, 0, -1) if gcd(a, stretches) == 1)
         turns = torch.tensor([seed * apart % stretches for seed in seeds], device=self.device)
         return LeftOut(turns * (n - width) // (stretches - 1), width)
+
+    def targets(self, origins: Tensor, kinds: Tensor) -> Tensor:
+        """Return the labels (k, B, H) of origins (B,) or (k, B), for members of kinds (k,)."""
+        if self.labels.dim() == 2:
+            return self.labels[origins]
+        return self.labels[kinds.unsqueeze(1), origins]
 
     def windows(self, origins: Tensor) -> Tensor:
         """Gather windows for origins (K, B): (K, T, B, C), time-major within a member."""

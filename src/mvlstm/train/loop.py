@@ -27,7 +27,7 @@ class Progress:
 
     epoch: int
     max_epochs: int
-    error: float  # mean over members of the lowest validation RMSE so far, scaled units
+    error: float  # mean over members of one kind of the lowest validation RMSE so far, scaled
     running: int
     members: int
     seconds: float
@@ -65,10 +65,12 @@ def train(
             )
             if losses is None:
                 break
-            errors = validation_errors(network, stepper.weights, data, stepper.judged_on)
+            errors = validation_errors(
+                network, stepper.weights, data, stepper.judged_on, stepper.kinds
+            )
             record(state, stepper, losses, errors, members, config)
             if on_epoch is not None:
-                on_epoch(progress(state, config, clock.seconds), state)
+                on_epoch(progress(state, config, members, clock.seconds), state)
             if len(stepper.rows) != int(state.running.sum()) and state.running.any():
                 stepper = Stepper(network, data, config, members, state)
             if pause(control, stepper, state, clock):
@@ -125,14 +127,24 @@ def with_weights_now(state: TrainState) -> TrainState:
     return replace(state, best=torch.where(never.unsqueeze(1), state.flat, state.best))
 
 
-def validation_errors(network: Network, flat: Tensor, data: WindowData, origins: Tensor) -> Tensor:
-    """Return each member's RMSE (k,) in units of the scaled target.
+def validation_errors(
+    network: Network,
+    flat: Tensor,
+    data: WindowData,
+    origins: Tensor,
+    kinds: Tensor | None = None,
+) -> Tensor:
+    """Return each member's RMSE (k,) in units of its scaled labels.
 
-    ``origins`` are the ends of the windows, (S,), or (k, S) where every member has its own.
+    ``origins`` are the ends of the windows, (S,), or (k, S) where every member has its own;
+    ``kinds`` (k,) of the members, all the first by default.
     """
+    kinds = (
+        torch.zeros(len(flat), dtype=torch.int64, device=flat.device) if kinds is None else kinds
+    )
     p = unflatten(flat, network.shapes)
     means = mean_rows(network, p, data.table, origins, data.window)  # (k, S, H)
-    return (means - data.labels[origins]).square().mean(dim=(1, 2)).sqrt()
+    return (means - data.targets(origins, kinds)).square().mean(dim=(1, 2)).sqrt()
 
 
 def record(
@@ -179,12 +191,15 @@ def append(history: Tensor, values: Tensor, rows: Tensor, n_members: int) -> Ten
     return torch.cat([history, row])
 
 
-def progress(state: TrainState, config: TrainConfig, seconds: float) -> Progress:
-    """Summarise the state for a progress display."""
+def progress(
+    state: TrainState, config: TrainConfig, members: Sequence[Member], seconds: float
+) -> Progress:
+    """Summarise the state for a progress display; the error is that of the first member's kind."""
+    alike = torch.tensor([member.kind == members[0].kind for member in members])
     return Progress(
         epoch=int(state.epoch),
         max_epochs=config.max_epochs,
-        error=float(state.best_error.mean()),
+        error=float(state.best_error[alike.to(state.best_error.device)].mean()),
         running=int(state.running.sum()),
         members=len(state.running),
         seconds=seconds,

@@ -16,7 +16,7 @@ class Network(Protocol):
     """A pure function of (parameters, windows), with every member's parameters stacked.
 
     A network may also have ``own_penalty``, coefficients (P,) of its squared parameters beside
-    the mean loss, to which the L2 term of each member is added.
+    the mean loss, or (G, P) for G kinds of members; the L2 term of each member is added to them.
     """
 
     @property

@@ -56,8 +56,9 @@ class Stepper:
         self.keys = torch.tensor(keys, dtype=torch.int32, device=device)
         self.learning_rate = each([member.learning_rate for member in chosen]).unsqueeze(1)
         self.decay = each([2 * member.l2 for member in chosen]).unsqueeze(1)
-        own = getattr(network, "own_penalty", None)  # (P,), for networks that have one
-        self.own_decay = None if own is None else 2 * own.to(device, dtype)
+        self.kinds = torch.tensor([member.kind for member in chosen], device=device)
+        own = getattr(network, "own_penalty", None)  # (P,) or (G, P), for networks that have one
+        self.own_decay = None if own is None else self._by_kind(2 * own.to(device, dtype))
         rates = each([member.dropout for member in chosen])
         self.drops = any(member.dropout > 0 for member in chosen)
         self.flat = state.flat[self.rows].clone().requires_grad_(True)
@@ -79,6 +80,10 @@ class Stepper:
         self.n_whole = len(chosen)  # members whose batch is not cut
         if len(self.pieces) > 1:
             self.n_whole -= len(chosen) % torch.get_num_threads()
+
+    def _by_kind(self, values: Tensor) -> Tensor:
+        """Return each member's own values (k, P) of those (P,) of all, or (G, P) by kind."""
+        return values[self.kinds] if values.dim() == 2 else values.expand(len(self.kinds), -1)
 
     def run_epoch(self, epoch: int, stops: Callable[[], bool] = bool) -> Tensor | None:
         """Take the steps that are left of an epoch; return each running member's mean loss (k,).
@@ -174,7 +179,7 @@ class Stepper:
         positions = self.order[members].index_select(1, self.cursor)[:, 0, piece]  # (k, B)
         origins = self.data.train[self.left_out.kept(positions.long(), members)]
         x = self.data.windows(origins)  # (k, T, B, C)
-        y = self.data.labels[origins]  # (k, B, H)
+        y = self.data.targets(origins, self.kinds[members])  # (k, B, H)
         dropout = self.dropout.part(members, piece) if self.drops else None
         with rounded_gradients():
             prediction = self.network(unflatten(flat, self.network.shapes), x, dropout)
@@ -192,7 +197,7 @@ class Stepper:
         self.loss_sum[member] += loss
         flat = self.flat.detach()[member]
         if self.own_decay is not None:
-            gradient.addcmul_(self.own_decay, flat)
+            gradient.addcmul_(self.own_decay[member], flat)
         penalise_and_clip(gradient, flat, self.decay[member], self.config.gradient_clip)
         fused_adam(
             flat,

@@ -1,0 +1,129 @@
+"""Members of two kinds: with a link, and without one.
+
+A link carries a level that training never showed; where the series keeps to the levels it had, a
+network that learns the labels themselves errs in other ways than one that learns what the link
+leaves of them, and the mean of both is better than either. Two of five members do without the
+link at first. They stay if the ensemble is better with them on the stopping rows; otherwise they
+are trained again with the link, and the ensemble is what it would have been without the attempt.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvlstm._words import counted
+from mvlstm.forecasters.networks import SEEDS_APART, member_list, patience_notes
+from mvlstm.forecasters.problem import Problem, Run
+from mvlstm.forecasters.trained import Labels, TrainedNetwork
+from mvlstm.results import History
+from mvlstm.train.protocol import Network
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def fit_mixed(
+    network: Network, problem: Problem, labels: Labels, model: Any, *, l2: float
+) -> tuple[TrainedNetwork[Any], History]:
+    """Train members of both kinds, then those that did harm again, with the link.
+
+    ``labels`` are those of ``link="auto"``. Members of several ensembles (a bench's repeats) are
+    told apart by their seeds, and each ensemble decides for itself. In a search, where settings
+    differ between members, all have the link.
+    """
+    started = clock.monotonic()
+    trained, history = TrainedNetwork.fit(network, problem, labels, model, l2=l2)
+    if trained.linked is None:
+        return replace(trained, linked=np.ones(len(trained.flat), dtype=np.bool_)), history
+    members = problem.members or tuple(
+        member_list(model.members, model.seed, model.learning_rate, model.l2, model.dropout)
+    )
+    seeds = np.array([member.seed for member in members])
+    errors = _stop_errors(replace(trained, labels=labels), problem)
+    harmful = np.flatnonzero(find_harmful(errors, trained.linked, seeds))
+    if not len(harmful):
+        return trained, history
+    flat, linked = trained.flat.copy(), trained.linked.copy()
+    linked[harmful] = True
+    if model.stopped_ is None:
+        few = replace(
+            problem,
+            run=_time_left(problem.run, clock.monotonic() - started),
+            members=tuple(members[k] for k in harmful),
+        )
+        again, later = TrainedNetwork.fit(network, few, replace(labels, bare=None), model, l2=l2)
+        flat[harmful] = again.flat
+        history = history.with_rows(harmful, later)
+        if model.stopped_ is None:
+            history = replace(history, notes=_end_notes(history, model))
+        harmful = harmful[later.best_epoch == 0]  # training was stopped before their first epoch
+    if len(harmful):
+        others = _stand_ins(harmful, trained.linked, seeds)
+        flat[harmful] = trained.flat[others]
+        history = history.with_rows(harmful, history.take(others))
+        note = (
+            f"{counted(len(harmful), 'member')} without a link did harm, and there was no time to "
+            "train them again with one: copies of others stand in for them."
+        )
+        history = replace(history, notes=(*history.notes, note))
+    return replace(trained, flat=flat, linked=linked), history
+
+
+def _end_notes(history: History, model: Any) -> tuple[str, ...]:
+    """Say what ended training of members, of which some were trained twice."""
+    waited = model.max_epochs - history.best_epoch
+    running = (history.epochs == model.max_epochs) & (waited < model.patience)
+    return patience_notes(int(running.sum()), history.members, model.max_epochs)
+
+
+def _time_left(run: Run, seconds: float) -> Run:
+    """Return how the members that did harm may be trained again, after so many seconds."""
+    limit = None if run.time_limit is None else max(run.time_limit - seconds, 0.0)
+    return replace(run, time_limit=limit, again=True)
+
+
+def _stop_errors(trained: TrainedNetwork[Any], problem: Problem) -> FloatArray:
+    """Return the members' errors (K, M, H) on the stopping rows, the link as training had it."""
+    return trained.rows(problem.prepared.table, problem.origins["stop"]) - problem.labels("stop")
+
+
+def find_harmful(
+    errors: FloatArray, linked: NDArray[np.bool_], seeds: IntArray
+) -> NDArray[np.bool_]:
+    """Say which members without a link make their ensemble worse, or have no other beside them.
+
+    Parameters
+    ----------
+    errors : (K, M, H)
+    linked : (K,)
+    seeds : (K,)
+        Of the members; an ensemble has those of one `SEEDS_APART`.
+    """
+    harmful = np.zeros(len(linked), dtype=np.bool_)
+    ensembles = seeds // SEEDS_APART
+    for one in np.unique(ensembles):
+        every = ensembles == one
+        with_link = every & linked
+        if not with_link.any() or _square(errors[every]) >= _square(errors[with_link]):
+            harmful |= every & ~linked
+    return harmful
+
+
+def _square(errors: FloatArray) -> float:
+    """Return the mean squared error of the mean of members' errors (K, M, H)."""
+    return float(np.mean(errors.mean(axis=0) ** 2))
+
+
+def _stand_ins(rows: IntArray, linked: NDArray[np.bool_], seeds: IntArray) -> IntArray:
+    """Return for each of some members another with a link, of its own ensemble if it has one."""
+    found: list[int] = []
+    for k in rows:
+        own = np.flatnonzero(linked & (seeds // SEEDS_APART == seeds[k] // SEEDS_APART))
+        usable = own if len(own) else np.flatnonzero(linked)
+        found.append(usable[len(found) % len(usable)])
+    return np.array(found, dtype=np.int64)
