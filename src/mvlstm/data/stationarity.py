@@ -26,6 +26,7 @@ LEVEL = 0.05
 MAX_ORDER = 2
 MOST_ROWS = 50_000
 _LEAST_ROWS = 20
+UNIT_ROOT_T = -2.86  # below which `unit_root_t` rejects a unit root, 5 %
 
 
 @dataclass(frozen=True)
@@ -294,3 +295,28 @@ def _check_orders(values: NDArray[np.float64], orders: Sequence[int]) -> int:
             f"orders={tuple(orders)!r} must give 0, 1 or 2 for each of {values.shape[1]} columns."
         )
     return max(orders, default=0)
+
+
+def unit_root_t(past: NDArray[np.floating], after: NDArray[np.floating]) -> float:
+    r"""Return the t-value of b in the regression of Dickey and Fuller, over windows.
+
+    .. math::
+        y_{t+1} - y_t = a + b\, y_t + \sum_i c_i (y_{t+1-i} - y_{t-i})
+
+    It serves windows that do not follow one another, and needs nothing but numpy.
+
+    Parameters
+    ----------
+    past : (M, T)
+        Windows of the series, oldest first; each of their T - 1 differences is a term.
+    after : (M,)
+        What came after each.
+    """
+    y = np.asarray(past, dtype=np.float64)
+    rise = np.asarray(after, dtype=np.float64) - y[:, -1]
+    x = np.column_stack([y[:, -1], np.ones(len(y)), np.diff(y, axis=1)])
+    b, *_ = np.linalg.lstsq(x, rise, rcond=None)
+    left = rise - x @ b
+    freedom = max(len(y) - x.shape[1], 1)
+    deviation = np.sqrt(np.linalg.pinv(x.T @ x)[0, 0] * (left @ left) / freedom)
+    return float(b[0] / deviation) if deviation > 0 else -np.inf

@@ -1,10 +1,10 @@
 """Members of two kinds: with a link, and without one.
 
-A link carries a level that training never showed; where the series keeps to the levels it had, a
+A link carries a level that training never showed. Where the series keeps to the levels it had, a
 network that learns the labels themselves errs in other ways than one that learns what the link
-leaves of them, and the mean of both is better than either. Two of five members do without the
-link at first. They stay if the ensemble is better with them on the stopping rows; otherwise they
-are trained again with the link, and the ensemble is what it would have been without the attempt.
+leaves of them, and the mean of both is better than either. There two of five members do without
+the link. They stay if the ensemble is better with them on the stopping rows; otherwise they are
+trained again with the link, and the ensemble is what it would have been without the attempt.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm._words import counted
+from mvlstm.data.stationarity import UNIT_ROOT_T, unit_root_t
+from mvlstm.data.windows import gather_windows
 from mvlstm.forecasters.networks import SEEDS_APART, member_list, patience_notes
 from mvlstm.forecasters.problem import Problem, Run
 from mvlstm.forecasters.trained import Labels, TrainedNetwork
@@ -26,20 +28,25 @@ from mvlstm.train.protocol import Network
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+LEAST_LEFT = 0.1  # standard deviation that a link must leave of the labels'
+MOST_WINDOWS = 20_000  # that a unit root is looked for in
+
 
 def fit_mixed(
     network: Network, problem: Problem, labels: Labels, model: Any, *, l2: float
 ) -> tuple[TrainedNetwork[Any], History]:
     """Train members of both kinds, then those that did harm again, with the link.
 
-    ``labels`` are those of ``link="auto"``. Members of several ensembles (a bench's repeats) are
-    told apart by their seeds, and each ensemble decides for itself. In a search, where settings
-    differ between members, all have the link.
+    All members have it where the series does not keep to its levels, and in a search, where
+    settings differ between members. ``labels`` are those of ``link="auto"``. Members of several
+    ensembles (a bench's repeats) are told apart by their seeds, and each decides for itself.
     """
     started = clock.monotonic()
+    if not keeps_its_levels(problem, labels):
+        return TrainedNetwork.fit(network, problem, replace(labels, bare=None), model, l2=l2)
     trained, history = TrainedNetwork.fit(network, problem, labels, model, l2=l2)
     if trained.linked is None:
-        return replace(trained, linked=np.ones(len(trained.flat), dtype=np.bool_)), history
+        return trained, history
     members = problem.members or tuple(
         member_list(model.members, model.seed, model.learning_rate, model.l2, model.dropout)
     )
@@ -67,8 +74,8 @@ def fit_mixed(
         flat[harmful] = trained.flat[others]
         history = history.with_rows(harmful, history.take(others))
         note = (
-            f"{counted(len(harmful), 'member')} without a link did harm, and there was no time to "
-            "train them again with one: copies of others stand in for them."
+            f"{counted(len(harmful), 'member')} without a link did harm, with no time left to "
+            "train again with one: copies of others take the place."
         )
         history = replace(history, notes=(*history.notes, note))
     return replace(trained, flat=flat, linked=linked), history
@@ -85,6 +92,25 @@ def _time_left(run: Run, seconds: float) -> Run:
     """Return how the members that did harm may be trained again, after so many seconds."""
     limit = None if run.time_limit is None else max(run.time_limit - seconds, 0.0)
     return replace(run, time_limit=limit, again=True)
+
+
+def keeps_its_levels(problem: Problem, labels: Labels) -> bool:
+    """Say whether a series returns to its mean, and moves about it by more than a step or two.
+
+    A unit root must be rejected on the training windows. And the link must leave a tenth of the
+    labels' standard deviation: where it leaves less, the level is all that counts.
+    """
+    assert labels.bare is not None
+    if labels.scale < LEAST_LEFT * labels.bare.scale:
+        return False
+    rows = problem.origins["train"]
+    rows = rows[:: max(1, len(rows) // MOST_WINDOWS)]
+    lags = int(12 * (len(rows) / 100) ** 0.25)  # Schwert's rule
+    columns = problem.prepared.table[:, -1:]
+    past = gather_windows(columns, rows, min(problem.window, lags + 2))[:, :, 0]
+    preparation, after = problem.prepared.preparation, problem.prepared.labels(rows, 1)[:, 0]
+    after = (after - preparation.target_center) / preparation.target_scale
+    return unit_root_t(past, after) < UNIT_ROOT_T
 
 
 def _stop_errors(trained: TrainedNetwork[Any], problem: Problem) -> FloatArray:

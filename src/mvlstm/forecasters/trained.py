@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast
 
@@ -54,6 +54,41 @@ class Settings(Protocol):
     verbose: int
 
 
+@dataclass(frozen=True)
+class Bare:
+    """Labels as members without a link see them.
+
+    A network cannot follow a level that training never showed. By as much as the link's forecast
+    lies clearly outside the range of the training labels, it is therefore added here too.
+
+    Parameters
+    ----------
+    center, scale : float
+        Mean and standard deviation of the training labels.
+    low, high : float
+        The least and the largest of them, and as far again as one usually is from the link.
+    """
+
+    center: float
+    scale: float
+    low: float
+    high: float
+
+    @classmethod
+    def learn(cls, labels: FloatArray, left: float) -> Bare:
+        """Describe the training labels, of which the link leaves a standard deviation ``left``."""
+        low, high = float(labels.min()) - left, float(labels.max()) + left
+        return cls(float(labels.mean()), float(labels.std()) or 1.0, low, high)
+
+    def offset(self, link: FloatArray) -> FloatArray:
+        """Return what is added to a scaled-up output, given the link's forecast."""
+        return self.center + link - np.clip(link, self.low, self.high)
+
+    def outside(self, link: FloatArray) -> NDArray[np.bool_]:
+        """Say where the link's forecast lies outside the range, so that its slope counts."""
+        return (link < self.low) | (link > self.high)
+
+
 @dataclass(frozen=True, eq=False)
 class Labels:
     """What a network learns: the labels less the link, centred and scaled on the training part.
@@ -64,16 +99,15 @@ class Labels:
     center, scale : float
         Mean and standard deviation of what the link leaves of the training labels.
     window : int
-    bare : pair of float, optional
-        Mean and standard deviation of the training labels themselves, where some members do
-        without the link.
+    bare : Bare, optional
+        The labels themselves, where some members do without the link.
     """
 
     link: Link
     center: float
     scale: float
     window: int
-    bare: tuple[float, float] | None = None
+    bare: Bare | None = None
 
     @classmethod
     def learn(cls, link: LinkChoice, problem: Problem) -> Labels:
@@ -82,7 +116,7 @@ class Labels:
         rows, labels = problem.origins["train"], problem.labels("train")
         residual = labels - learned.rows(problem.prepared.table, rows, problem.window)
         scale = float(residual.std()) or 1.0
-        bare = (float(labels.mean()), float(labels.std()) or 1.0) if link == "auto" else None
+        bare = Bare.learn(labels, scale) if link == "auto" else None
         return cls(learned, float(residual.mean()), scale, problem.window, bare)
 
     def refit(self, problem: Problem) -> Labels:
@@ -91,7 +125,10 @@ class Labels:
 
     def offset(self, table: NDArray[Any], origins: IntArray) -> FloatArray:
         """Return what is added to a network's scaled-up output, (M, H)."""
-        return self.link.rows(table, origins, self.window) + self.center
+        return self._link(table, origins) + self.center
+
+    def _link(self, table: NDArray[Any], origins: IntArray) -> FloatArray:
+        return self.link.rows(table, origins, self.window)
 
     def scaled(self, prepared: Prepared, origins: IntArray) -> FloatArray:
         """Return the labels (M, H) of given origins as a network sees them."""
@@ -111,9 +148,9 @@ class Labels:
             if self.bare is None:
                 labels[rows] = self.scaled(prepared, rows)
                 continue
-            center, scale = self.bare
-            labels[0, rows] = self.scaled(prepared, rows)
-            labels[1, rows] = (prepared.labels(rows, problem.horizon) - center) / scale
+            own, link = prepared.labels(rows, problem.horizon), self._link(prepared.table, rows)
+            labels[0, rows] = (own - link - self.center) / self.scale
+            labels[1, rows] = (own - self.bare.offset(link)) / self.bare.scale
         return labels
 
 
@@ -156,14 +193,16 @@ class TrainedNetwork(Generic[NetworkT]):
             settings.members, settings.seed, settings.learning_rate, decay, settings.dropout
         )
         members, search = given_members(problem, own, settings.l2)
+        if search:
+            labels = replace(labels, bare=None)
         linked, units = None, np.full(len(members), labels.scale)
-        if labels.bare is not None and not search:
+        if labels.bare is not None:
             linked = np.array([has_link(member.seed) for member in members])
             members = [
                 replace(member, kind=0 if with_link else 1)
                 for member, with_link in zip(members, linked, strict=True)
             ]
-            units = np.where(linked, units, labels.bare[1])
+            units = np.where(linked, units, labels.bare.scale)
         flat, history, device = train_network(
             network,
             problem,
@@ -190,7 +229,7 @@ class TrainedNetwork(Generic[NetworkT]):
         """Units of the labels in one of each member's outputs, (K, 1, 1)."""
         scale = np.full((len(self.flat), 1, 1), self.labels.scale)
         if self.linked is not None and self.labels.bare is not None:
-            scale[~self.linked] = self.labels.bare[1]
+            scale[~self.linked] = self.labels.bare.scale
         return scale
 
     def offset(self, table: NDArray[Any], origins: IntArray) -> FloatArray:
@@ -201,7 +240,7 @@ class TrainedNetwork(Generic[NetworkT]):
         """Add the members' centres to the link (M, H) of those that have one, (K, M, H)."""
         offset = np.repeat((link + self.labels.center)[None], len(self.flat), axis=0)
         if self.linked is not None and self.labels.bare is not None:
-            offset[~self.linked] = self.labels.bare[0]
+            offset[~self.linked] = self.labels.bare.offset(link)
         return offset
 
     def scaled(self, prepared: Prepared, origins: IntArray) -> FloatArray:
@@ -270,8 +309,12 @@ class TrainedNetwork(Generic[NetworkT]):
         every = list(chunks(len(windows), TASK if device.type == "cpu" else CHUNK))
         found = run_all([partial(self._slope, p, windows[piece], device) for piece in every])
         slope = np.concatenate(found, axis=1).astype(np.float64) * self.scale[..., None, None]
-        linked = slice(None) if self.linked is None else self.linked
-        slope[linked] += self.labels.link.gradient(windows.shape[1], windows.shape[2])
+        link = self.labels.link.gradient(windows.shape[1], windows.shape[2])  # (H, T, C)
+        if self.linked is None or self.labels.bare is None:
+            return slope + link
+        slope[self.linked] += link
+        outside = self.labels.bare.outside(self.labels.link(windows))  # (M, H)
+        slope[~self.linked] += outside[..., None, None] * link
         return slope
 
     def _exact_parameters(self) -> tuple[Parameters, torch.device]:
@@ -309,7 +352,7 @@ class TrainedNetwork(Generic[NetworkT]):
         return {
             "label_center": self.labels.center,
             "label_scale": self.labels.scale,
-            **({} if bare is None else {"bare_center": bare[0], "bare_scale": bare[1]}),
+            **({} if bare is None else {f"bare_{name}": v for name, v in asdict(bare).items()}),
             "device": self.device,
         }
 
@@ -349,8 +392,9 @@ def restore_labels(
     restored = Link.restore(name, horizon, window, preparation, arrays)
     own = (finite_number(extra, "label_center"), _scale(extra, "label_scale"))
     bare = None
-    if link == "auto":
-        bare = (finite_number(extra, "bare_center"), _scale(extra, "bare_scale"))
+    if link == "auto" and "bare_center" in extra:  # some members do without the link
+        center, low, high = (finite_number(extra, f"bare_{x}") for x in ("center", "low", "high"))
+        bare = Bare(center, _scale(extra, "bare_scale"), low, high)
     return Labels(restored, *own, window, bare)
 
 
