@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mvlstm.forecasters.checkpoint import NAME
+from mvlstm.forecasters.checkpoint import AGAIN, NAME
 from mvlstm.forecasters.container import unpack
 from reliability.jobs import contents, fit_and_save
 
@@ -64,7 +64,7 @@ def check_kills(processes: Any, whole: tuple[Any, float], folder: Path, count: i
         moment = draw.uniform(0.05, 0.95) * seconds
         run(processes, str(state), str(out), "0.02", kill_after=moment)
         for file in place.rglob("*.safetensors"):  # complete under its name, always
-            kind = "mvlstm-checkpoint" if file.name == NAME else "mvlstm"
+            kind = "mvlstm-checkpoint" if file.name in (NAME, AGAIN) else "mvlstm"
             unpack(file, kind, "file")
         found += (state / NAME).exists()
         out.unlink(missing_ok=True)

@@ -265,6 +265,19 @@ class TestHistory:
         alone = History(loss, loss, best_epoch=np.array([1]), seconds=2.0)
         assert repr(alone) == "History(1 member, 1 epoch, validation RMSE 1, 2.0 s)"
 
+    def test_some_members_are_replaced(self):
+        loss = np.array([[9.0, 8.0, 7.0, 6.0]])
+        later = History(loss, loss + 1, np.array([4]), seconds=1.0, notes=("late",))
+        both = self.make().with_rows(np.array([1]), later)
+        assert both.seconds == 3.0 and both.notes == ("late",)
+        np.testing.assert_array_equal(both.epochs, [3, 4])
+        np.testing.assert_array_equal(both.best_rmse, [2.0, 7.0])
+        few = both.take(np.array([1, 1, 0]))
+        np.testing.assert_array_equal(few.best_rmse, [7.0, 7.0, 2.0])
+        np.testing.assert_array_equal(
+            self.make().with_rows(np.array([0]), few.take([1])).epochs, [4, 2]
+        )
+
     def test_no_training(self):
         empty = History(np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.int64))
         again = History.from_dict(json.loads(json.dumps(empty.to_dict())))

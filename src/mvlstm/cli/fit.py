@@ -145,7 +145,7 @@ def fit(
     link: Annotated[
         str | None,
         typer.Option(
-            metavar="none|last|linear", help="Added to the mixture.", rich_help_panel=MODEL
+            metavar="none|last|linear|auto", help="Added to the mixture.", rich_help_panel=MODEL
         ),
     ] = None,
     isolation: Annotated[

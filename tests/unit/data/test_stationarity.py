@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import builtins
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
 from mvlstm.data import stationarity
-from mvlstm.data.stationarity import choose_differencing, difference, restore, undifference
+from mvlstm.data.stationarity import (
+    UNIT_ROOT_T,
+    choose_differencing,
+    difference,
+    restore,
+    undifference,
+    unit_root_t,
+)
 from mvlstm.errors import MissingExtraError, ParameterError
 
 RNG = np.random.default_rng(0)
@@ -148,3 +156,21 @@ def test_orders_and_history_are_checked() -> None:
         difference(np.zeros((5, 1)), (3,))
     with pytest.raises(ParameterError, match="needs the last 2 values"):
         undifference(np.zeros(3), np.zeros(1), 2)
+
+
+@pytest.mark.parametrize("lags", [0, 1, 5])
+@pytest.mark.parametrize("series", [NOISE, WALK], ids=["noise", "walk"])
+def test_the_t_value_over_windows_is_that_of_dickey_and_fuller(series: Any, lags: int) -> None:
+    from statsmodels.tsa.stattools import adfuller
+
+    windows = np.lib.stride_tricks.sliding_window_view(series, lags + 2)
+    ours = unit_root_t(windows[:, :-1], windows[:, -1])
+    with warnings.catch_warnings(action="ignore"):  # of what it will return one day
+        expected = adfuller(series, maxlag=lags, regression="c", autolag=None)
+    assert ours == pytest.approx(float(expected[0]), rel=1e-6)
+    assert (ours < UNIT_ROOT_T) == (series is NOISE)
+
+
+def test_a_t_value_exists_for_what_says_nothing() -> None:
+    assert unit_root_t(np.ones((50, 3)), np.ones(50)) < UNIT_ROOT_T
+    assert np.isfinite(unit_root_t(RNG.normal(size=(3, 6)), RNG.normal(size=3)))

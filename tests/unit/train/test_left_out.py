@@ -126,7 +126,7 @@ def test_fit_leaves_out_what_it_is_told_to(series, monkeypatch) -> None:
     table = several() if series else several().iloc[:200].drop(columns="place")
     for share in (0.0, 0.2):
         model = mv.MVLSTM(window=5, hidden_size=2, members=2, max_epochs=1, leave_out=share)
-        model.set_params(verbose=0).fit(table, "y", time="time", series=series)
+        model.set_params(link="linear", verbose=0).fit(table, "y", time="time", series=series)
         assert seen[-1][1].leave_out == share
     plain, ordered = (data.train for data, _ in seen)
     assert sorted(plain.tolist()) == sorted(ordered.tolist())

@@ -221,6 +221,16 @@ def test_isolation_acts_on_what_other_variables_tell_the_gates_alone(layers, cel
     torch.testing.assert_close(p["W_0"][0], 0.5 * (row[:, None] != column).float())
 
 
+def test_kinds_of_members_have_penalties_of_their_own() -> None:
+    both = make_network(isolation=(0.5, 5.0), clocks=(1,), clock_penalty=0.25).own_penalty
+    each = [
+        make_network(isolation=one, clocks=(1,), clock_penalty=0.25).own_penalty
+        for one in (0.5, 5.0)
+    ]
+    torch.testing.assert_close(both, torch.stack(each))
+    assert make_network(isolation=(0.0, 0.0)).own_penalty is None
+
+
 @pytest.mark.parametrize("isolation", [0.0, 0.5])
 @pytest.mark.parametrize("gates", ["full", "variable"])
 @pytest.mark.parametrize("cell", ["lstm", "gru"])

@@ -1,0 +1,291 @@
+"""Members with and without a link in one ensemble."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mvlstm as mv
+import mvlstm.forecasters.mixed as mixed
+from mvlstm.data.controls import make_control
+from mvlstm.data.frame import build_frame
+from mvlstm.errors import ParameterError
+from mvlstm.forecasters.checkpoint import AGAIN, NAME
+from mvlstm.forecasters.members import Member, fit_frame, take_members
+from mvlstm.forecasters.mixed import find_harmful, keeps_its_levels
+from mvlstm.forecasters.trained import Bare, Labels
+
+SMALL = {"window": 4, "hidden_size": 3, "members": 5, "max_epochs": 3, "verbose": 0}
+
+
+def table(n: int = 300, seed: int = 0) -> pd.DataFrame:
+    """A target that keeps its level, driven by one of two variables."""
+    rng = np.random.default_rng(seed)
+    x, z, y = rng.normal(size=n), rng.normal(size=n), np.zeros(n)
+    for t in range(1, n):
+        y[t] = 0.6 * y[t - 1] + np.tanh(2 * x[t - 1]) + 0.3 * rng.normal()
+    return pd.DataFrame({"x": x, "z": z, "y": 5 + y})
+
+
+@pytest.fixture
+def keep(monkeypatch) -> None:
+    """Let members without a link stay, whatever they do."""
+    monkeypatch.setattr(
+        mixed, "find_harmful", lambda errors, linked, seeds: np.zeros(len(linked), bool)
+    )
+
+
+@pytest.fixture
+def drop(monkeypatch) -> None:
+    """Find members without a link harmful, whatever they do."""
+    monkeypatch.setattr(mixed, "find_harmful", lambda errors, linked, seeds: ~linked)
+
+
+def fitted(**changes) -> mv.MVLSTM:
+    return mv.MVLSTM(**SMALL | changes).fit(table(), "y", test=0.2)
+
+
+# ----------------------------------------------------------------------------------- which they are
+
+
+def test_two_of_five_members_do_without_the_link(keep) -> None:
+    assert fitted(members=7).trained_.linked.tolist() == [
+        True,
+        False,
+        True,
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert fitted(members=1).trained_.linked.tolist() == [True]
+    assert fitted(link="linear").trained_.linked is None
+
+
+def test_each_kind_is_what_it_would_be_alone(keep) -> None:
+    both, linear = fitted(), fitted(link="linear")
+    bare = fitted(link="none", isolation=1e-2)
+    has = both.trained_.linked
+    np.testing.assert_array_equal(both.trained_.flat[has], linear.trained_.flat[has])
+    np.testing.assert_allclose(both.trained_.flat[~has], bare.trained_.flat[~has], atol=1e-6)
+    members = both.predict(table()).members
+    np.testing.assert_array_equal(members[has], linear.predict(table()).members[has])
+    np.testing.assert_allclose(members[~has], bare.predict(table()).members[~has], atol=1e-5)
+
+
+def test_harmful_members_are_trained_again_with_the_link(drop) -> None:
+    again, linear = fitted(), fitted(link="linear")
+    assert again.trained_.linked.all()
+    np.testing.assert_array_equal(again.trained_.flat, linear.trained_.flat)
+    np.testing.assert_array_equal(again.history_.valid_rmse, linear.history_.valid_rmse)
+    assert again.history_.notes == linear.history_.notes
+    ours, theirs = again.predict(table()), linear.predict(table())
+    np.testing.assert_array_equal(ours.members, theirs.members)
+    np.testing.assert_array_equal(ours.variances, theirs.variances)
+
+
+def test_they_stay_if_the_ensemble_is_better_with_them() -> None:
+    rng = np.random.default_rng(1)
+    linked = np.array([True, False, True])
+    errors = rng.normal(size=(3, 200, 2))
+    seeds = np.arange(3)
+    assert not find_harmful(errors, linked, seeds).any()  # errors that cancel
+    errors[1] += 5.0
+    assert find_harmful(errors, linked, seeds).tolist() == [False, True, False]
+
+
+def test_every_ensemble_decides_for_itself() -> None:
+    rng = np.random.default_rng(1)
+    errors = rng.normal(size=(6, 200, 1))
+    errors[4] += 5.0
+    linked = np.array([True, False, True] * 2)
+    seeds = np.array([0, 1, 2, 10_000, 10_001, 10_002])
+    assert np.flatnonzero(find_harmful(errors, linked, seeds)).tolist() == [4]
+    assert find_harmful(errors[[1]], linked[[1]], seeds[[1]]).all(), "no other beside it"
+
+
+def test_where_settings_differ_between_members_all_have_the_link() -> None:
+    model = mv.MVLSTM(**SMALL | {"members": 2})
+    frame = build_frame(table(), target="y")
+    members = [Member(0, 0.01), Member(1, 0.001)]
+    fit_frame(model, frame, test=0.2, valid=0.1, members=members)
+    assert model.trained_.linked is None and model.trained_.labels.bare is None
+
+
+def test_some_members_can_be_taken_out(keep) -> None:
+    model = mv.MVLSTM(**SMALL)
+    problem = fit_frame(model, build_frame(table(), target="y"), test=0.2, valid=0.1)
+    few = take_members(model, problem, slice(1, 3))
+    assert few.trained_.linked.tolist() == [False, True]
+    np.testing.assert_array_equal(few.predict(table()).members, model.predict(table()).members[1:3])
+
+
+# --------------------------------------------------------------------------- where they are allowed
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_series_without_a_level_has_links_only(seed) -> None:
+    walks, _ = make_control("walks", 400, seed=seed)
+    target = walks.columns[-1]
+    model = mv.MVLSTM(**SMALL | {"max_epochs": 1}).fit(walks, target, test=0.2)
+    assert model.trained_.linked is None
+    trend = table().assign(y=lambda t: t["y"] + 0.1 * np.arange(len(t)))
+    assert mv.MVLSTM(**SMALL | {"max_epochs": 1}).fit(trend, "y").trained_.linked is None
+
+
+def test_a_series_that_the_link_tells_all_about_has_links_only() -> None:
+    t = np.arange(400)
+    smooth = pd.DataFrame({"x": np.cos(t / 9), "y": np.sin(t / 9)})
+    model = mv.MVLSTM(**SMALL)
+    problem = model._start(build_frame(smooth, target="y"), test=0.2, valid=0.1)
+    labels = Labels.learn("auto", problem)
+    assert labels.scale < 0.1 * labels.bare.scale
+    assert not keeps_its_levels(problem, labels)
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"horizon": 3}, {"difference": "auto"}, {"transform": "log1p"}]
+)
+def test_a_series_that_returns_to_its_mean_may_do_without(changes) -> None:
+    model = mv.MVLSTM(**SMALL | changes)
+    problem = model._start(build_frame(table(), target="y"), test=0.2, valid=0.1)
+    assert keeps_its_levels(problem, Labels.learn("auto", problem))
+
+
+def test_sigma_in_the_targets_units_needs_one_kind() -> None:
+    with pytest.raises(ParameterError, match="Set link to 'linear', 'last' or 'none'"):
+        mv.MVLSTM(**SMALL, sigma=1.0, target_scale="raw").fit(table(), "y")
+
+
+# ---------------------------------------------------------------------- beyond the levels it showed
+
+
+def test_the_link_carries_a_level_that_training_never_showed(keep) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=600), np.zeros(600)
+    for t in range(1, 600):
+        y[t] = 0.95 * y[t - 1] + 0.5 * x[t - 1] + 0.5 * rng.normal()
+    known = pd.DataFrame({"x": x, "y": y})
+    model = mv.MVLSTM(**SMALL | {"max_epochs": 10}).fit(known, "y", test=0.2)
+    shifted = known.assign(y=y + 40.0)
+    with warnings.catch_warnings(action="ignore"):
+        forecast = model.predict(shifted)
+    error = np.abs(forecast.members - forecast.actual).mean(axis=(1, 2))  # (K,)
+    has = model.trained_.linked
+    saturated = np.abs(forecast.actual - y.max()).mean()  # the most that a network alone can say
+    assert error[~has].max() < saturated / 3
+    assert error[~has].mean() < 4 * error[has].mean()
+
+
+def test_the_offset_grows_with_the_link_outside_the_range_alone() -> None:
+    bare = Bare.learn(np.array([[1.0], [3.0]]), 0.5)
+    assert (bare.center, bare.scale, bare.low, bare.high) == (2.0, 1.0, 0.5, 3.5)
+    np.testing.assert_allclose(bare.offset(np.array([0.5, 2.0, 3.5])), 2.0)
+    np.testing.assert_allclose(bare.offset(np.array([-1.0, 5.5])), [0.5, 4.0])
+    assert bare.outside(np.array([0.0, 2.0, 4.0])).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("shift", [0.0, 40.0])
+def test_gradients_are_those_of_the_forecasts(keep, shift) -> None:
+    model = fitted(horizon=2)
+    rng = np.random.default_rng(0)
+    windows = rng.normal(size=(3, 4, 3))
+    windows[..., -1] += shift
+    slope = model._gradient(windows)  # (K, M, H, T, C)
+    for place in [(0, 0), (3, 1), (3, 2)]:
+        up, down = windows.copy(), windows.copy()
+        up[(slice(None), *place)] += 1e-2
+        down[(slice(None), *place)] -= 1e-2
+        rise = (model._predict_windows(up) - model._predict_windows(down)) / 2e-2
+        np.testing.assert_allclose(slope[(..., *place)], rise, atol=2e-3)
+
+
+def test_contributions_add_up(keep) -> None:
+    model = fitted(max_epochs=8)
+    explanation = model.explain(table(), effort="quick")
+    total = explanation.contribution.sum(axis=1) + explanation.background[0]
+    frame = model.predict(table()).to_frame().set_index("origin")["mean"]
+    shared = total.index.intersection(frame.index)
+    assert len(shared) > 5
+    np.testing.assert_allclose(total[shared], frame[shared], atol=1e-3)
+    assert np.allclose(explanation.prior.sum(axis=1), 1.0)
+    assert np.allclose(explanation.posterior.sum(axis=1), 1.0)
+
+
+# ------------------------------------------------------------------------ kept, resumed, brought on
+
+
+@pytest.mark.parametrize("case", ["keep", "drop"])
+def test_a_saved_model_forecasts_the_same(case, request, tmp_path) -> None:
+    request.getfixturevalue(case)
+    model = fitted()
+    model.save(tmp_path / "m.safetensors")
+    again = mv.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.trained_.linked, model.trained_.linked)
+    assert again.trained_.labels.bare == model.trained_.labels.bare
+    np.testing.assert_array_equal(again.predict(table()).members, model.predict(table()).members)
+
+
+@pytest.mark.parametrize("refit", ["newest", "full"])
+@pytest.mark.parametrize("case", ["keep", "drop"])
+def test_both_kinds_are_brought_up_to_date(case, refit, request) -> None:
+    request.getfixturevalue(case)
+    model = fitted()
+    linked = model.trained_.linked.copy()
+    longer = pd.concat([table(), table(120, seed=2)], ignore_index=True)
+    before = model.predict(longer).score("new")["rmse"]
+    model.update(longer, refit=refit)
+    np.testing.assert_array_equal(model.trained_.linked, linked)
+    record = model.updates_[-1]
+    assert record.rmse_after <= record.rmse_before
+    assert np.isfinite(before)
+
+
+def test_a_fit_stopped_while_members_are_trained_again_goes_on(drop, tmp_path, monkeypatch) -> None:
+    whole = fitted()
+    train = mixed.TrainedNetwork.fit.__func__
+    calls = []
+
+    def stops(cls, *args, **options):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return train(cls, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mixed.TrainedNetwork, "fit", classmethod(stops))
+        with pytest.raises(KeyboardInterrupt):
+            mv.MVLSTM(**SMALL).fit(table(), "y", test=0.2, checkpoint=tmp_path)
+    assert (tmp_path / NAME).is_file() and not (tmp_path / AGAIN).is_file()
+    resumed = mv.MVLSTM(**SMALL).fit(table(), "y", test=0.2, checkpoint=tmp_path)
+    np.testing.assert_array_equal(resumed.trained_.flat, whole.trained_.flat)
+    assert (tmp_path / AGAIN).is_file()
+
+
+def test_copies_stand_in_where_there_is_no_time(drop) -> None:
+    with pytest.warns(mv.MVLSTMWarning, match="time limit"):
+        model = mv.MVLSTM(**SMALL | {"max_epochs": 5000, "patience": 5000}).fit(
+            table(), "y", test=0.2, time_limit=1.0
+        )
+    assert model.trained_.linked.all()
+    assert any("copies of others" in note for note in model.history_.notes)
+    members = model.predict(table()).members
+    np.testing.assert_array_equal(members[1], members[0])
+    np.testing.assert_array_equal(members[3], members[2])
+    assert model.history_.members == 5
+
+
+def test_labels_by_kind_are_what_each_member_learns(keep) -> None:
+    model = mv.MVLSTM(**SMALL | {"horizon": 2})
+    problem = fit_frame(model, build_frame(table(), target="y"), test=0.2, valid=0.1)
+    trained = replace(model.trained_, labels=Labels.learn("auto", problem))
+    rows = problem.origins["train"]
+    by_row = trained.labels.by_row(problem)
+    scaled = trained.scaled(problem.prepared, rows)
+    for k, has_link in enumerate(trained.linked):
+        np.testing.assert_allclose(by_row[0 if has_link else 1, rows], scaled[k])
+    assert abs(scaled[1].mean()) < 1e-9 and abs(scaled[1].std() - 1) < 1e-9
