@@ -150,9 +150,9 @@ def _fit_network(job: Job, cell: Cell, chosen: dict[str, Any], device: str, firs
     members = []
     if is_batched(job):
         plain = model.get_params()
-        same = [float(plain[name]) for name in MEMBER_SETTINGS]
+        same: dict[str, Any] = {name: float(plain[name]) for name in MEMBER_SETTINGS}
         seeds = [seed for r in range(R) for seed in seeds_of(job.seed + r, first + K)[first:]]
-        members = [Member(seed, *same) for seed in seeds]
+        members = [Member(seed, **same) for seed in seeds]
     problem = _fit(model, cell, members)
 
     def part(rows: slice) -> AbstractForecaster:

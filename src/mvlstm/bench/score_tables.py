@@ -200,10 +200,10 @@ def _detail(
     for what, family in _families(list(order), rows).items():
         if len(family) > 1:
             ours = [row for row in family if row["name"] == OURS]
-            best = ours[0] if ours else min(family, key=lambda row: row["valid_rmse"])
-            _compare(family, best, records, horizon)
+            reference = ours[0] if ours else min(family, key=lambda row: row["valid_rmse"])
+            _compare(family, reference, records, horizon)
             why = "" if ours else ", which was best on validation rows"
-            notes.append(f"The {what} are compared with {best['method']}{why}.")
+            notes.append(f"The {what} are compared with {reference['method']}{why}.")
     frame = pd.DataFrame(rows).sort_values("rmse", kind="stable")
     shown = pd.DataFrame(
         {
@@ -265,24 +265,24 @@ def _detail_row(
 
 def _compare(
     family: list[dict[str, Any]],
-    best: dict[str, Any],
+    reference: dict[str, Any],
     records: Records,
     horizon: int,
 ) -> None:
     """Enter paired differences from the reference, and corrected p-values."""
-    rivals = [row for row in family if row is not best]
-    reference = _row_errors(best, records)
+    rivals = [row for row in family if row is not reference]
+    known = _row_errors(reference, records)
     raw, tested = [], []
     for row in rivals:
-        pairs = _paired(row["values"], best["values"])
+        pairs = _paired(row["values"], reference["values"])
         row["difference"], row["difference_se"] = mean_and_error(pairs)
         errors = _row_errors(row, records)
-        if reference is None or errors is None:
+        if known is None or errors is None:
             continue
-        shared = reference.index.intersection(errors.index)
+        shared = known.index.intersection(errors.index)
         if len(shared) < max(3, horizon + 1):
             continue
-        test = metrics.diebold_mariano(reference[shared], errors[shared], horizon=horizon)
+        test = metrics.diebold_mariano(known[shared], errors[shared], horizon=horizon)
         raw.append(test.p_value)
         tested.append(row)
     for row, p in zip(tested, metrics.holm(raw) if raw else (), strict=True):

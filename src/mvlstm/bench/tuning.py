@@ -113,11 +113,7 @@ def _members(
     ]
     seeds = seeds_of(job.seed, job.tune_seeds)
     plain = build(job, cell, device=device, **chosen).get_params()
-    members = [
-        Member(seed, *(float(one.get(name, plain[name])) for name in MEMBER_SETTINGS))
-        for one in combinations
-        for seed in seeds
-    ]
+    members = [Member(seed, **_settings(plain | one)) for one in combinations for seed in seeds]
     together = len(seeds) if job.members > 1 else 1
     at_once = max(1, MOST_MEMBERS // len(seeds)) * len(seeds)
     errors: list[float] = []
@@ -138,6 +134,10 @@ def _members(
         {**chosen, **one, "valid_rmse": float(row.mean())}
         for one, row in zip(combinations, each, strict=True)
     ]
+
+
+def _settings(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: float(parameters[name]) for name in MEMBER_SETTINGS}
 
 
 def _single(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> float:

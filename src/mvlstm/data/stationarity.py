@@ -303,7 +303,8 @@ def unit_root_t(past: NDArray[np.floating], after: NDArray[np.floating]) -> floa
     .. math::
         y_{t+1} - y_t = a + b\, y_t + \sum_i c_i (y_{t+1-i} - y_{t-i})
 
-    It serves windows that do not follow one another, and needs nothing but numpy.
+    It serves windows that do not follow one another, and needs nothing but numpy. It is 0, which
+    rejects nothing, where the windows are too few to tell, or all alike.
 
     Parameters
     ----------
@@ -315,8 +316,10 @@ def unit_root_t(past: NDArray[np.floating], after: NDArray[np.floating]) -> floa
     y = np.asarray(past, dtype=np.float64)
     rise = np.asarray(after, dtype=np.float64) - y[:, -1]
     x = np.column_stack([y[:, -1], np.ones(len(y)), np.diff(y, axis=1)])
+    freedom = len(y) - x.shape[1]
+    if freedom <= 0:
+        return 0.0
     b, *_ = np.linalg.lstsq(x, rise, rcond=None)
     left = rise - x @ b
-    freedom = max(len(y) - x.shape[1], 1)
     deviation = np.sqrt(np.linalg.pinv(x.T @ x)[0, 0] * (left @ left) / freedom)
-    return float(b[0] / deviation) if deviation > 0 else -np.inf
+    return float(b[0] / deviation) if deviation > 0 else 0.0

@@ -68,7 +68,7 @@ def calibrated_sigma2(
     ----------
     log_prior, means : array (K, ..., N)
         Of the validation rows.
-    actual : array (...)
+    actual : array (...) or (K, ...)
         What happened.
     rounds : int
         Number of alternations.

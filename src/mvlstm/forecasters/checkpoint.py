@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,29 +130,42 @@ class Checkpoint:
         ModelFileError
             If the file is damaged.
         """
-        for leftover in self.folder.glob(
-            f".{self.path.name}.*.tmp"
-        ):  # of a process killed while writing
+        # files of a process killed while writing
+        for leftover in self.folder.glob(f".{self.path.name}.*.tmp"):
             with contextlib.suppress(OSError):
                 leftover.unlink()
+        if not self.again:  # the second part of another fit must not lose its first
+            replace(self, again=True)._read()
+        arrays = self._read()
+        if arrays is None:
+            return None
+        return _state(
+            arrays, fresh, device, f"The checkpoint '{self.path}' is damaged: ", self._remedy
+        )
+
+    @property
+    def _remedy(self) -> str:
+        return f"Delete '{self.path}' to start anew, or name another folder (--checkpoint)."
+
+    def _read(self) -> dict[str, Any] | None:
+        """Return the stored arrays; None if there are none, or those of another, finished fit."""
         if not self.path.is_file():
             return None
         header, arrays = unpack(self.path, "mvlstm-checkpoint", "checkpoint of a fit")
-        remedy = f"Delete '{self.path}' to start anew, or name another folder (--checkpoint)."
         if header.get("schema") != SCHEMA:
             raise ModelFileError(
                 f"The checkpoint '{self.path}' has schema {header.get('schema')!r}; this version "
-                f"of mvlstm reads {SCHEMA}. {remedy}"
+                f"of mvlstm reads {SCHEMA}. {self._remedy}"
             )
         difference = self.identity.difference(header)
-        if difference is not None:
-            if header.get("finished") is True:
-                return None  # nothing would be lost
-            raise ParameterError(
-                f"The checkpoint '{self.path}' belongs to another fit: {difference}. Go on with "
-                f"that data and those settings. {remedy}"
-            )
-        return _state(arrays, fresh, device, f"The checkpoint '{self.path}' is damaged: ", remedy)
+        if difference is None:
+            return arrays
+        if header.get("finished") is True:
+            return None  # nothing would be lost
+        raise ParameterError(
+            f"The checkpoint '{self.path}' belongs to another fit: {difference}. Go on with "
+            f"that data and those settings. {self._remedy}"
+        )
 
 
 def remove_checkpoint(folder: Path) -> None:

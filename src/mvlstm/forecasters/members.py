@@ -39,7 +39,7 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-MEMBER_SETTINGS = ("learning_rate", "l2", "dropout")  # of `Member` by place, after its seed
+MEMBER_SETTINGS = ("learning_rate", "l2", "dropout")  # may differ between members of one batch
 BATCHED = ("MVLSTM", "LSTM", "DUAL", "RETAIN")  # forecasters whose members may differ
 
 
@@ -96,7 +96,7 @@ def member_errors(
     model._check_parameters()
     problem = model._start(frame, test=test, valid=valid, preparation=preparation)
     try:
-        model._learn(replace(problem, members=tuple(members)))
+        model._learn(replace(problem, members=tuple(members), search=True))
     except TrainingError:  # all members are alike, and one has failed
         return np.full(len(members) // together, np.inf)
     if model.stopped_ == "interrupt":
@@ -131,7 +131,7 @@ def seeds_of(seed: int, count: int) -> list[int]:
 def take_members(model: AbstractForecaster, problem: Problem, rows: slice) -> AbstractForecaster:
     """Return a fitted network with some of its members only, calibrated anew.
 
-    It forecasts as a model that was fitted with these members alone.
+    With the members of a whole ensemble it forecasts as a model that was fitted with these alone.
     """
     few: Any = copy.copy(model)
     few.trained_ = few.trained_.take(rows)

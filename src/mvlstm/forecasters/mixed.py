@@ -30,6 +30,7 @@ IntArray = NDArray[np.int64]
 
 LEAST_LEFT = 0.1  # standard deviation that a link must leave of the labels'
 MOST_WINDOWS = 20_000  # that a unit root is looked for in
+FEWEST_WINDOWS = 20  # for stopping, by which members without a link are judged
 
 
 def fit_mixed(
@@ -37,13 +38,13 @@ def fit_mixed(
 ) -> tuple[TrainedNetwork[Any], History]:
     """Train members of both kinds, then those that did harm again, with the link.
 
-    All members have it where the series does not keep to its levels, and in a search, where
-    settings differ between members. ``labels`` are those of ``link="auto"``. Members of several
-    ensembles (a bench's repeats) are told apart by their seeds, and each decides for itself.
+    All members have it where the series does not keep to its levels, and in a search. ``labels``
+    are those of ``link="auto"``. Members of several ensembles (a bench's repeats) are told apart by
+    their seeds, and each ensemble decides for itself.
     """
     started = clock.monotonic()
     if not keeps_its_levels(problem, labels):
-        return TrainedNetwork.fit(network, problem, replace(labels, bare=None), model, l2=l2)
+        labels = replace(labels, bare=None)
     trained, history = TrainedNetwork.fit(network, problem, labels, model, l2=l2)
     if trained.linked is None:
         return trained, history
@@ -55,8 +56,7 @@ def fit_mixed(
     harmful = np.flatnonzero(find_harmful(errors, trained.linked, seeds))
     if not len(harmful):
         return trained, history
-    flat, linked = trained.flat.copy(), trained.linked.copy()
-    linked[harmful] = True
+    mended, untrained = trained, harmful
     if model.stopped_ is None:
         few = replace(
             problem,
@@ -64,21 +64,39 @@ def fit_mixed(
             members=tuple(members[k] for k in harmful),
         )
         again, later = TrainedNetwork.fit(network, few, replace(labels, bare=None), model, l2=l2)
-        flat[harmful] = again.flat
+        mended = _with_rows(trained, harmful, again.flat)
         history = history.with_rows(harmful, later)
-        if model.stopped_ is None:
-            history = replace(history, notes=_end_notes(history, model))
-        harmful = harmful[later.best_epoch == 0]  # training was stopped before their first epoch
-    if len(harmful):
-        others = _stand_ins(harmful, trained.linked, seeds)
-        flat[harmful] = trained.flat[others]
-        history = history.with_rows(harmful, history.take(others))
-        note = (
-            f"{counted(len(harmful), 'member')} without a link did harm, with no time left to "
-            "train again with one: copies of others take the place."
-        )
-        history = replace(history, notes=(*history.notes, note))
-    return replace(trained, flat=flat, linked=linked), history
+        notes = _end_notes(history, model) if model.stopped_ is None else later.notes
+        history = replace(history, notes=notes)
+        untrained = harmful[later.best_epoch == 0]  # training was stopped before their first epoch
+    rows, others = _stand_ins(untrained, trained.linked, seeds)
+    if len(rows):
+        mended = _with_rows(mended, rows, trained.flat[others])
+        history = _with_copies(history, rows, others)
+    assert mended.linked is not None
+    if mended.linked.all():
+        mended = replace(mended, linked=None, labels=replace(mended.labels, bare=None))
+    return mended, history
+
+
+def _with_rows(
+    trained: TrainedNetwork[Any], rows: IntArray, flat: NDArray[np.float32]
+) -> TrainedNetwork[Any]:
+    """Return a network with some members' weights replaced by those of members with a link."""
+    assert trained.linked is not None
+    weights, linked = trained.flat.copy(), trained.linked.copy()
+    weights[rows], linked[rows] = flat, True
+    return replace(trained, flat=weights, linked=linked)
+
+
+def _with_copies(history: History, rows: IntArray, others: IntArray) -> History:
+    """Return a history in which some members are copies of others, and a note that says so."""
+    note = (
+        f"{counted(len(rows), 'member')} without a link did harm and could not be trained again: "
+        "copies of members with one take the place."
+    )
+    found = history.with_rows(rows, replace(history.take(others), seconds=0.0))
+    return replace(found, notes=(*found.notes, note))
 
 
 def _end_notes(history: History, model: Any) -> tuple[str, ...]:
@@ -95,13 +113,15 @@ def _time_left(run: Run, seconds: float) -> Run:
 
 
 def keeps_its_levels(problem: Problem, labels: Labels) -> bool:
-    """Say whether a series returns to its mean, and moves about it by more than a step or two.
+    """Say whether a series returns to its mean, as far as its windows can tell.
 
-    A unit root must be rejected on the training windows. And the link must leave a tenth of the
-    labels' standard deviation: where it leaves less, the level is all that counts.
+    A unit root must be rejected on the training windows. The link must leave a tenth of the labels'
+    standard deviation: where it leaves less, the level is all that counts. And there must be enough
+    stopping windows to judge by.
     """
     assert labels.bare is not None
-    if labels.scale < LEAST_LEFT * labels.bare.scale:
+    few = len(problem.origins["stop"]) < FEWEST_WINDOWS
+    if few or labels.scale < LEAST_LEFT * labels.bare.scale:
         return False
     rows = problem.origins["train"]
     rows = rows[:: max(1, len(rows) // MOST_WINDOWS)]
@@ -121,7 +141,7 @@ def _stop_errors(trained: TrainedNetwork[Any], problem: Problem) -> FloatArray:
 def find_harmful(
     errors: FloatArray, linked: NDArray[np.bool_], seeds: IntArray
 ) -> NDArray[np.bool_]:
-    """Say which members without a link make their ensemble worse, or have no other beside them.
+    """Say which members without a link make their ensemble worse, or are all that it has.
 
     Parameters
     ----------
@@ -135,7 +155,7 @@ def find_harmful(
     for one in np.unique(ensembles):
         every = ensembles == one
         with_link = every & linked
-        if not with_link.any() or _square(errors[every]) >= _square(errors[with_link]):
+        if not with_link.any() or not _square(errors[every]) < _square(errors[with_link]):
             harmful |= every & ~linked
     return harmful
 
@@ -145,11 +165,15 @@ def _square(errors: FloatArray) -> float:
     return float(np.mean(errors.mean(axis=0) ** 2))
 
 
-def _stand_ins(rows: IntArray, linked: NDArray[np.bool_], seeds: IntArray) -> IntArray:
-    """Return for each of some members another with a link, of its own ensemble if it has one."""
-    found: list[int] = []
+def _stand_ins(
+    rows: IntArray, linked: NDArray[np.bool_], seeds: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return those of some members that another with a link can stand in for, and these others."""
+    places: list[int] = []
+    others: list[int] = []
     for k in rows:
         own = np.flatnonzero(linked & (seeds // SEEDS_APART == seeds[k] // SEEDS_APART))
-        usable = own if len(own) else np.flatnonzero(linked)
-        found.append(usable[len(found) % len(usable)])
-    return np.array(found, dtype=np.int64)
+        if len(own):
+            others.append(own[len(others) % len(own)])
+            places.append(k)
+    return np.array(places, dtype=np.int64), np.array(others, dtype=np.int64)

@@ -242,11 +242,8 @@ class MVLSTM(AbstractForecaster):
         sigma_ok = isinstance(self.sigma, int | float) and 0 < self.sigma < np.inf
         if not sigma_ok or isinstance(self.sigma, bool):
             check_option("sigma", self.sigma, ("a positive number", *SIGMAS))
-        if (
-            self.link == "auto"
-            and self.target_scale == "raw"
-            and isinstance(self.sigma, int | float)
-        ):
+        fixed = self.sigma not in ("learned", "predicted")
+        if self.link == "auto" and self.target_scale == "raw" and fixed:
             raise ParameterError(
                 f"sigma={self.sigma!r} in the target's own units (target_scale='raw') has no one "
                 "meaning with link='auto'. Set link to 'linear', 'last' or 'none'."

@@ -35,7 +35,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Result = TypeVar("Result")
 SEEDS_APART = 10_000  # members of one model take consecutive seeds from seed * SEEDS_APART
-BARE = (1, 3)  # of every five members, counted from 0: those without a link where kinds are mixed
+BARE_PLACES = (1, 3)  # of every five members, from 0: those without a link where kinds are mixed
 
 
 def check_training(model: Any) -> None:
@@ -72,21 +72,22 @@ def member_list(
 
 
 def has_link(seed: int) -> bool:
-    """Say whether the member with a seed has a link, where some have one and others do not."""
-    return seed % 5 not in BARE
+    """Say whether the member with a seed has a link, where some have one and others do not.
+
+    The first member of every model has one, since `SEEDS_APART` is a multiple of five.
+    """
+    return seed % 5 not in BARE_PLACES
 
 
-def given_members(problem: Problem, own: list[Member], l2: float) -> tuple[list[Member], bool]:
+def given_members(problem: Problem, own: list[Member], l2: float) -> list[Member]:
     """Return the members to train, the problem's or else a forecaster's ``own``.
 
-    ``l2`` is the forecaster's argument, of which ``own`` have what it makes of it. The second
-    answer says whether their settings differ: a search.
+    ``l2`` is the forecaster's argument, of which ``own`` have what it makes of it.
     """
     if not problem.members:
-        return own, False
+        return own
     unit_l2 = own[0].l2 / l2 if l2 else 1.0  # what the forecaster makes of an l2 of one
-    members = [replace(given, l2=given.l2 * unit_l2) for given in problem.members]
-    return members, len({replace(given, seed=0) for given in members}) > 1
+    return [replace(given, l2=given.l2 * unit_l2) for given in problem.members]
 
 
 def train_network(
@@ -136,7 +137,10 @@ def train_network(
     if problem.run.checkpoint is not None:
         identity = Identity.of(model, problem)
         checkpoint = Checkpoint(problem.run.checkpoint, identity, again=problem.run.again)
-        state = checkpoint.load(TrainState.start(network, members, where, torch.float32), where)
+        fresh = TrainState.start(network, members, where, torch.float32)
+        state = checkpoint.load(fresh, where)
+        if state is None and problem.run.again:  # from now on the first part is not the whole
+            checkpoint.save(fresh, finished=False)
     control = Control(
         save=None if checkpoint is None else checkpoint.save,
         every=seconds_between(),

@@ -49,7 +49,9 @@ class Problem:
     run : Run
         How training may be interrupted.
     members : tuple of Member
-        Settings of a network's members, one by one, in place of the forecaster's own: a search.
+        Settings of a network's members, one by one, in place of the forecaster's own.
+    search : bool
+        Whether they are tried against one another: then one may fail, and all are of one kind.
     """
 
     prepared: Prepared
@@ -58,6 +60,7 @@ class Problem:
     horizon: int
     run: Run = field(default_factory=Run)
     members: tuple[Member, ...] = ()
+    search: bool = False
 
     @property
     def n_variables(self) -> int:

@@ -66,7 +66,7 @@ class Bare:
     center, scale : float
         Mean and standard deviation of the training labels.
     low, high : float
-        The least and the largest of them, and as far again as one usually is from the link.
+        The range of them, widened by the standard deviation that the link leaves.
     """
 
     center: float
@@ -82,7 +82,7 @@ class Bare:
 
     def offset(self, link: FloatArray) -> FloatArray:
         """Return what is added to a scaled-up output, given the link's forecast."""
-        return self.center + link - np.clip(link, self.low, self.high)
+        return self.center + (link - np.clip(link, self.low, self.high))
 
     def outside(self, link: FloatArray) -> NDArray[np.bool_]:
         """Say where the link's forecast lies outside the range, so that its slope counts."""
@@ -192,8 +192,8 @@ class TrainedNetwork(Generic[NetworkT]):
         own = member_list(
             settings.members, settings.seed, settings.learning_rate, decay, settings.dropout
         )
-        members, search = given_members(problem, own, settings.l2)
-        if search:
+        members = given_members(problem, own, settings.l2)
+        if problem.search:
             labels = replace(labels, bare=None)
         linked, units = None, np.full(len(members), labels.scale)
         if labels.bare is not None:
@@ -214,11 +214,11 @@ class TrainedNetwork(Generic[NetworkT]):
                 settings.patience,
                 averaging=getattr(settings, "averaging", 0.0),
                 leave_out=getattr(settings, "leave_out", 0.0),
-                drop_failed=search,
+                drop_failed=problem.search,
             ),
             device=settings.device,
             units=units,
-            title=type(settings).__name__,
+            title=type(settings).__name__ + (", again" if problem.run.again else ""),
             verbose=settings.verbose,
             model=cast(AbstractForecaster, settings),
         )

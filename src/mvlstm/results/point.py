@@ -32,9 +32,9 @@ class PointExplanation:
         last time known.
     by_variable : DataFrame
         A row a variable, largest first: ``variable, contribution, expert, response``. ``expert``
-        is prior weight times the expert's own forecast of what the link leaves, which adds up too
-        but says little; ``response`` is the change of the forecast when the variable's whole
-        window is raised by one standard deviation.
+        is prior weight times the expert's own forecast, in members with a link of what that leaves,
+        which adds up too but says little; ``response`` is the change of the forecast when the
+        variable's whole window is raised by one standard deviation.
     """
 
     target: str

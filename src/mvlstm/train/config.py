@@ -10,7 +10,7 @@ class Member:
     """One network of the ensemble: its seed and the settings that may differ between members.
 
     ``kind`` says which of the data's labels it learns and which of the network's own penalties it
-    bears, where there are several.
+    bears, where there are several. Those of the first kind must train; others may fail.
     """
 
     seed: int

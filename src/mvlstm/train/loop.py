@@ -161,7 +161,8 @@ def record(
     rows = stepper.rows
     finite = torch.isfinite(losses) & torch.isfinite(errors)
     if not config.drop_failed:
-        require_finite(finite, rows, members, int(state.epoch))
+        needed = torch.tensor([members[k].kind == 0 for k in rows.tolist()], device=finite.device)
+        require_finite(finite | ~needed, rows, members, int(state.epoch))
     better = finite & (errors < state.best_error[rows])
     state.best[rows[better]] = stepper.weights[better]
     state.best_error[rows[better]] = errors[better]

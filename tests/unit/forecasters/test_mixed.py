@@ -11,18 +11,19 @@ import pytest
 
 import mvlstm as mv
 import mvlstm.forecasters.mixed as mixed
+import mvlstm.forecasters.networks as networks
 from mvlstm.data.controls import make_control
 from mvlstm.data.frame import build_frame
 from mvlstm.errors import ParameterError
 from mvlstm.forecasters.checkpoint import AGAIN, NAME
-from mvlstm.forecasters.members import Member, fit_frame, take_members
+from mvlstm.forecasters.members import Member, fit_frame, member_errors, take_members
 from mvlstm.forecasters.mixed import find_harmful, keeps_its_levels
 from mvlstm.forecasters.trained import Bare, Labels
 
 SMALL = {"window": 4, "hidden_size": 3, "members": 5, "max_epochs": 3, "verbose": 0}
 
 
-def table(n: int = 300, seed: int = 0) -> pd.DataFrame:
+def table(n: int = 500, seed: int = 0) -> pd.DataFrame:
     """A target that keeps its level, driven by one of two variables."""
     rng = np.random.default_rng(seed)
     x, z, y = rng.normal(size=n), rng.normal(size=n), np.zeros(n)
@@ -66,7 +67,9 @@ def test_two_of_five_members_do_without_the_link(keep) -> None:
     assert fitted(link="linear").trained_.linked is None
 
 
-def test_each_kind_is_what_it_would_be_alone(keep) -> None:
+def test_each_kind_is_what_it_would_be_alone(keep, monkeypatch) -> None:
+    learn = Bare.learn  # with a range that no link's forecast leaves
+    monkeypatch.setattr(Bare, "learn", lambda labels, left: learn(labels, 1e9))
     both, linear = fitted(), fitted(link="linear")
     bare = fitted(link="none", isolation=1e-2)
     has = both.trained_.linked
@@ -79,7 +82,7 @@ def test_each_kind_is_what_it_would_be_alone(keep) -> None:
 
 def test_harmful_members_are_trained_again_with_the_link(drop) -> None:
     again, linear = fitted(), fitted(link="linear")
-    assert again.trained_.linked.all()
+    assert again.trained_.linked is None and again.trained_.labels.bare is None
     np.testing.assert_array_equal(again.trained_.flat, linear.trained_.flat)
     np.testing.assert_array_equal(again.history_.valid_rmse, linear.history_.valid_rmse)
     assert again.history_.notes == linear.history_.notes
@@ -106,13 +109,15 @@ def test_every_ensemble_decides_for_itself() -> None:
     seeds = np.array([0, 1, 2, 10_000, 10_001, 10_002])
     assert np.flatnonzero(find_harmful(errors, linked, seeds)).tolist() == [4]
     assert find_harmful(errors[[1]], linked[[1]], seeds[[1]]).all(), "no other beside it"
+    errors[1] = np.nan
+    assert np.flatnonzero(find_harmful(errors, linked, seeds)).tolist() == [1, 4]
 
 
-def test_where_settings_differ_between_members_all_have_the_link() -> None:
-    model = mv.MVLSTM(**SMALL | {"members": 2})
-    frame = build_frame(table(), target="y")
-    members = [Member(0, 0.01), Member(1, 0.001)]
-    fit_frame(model, frame, test=0.2, valid=0.1, members=members)
+@pytest.mark.parametrize("rates", [(0.01, 0.001), (0.01, 0.01)])
+def test_in_a_search_all_members_have_the_link(keep, rates) -> None:
+    model = mv.MVLSTM(**SMALL)
+    members = [Member(k, rate) for k, rate in enumerate(rates)]
+    member_errors(model, build_frame(table(), target="y"), members, test=0.2, valid=0.1)
     assert model.trained_.linked is None and model.trained_.labels.bare is None
 
 
@@ -156,9 +161,29 @@ def test_a_series_that_returns_to_its_mean_may_do_without(changes) -> None:
     assert keeps_its_levels(problem, Labels.learn("auto", problem))
 
 
-def test_sigma_in_the_targets_units_needs_one_kind() -> None:
+def test_few_windows_have_links_only() -> None:
+    short = mv.MVLSTM(**SMALL).fit(table(250), "y", test=0.2)
+    assert short.trained_.linked is None
+
+
+@pytest.mark.parametrize("sigma", [1.0, "calibrated"])
+def test_sigma_in_the_targets_units_needs_one_kind(sigma) -> None:
     with pytest.raises(ParameterError, match="Set link to 'linear', 'last' or 'none'"):
-        mv.MVLSTM(**SMALL, sigma=1.0, target_scale="raw").fit(table(), "y")
+        mv.MVLSTM(**SMALL, sigma=sigma, target_scale="raw").fit(table(), "y")
+
+
+def test_a_member_without_a_link_may_fail(monkeypatch) -> None:
+    by_row = Labels.by_row
+
+    def broken(labels, problem):
+        found = by_row(labels, problem)
+        if labels.bare is not None:
+            found[1] = np.inf
+        return found
+
+    monkeypatch.setattr(Labels, "by_row", broken)
+    model, linear = fitted(), fitted(link="linear")
+    np.testing.assert_array_equal(model.trained_.flat, linear.trained_.flat)
 
 
 # ---------------------------------------------------------------------- beyond the levels it showed
@@ -235,14 +260,13 @@ def test_a_saved_model_forecasts_the_same(case, request, tmp_path) -> None:
 def test_both_kinds_are_brought_up_to_date(case, refit, request) -> None:
     request.getfixturevalue(case)
     model = fitted()
-    linked = model.trained_.linked.copy()
+    linked = model.trained_.linked
+    assert (linked is None) == (case == "drop")
     longer = pd.concat([table(), table(120, seed=2)], ignore_index=True)
-    before = model.predict(longer).score("new")["rmse"]
     model.update(longer, refit=refit)
     np.testing.assert_array_equal(model.trained_.linked, linked)
     record = model.updates_[-1]
     assert record.rmse_after <= record.rmse_before
-    assert np.isfinite(before)
 
 
 def test_a_fit_stopped_while_members_are_trained_again_goes_on(drop, tmp_path, monkeypatch) -> None:
@@ -266,13 +290,37 @@ def test_a_fit_stopped_while_members_are_trained_again_goes_on(drop, tmp_path, m
     assert (tmp_path / AGAIN).is_file()
 
 
+def test_another_fit_does_not_overwrite_one_that_is_half_done(drop, tmp_path, monkeypatch) -> None:
+    """Its first training is over and says so; its second is not."""
+    run, calls = networks.train, []
+
+    def stops(*args, control, **options):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return run(*args, control=control, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(networks, "train", stops)
+        with pytest.raises(KeyboardInterrupt):
+            mv.MVLSTM(**SMALL).fit(table(), "y", test=0.2, checkpoint=tmp_path)
+    first = (tmp_path / NAME).read_bytes()
+    with pytest.raises(ParameterError, match="belongs to another fit"):
+        mv.MVLSTM(**SMALL, seed=1).fit(table(), "y", test=0.2, checkpoint=tmp_path)
+    assert (tmp_path / NAME).read_bytes() == first
+    resumed = mv.MVLSTM(**SMALL).fit(table(), "y", test=0.2, checkpoint=tmp_path)
+    np.testing.assert_array_equal(resumed.trained_.flat, fitted().trained_.flat)
+    mv.MVLSTM(**SMALL, seed=1).fit(table(), "y", test=0.2, checkpoint=tmp_path)  # now it may
+
+
 def test_copies_stand_in_where_there_is_no_time(drop) -> None:
     with pytest.warns(mv.MVLSTMWarning, match="time limit"):
         model = mv.MVLSTM(**SMALL | {"max_epochs": 5000, "patience": 5000}).fit(
             table(), "y", test=0.2, time_limit=1.0
         )
-    assert model.trained_.linked.all()
-    assert any("copies of others" in note for note in model.history_.notes)
+    assert model.trained_.linked is None
+    assert any("copies of members" in note for note in model.history_.notes)
+    assert model.history_.seconds <= model.fit_seconds_
     members = model.predict(table()).members
     np.testing.assert_array_equal(members[1], members[0])
     np.testing.assert_array_equal(members[3], members[2])
