@@ -130,7 +130,9 @@ def _fit_all(job: Job, cell: Cell, settings: list[dict[str, Any]], device: str) 
         return (_fit_network if is_network(job) else _fit_each)(job, cell, settings[0], device)
     shares = [(job.members + i) // n for i in reversed(range(n))]  # of the members, best first
     each = [
-        _fit_network(replace(job, members=share), cell, one, device, sum(shares[:place]))
+        _fit_network(
+            replace(job, members=share), cell, one, device, sum(shares[:place]), job.members
+        )
         for place, (share, one) in enumerate(zip(shares, settings, strict=True))
     ]
     groups = [
@@ -140,10 +142,18 @@ def _fit_all(job: Job, cell: Cell, settings: list[dict[str, Any]], device: str) 
     return Fits(each[0].singles, blends, each[0].shown, each[0].problem)
 
 
-def _fit_network(job: Job, cell: Cell, chosen: dict[str, Any], device: str, first: int = 0) -> Fits:
+def _fit_network(
+    job: Job,
+    cell: Cell,
+    chosen: dict[str, Any],
+    device: str,
+    first: int = 0,
+    ensemble: int | None = None,
+) -> Fits:
     """Train all repeats and members as one batch, then take them apart.
 
-    ``first`` is the place of the first member in its ensemble, from which its seed follows.
+    ``first`` is the place of the first member in its ensemble, from which its seed follows;
+    ``ensemble`` how many that has in all, where these are a share of it.
     """
     R, K = job.repeats, job.members
     model = build(job, cell, device=device, **chosen, members=R * K)
@@ -153,7 +163,7 @@ def _fit_network(job: Job, cell: Cell, chosen: dict[str, Any], device: str, firs
         same: dict[str, Any] = {name: float(plain[name]) for name in MEMBER_SETTINGS}
         seeds = [seed for r in range(R) for seed in seeds_of(job.seed + r, first + K)[first:]]
         members = [Member(seed, **same) for seed in seeds]
-    problem = _fit(model, cell, members)
+    problem = _fit(model, cell, members, ensemble or K)
 
     def part(rows: slice) -> AbstractForecaster:
         return model if R * K == 1 else take_members(model, problem, rows)
@@ -185,7 +195,9 @@ def _fit_each(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fits
     return Fits(singles, ensembles, shown, its_problem)
 
 
-def _fit(model: AbstractForecaster, cell: Cell, members: list[Member]) -> Problem:
+def _fit(
+    model: AbstractForecaster, cell: Cell, members: list[Member], ensemble: int | None = None
+) -> Problem:
     problem = fit_frame(
         model,
         cell.frame,
@@ -193,6 +205,7 @@ def _fit(model: AbstractForecaster, cell: Cell, members: list[Member]) -> Proble
         valid=cell.valid,
         preparation=cell.preparation,
         members=members,
+        ensemble=ensemble,
     )
     if model.stopped_ == "interrupt":  # a half-trained model must not be recorded
         raise KeyboardInterrupt

@@ -51,6 +51,7 @@ def fit_frame(
     valid: float,
     preparation: Preparation | None = None,
     members: Sequence[Member] = (),
+    ensemble: int | None = None,
 ) -> Problem:
     """Fit to a validated table; return the problem it was, with the origins of each part.
 
@@ -64,11 +65,13 @@ def fit_frame(
         Scaling to use in place of the one learned from the training rows.
     members : sequence of Member
         Settings of each member; by default those of the model.
+    ensemble : int, optional
+        How many members an ensemble has, where these are several ensembles or a share of one.
     """
     started = clock.monotonic()
     model._check_parameters()
     problem = model._start(frame, test=test, valid=valid, preparation=preparation)
-    problem = replace(problem, members=tuple(members))
+    problem = replace(problem, members=tuple(members), ensemble=ensemble)
     model._learn(problem)
     calibrate(model, problem)
     model._keep_background(problem)

@@ -2,9 +2,10 @@
 
 A link carries a level that training never showed. Where the series keeps to the levels it had, a
 network that learns the labels themselves errs in other ways than one that learns what the link
-leaves of them, and the mean of both is better than either. There two of five members do without
-the link. They stay if the ensemble is better with them on the stopping rows; otherwise they are
-trained again with the link, and the ensemble is what it would have been without the attempt.
+leaves of them, and the mean of both is better than either. There two of five members, in ensembles
+of five and more, do without the link. They stay if the ensemble is better with them on the
+stopping rows; otherwise they are trained again with the link, and the ensemble is what it would
+have been without the attempt.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ IntArray = NDArray[np.int64]
 
 LEAST_LEFT = 0.1  # standard deviation that a link must leave of the labels'
 MOST_WINDOWS = 20_000  # that a unit root is looked for in
+FEWEST_MEMBERS = 5  # of an ensemble in which some do without the link: a quick fit stays quick
 FEWEST_WINDOWS = 20  # for stopping, by which members without a link are judged
 
 
@@ -38,12 +40,13 @@ def fit_mixed(
 ) -> tuple[TrainedNetwork[Any], History]:
     """Train members of both kinds, then those that did harm again, with the link.
 
-    All members have it where the series does not keep to its levels, and in a search. ``labels``
-    are those of ``link="auto"``. Members of several ensembles (a bench's repeats) are told apart by
-    their seeds, and each ensemble decides for itself.
+    All members have it where the series does not keep to its levels, in a small ensemble and in a
+    search. ``labels`` are those of ``link="auto"``. Members of several ensembles (a bench's
+    repeats) are told apart by their seeds, and each ensemble decides for itself.
     """
     started = clock.monotonic()
-    if not keeps_its_levels(problem, labels):
+    small = (problem.ensemble or model.members) < FEWEST_MEMBERS
+    if small or not keeps_its_levels(problem, labels):
         labels = replace(labels, bare=None)
     trained, history = TrainedNetwork.fit(network, problem, labels, model, l2=l2)
     if trained.linked is None:

@@ -64,7 +64,8 @@ class MVLSTM(AbstractForecaster):
     link : {"none", "last", "linear", "auto"}
         What the network's forecast is added to: nothing (paper), the last value, or a robust
         linear map of the latest rows, as many as validation asks for. With "auto" two of five
-        members do without that map if the ensemble is then better on validation rows.
+        members do without that map, if there are five and the ensemble is then better on
+        validation rows.
     isolation : float
         Penalty on what other variables tell a variable's gates (paper: 0); a large one
         approaches ``gates="variable"``. It makes the attention over variables more faithful.

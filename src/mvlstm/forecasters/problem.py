@@ -50,6 +50,9 @@ class Problem:
         How training may be interrupted.
     members : tuple of Member
         Settings of a network's members, one by one, in place of the forecaster's own.
+    ensemble : int, optional
+        How many members an ensemble has, where not all that are trained make one: repeats, or a
+        share. By default as many as are trained.
     search : bool
         Whether they are tried against one another: then one may fail, and all are of one kind.
     """
@@ -60,6 +63,7 @@ class Problem:
     horizon: int
     run: Run = field(default_factory=Run)
     members: tuple[Member, ...] = ()
+    ensemble: int | None = None
     search: bool = False
 
     @property
