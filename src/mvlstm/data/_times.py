@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from mvlstm._words import counted
 from mvlstm.data._columns import exclude_hint, missing_column_message, reads_as_time
 from mvlstm.data._steps import is_zone
 from mvlstm.errors import DataError
@@ -201,7 +202,7 @@ def _from_clock_parts(
             f"{what} cannot be put together: 'year' and 'month' are needed, each once, "
             "e.g. time=['year', 'month', 'day', 'hour'] (--time year,month,day,hour)."
         )
-    fields = pd.DataFrame({name: pd.to_numeric(c, errors="coerce") for name, c in parts.items()})
+    fields = pd.DataFrame({name: _numbers(column) for name, column in parts.items()})
     if "day" not in fields:
         fields["day"] = 1
     times = pd.DatetimeIndex(pd.to_datetime(fields, errors="coerce"))
@@ -210,10 +211,18 @@ def _from_clock_parts(
         row = int(bad[0])
         given = ", ".join(f"{name}={column.iloc[row]}" for name, column in parts.items())
         raise DataError(
-            f"{what} cannot be read in {len(bad):,} rows, the first at row {row}: {given}. "
+            f"{what} cannot be read in {counted(len(bad), 'row')}, the first at row {row}: {given}. "
             "Correct these rows or leave them out."
         )
     return times
+
+
+def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column as numbers, NaN for what is none or is beyond any float."""
+    try:
+        return pd.to_numeric(column, errors="coerce")
+    except OverflowError:
+        return pd.to_numeric(column.astype(str), errors="coerce").replace([np.inf, -np.inf], np.nan)
 
 
 def _parse_dates(column: pd.Series[Any], what: str, name: str, day_first: bool | None) -> Times:

@@ -167,6 +167,13 @@ def test_clock_parts_that_make_no_date() -> None:
     fails(source, "'year' and 'month' are needed", time=["year", "day"])
 
 
+@pytest.mark.parametrize("huge", [10**400, -(10**400), "1e999"])
+def test_a_clock_part_beyond_all_numbers(huge) -> None:
+    months = pd.Series([1, 2, *[3] * 37, huge], dtype=object)
+    source = table(year=2013, month=months)
+    fails(source, "cannot be read in 1 row, the first at row 39", time=["year", "month"])
+
+
 def test_columns_of_numbers_that_are_no_clock_parts() -> None:
     fails(table(a=1, b=2), "only under the names year, month", time=["a", "b"])
 
