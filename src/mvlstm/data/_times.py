@@ -211,8 +211,8 @@ def _from_clock_parts(
         row = int(bad[0])
         given = ", ".join(f"{name}={column.iloc[row]}" for name, column in parts.items())
         raise DataError(
-            f"{what} cannot be read in {counted(len(bad), 'row')}, the first at row {row}: {given}. "
-            "Correct these rows or leave them out."
+            f"{what} cannot be read in {counted(len(bad), 'row')}, the first at row {row}: {given}."
+            " Correct these rows or leave them out."
         )
     return times
 
