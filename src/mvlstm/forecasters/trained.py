@@ -141,17 +141,15 @@ class Labels:
         Rows that are neither are NaN. Where some members do without the link, (2, rows, H): what
         it leaves, and the labels themselves.
         """
-        prepared = problem.prepared
-        shape = (prepared.frame.n_rows, problem.horizon)
-        labels = np.full(shape if self.bare is None else (2, *shape), np.nan)
+        prepared, H = problem.prepared, problem.horizon
+        kinds = 1 if self.bare is None else 2
+        labels = np.full((kinds, prepared.frame.n_rows, H), np.nan)
         for rows in (problem.origins["train"], problem.origins["stop"]):
-            if self.bare is None:
-                labels[rows] = self.scaled(prepared, rows)
-                continue
-            own, link = prepared.labels(rows, problem.horizon), self._link(prepared.table, rows)
-            labels[0, rows] = (own - link - self.center) / self.scale
-            labels[1, rows] = (own - self.bare.offset(link)) / self.bare.scale
-        return labels
+            labels[0, rows] = self.scaled(prepared, rows)
+            if self.bare is not None:
+                offset = self.bare.offset(self._link(prepared.table, rows))
+                labels[1, rows] = (prepared.labels(rows, H) - offset) / self.bare.scale
+        return labels[0] if self.bare is None else labels
 
 
 @dataclass(frozen=True, eq=False)
