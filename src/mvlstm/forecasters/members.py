@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.splits import PartName
-from mvlstm.errors import TrainingError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.calibration import calibrate
 from mvlstm.forecasters.networks import SEEDS_APART
@@ -98,10 +97,7 @@ def member_errors(
     model.set_params(members=len(members), l2=1.0)
     model._check_parameters()
     problem = model._start(frame, test=test, valid=valid, preparation=preparation)
-    try:
-        model._learn(replace(problem, members=tuple(members), search=True))
-    except TrainingError:  # all members are alike, and one has failed
-        return np.full(len(members) // together, np.inf)
+    model._learn(replace(problem, members=tuple(members), search=True))
     if model.stopped_ == "interrupt":
         raise KeyboardInterrupt
     failed = ~np.isfinite(model.history_.best_rmse).reshape(-1, together).all(axis=1)

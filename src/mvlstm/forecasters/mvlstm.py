@@ -247,7 +247,7 @@ class MVLSTM(AbstractForecaster):
         if self.link == "auto" and self.target_scale == "raw" and fixed:
             raise ParameterError(
                 f"sigma={self.sigma!r} in the target's own units (target_scale='raw') has no one "
-                "meaning with link='auto'. Set link to 'linear', 'last' or 'none'."
+                "meaning with link='auto'. Set link to 'linear' (--link linear), 'last' or 'none'."
             )
         check_training(self)
         for name in ("isolation", "clock_penalty"):
