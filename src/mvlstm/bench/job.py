@@ -127,7 +127,9 @@ def _fit_all(job: Job, cell: Cell, settings: list[dict[str, Any]], device: str) 
     """Fit the best setting, or several with a share of the members each, and blend them."""
     n = len(settings)
     if n == 1:
-        return (_fit_network if is_network(job) else _fit_each)(job, cell, settings[0], device)
+        apart = is_network(job) and not is_batched(job) and job.members > 1
+        fit = _fit_apart if apart else _fit_network if is_network(job) else _fit_each
+        return fit(job, cell, settings[0], device)
     shares = [(job.members + i) // n for i in reversed(range(n))]  # of the members, best first
     each = [
         _fit_network(
@@ -179,6 +181,17 @@ def _fit_network(
         (groups or firsts)[0],
         problem,
     )
+
+
+def _fit_apart(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fits:
+    """Fit one ensemble after the other, each with a choice of variables by its own seed."""
+    each = [
+        _fit_network(replace(job, seed=job.seed + r, repeats=1), cell, chosen, device)
+        for r in range(job.repeats)
+    ]
+    singles = [one for fits in each for one in fits.singles]
+    ensembles = [one for fits in each for one in fits.ensembles]
+    return Fits(singles, ensembles, each[0].shown, each[0].problem)
 
 
 def _fit_each(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fits:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 NAME = "fit.checkpoint.safetensors"
 AGAIN = "fit-again.checkpoint.safetensors"  # of members that are trained a second time
-SCHEMA = 1
+SCHEMA = 2  # 1: before members had kinds that are shrunk
 EVERY = 20.0  # seconds between two checkpoints, unless the environment says otherwise
 FREE = ("verbose", "device")  # settings that may change between the parts of a fit
 

@@ -1,11 +1,15 @@
-"""Members of two kinds: with a link, and without one.
+"""Members of several kinds: plain, sparse, and without a link.
 
 A link carries a level that training never showed. Where the series keeps to the levels it had, a
 network that learns the labels themselves errs in other ways than one that learns what the link
-leaves of them, and the mean of both is better than either. There two of five members, in ensembles
-of five and more, do without the link. They stay if the ensemble is better with them on the
-stopping rows; otherwise they are trained again with the link, and the ensemble is what it would
-have been without the attempt.
+leaves of them; and one whose weights on variables are shrunk imagines less than one that
+reads them freely. The mean of such networks is often better than that of more of the same.
+
+So in ensembles of five and more, of every five members one is plain, two are sparse, and two are
+sparse and do without the link. These four stay if the ensemble is better with them on the stopping
+rows than its plain members alone; otherwise they are trained again as plain ones, and the ensemble
+is what it would have been without the attempt. Where there is no time for that, the sparse ones
+stay, and copies of members with a link take the place of those without.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from numpy.typing import NDArray
 from mvlstm._words import counted
 from mvlstm.data.stationarity import UNIT_ROOT_T, unit_root_t
 from mvlstm.data.windows import gather_windows
-from mvlstm.forecasters.networks import SEEDS_APART, member_list, patience_notes
+from mvlstm.forecasters.networks import SEEDS_APART, Kind, member_list, patience_notes
 from mvlstm.forecasters.problem import Problem, Run
 from mvlstm.forecasters.trained import Labels, TrainedNetwork
 from mvlstm.results import History
@@ -31,16 +35,16 @@ IntArray = NDArray[np.int64]
 
 LEAST_LEFT = 0.1  # standard deviation that a link must leave of the labels'
 MOST_WINDOWS = 20_000  # that a unit root is looked for in
-FEWEST_MEMBERS = 5  # of an ensemble in which some do without the link: a quick fit stays quick
-FEWEST_WINDOWS = 20  # for stopping, by which members without a link are judged
+FEWEST_MEMBERS = 5  # of an ensemble of several kinds: a quick fit stays quick
+FEWEST_WINDOWS = 20  # for stopping, by which members are judged
 
 
 def fit_mixed(
     network: Network, problem: Problem, labels: Labels, model: Any, *, l2: float
 ) -> tuple[TrainedNetwork[Any], History]:
-    """Train members of both kinds, then those that did harm again, with the link.
+    """Train members of all kinds, then those that did harm again, as plain ones.
 
-    All members have it where the series does not keep to its levels, in a small ensemble and in a
+    All are plain where the series does not keep to its levels, in a small ensemble and in a
     search. ``labels`` are those of ``link="auto"``. Members of several ensembles (a bench's
     repeats) are told apart by their seeds, and each ensemble decides for itself.
     """
@@ -49,14 +53,15 @@ def fit_mixed(
     if small or not keeps_its_levels(problem, labels):
         labels = replace(labels, bare=None)
     trained, history = TrainedNetwork.fit(network, problem, labels, model, l2=l2)
-    if trained.linked is None:
+    if trained.kinds is None:
         return trained, history
+    kinds = trained.kinds
     members = problem.members or tuple(
         member_list(model.members, model.seed, model.learning_rate, model.l2, model.dropout)
     )
     seeds = np.array([member.seed for member in members])
     errors = _stop_errors(replace(trained, labels=labels), problem)
-    harmful = np.flatnonzero(find_harmful(errors, trained.linked, seeds))
+    harmful = np.flatnonzero(find_harmful(errors, kinds == Kind.PLAIN, seeds))
     if not len(harmful):
         return trained, history
     mended, untrained = trained, harmful
@@ -67,29 +72,32 @@ def fit_mixed(
             members=tuple(members[k] for k in harmful),
         )
         again, later = TrainedNetwork.fit(network, few, replace(labels, bare=None), model, l2=l2)
-        mended = _with_rows(trained, harmful, again.flat)
-        history = history.with_rows(harmful, later)
+        done = later.best_epoch > 0  # not stopped before the first epoch was over
+        mended = _with_rows(trained, harmful[done], again.flat[done])
+        history = history.with_rows(harmful[done], later.take(np.flatnonzero(done)))
         notes = _end_notes(history, model) if model.stopped_ is None else later.notes
         history = replace(history, notes=notes)
-        untrained = harmful[later.best_epoch == 0]  # training was stopped before their first epoch
-    rows, others = _stand_ins(untrained, trained.linked, seeds)
+        untrained = harmful[~done]
+    rows, others = _stand_ins(untrained[kinds[untrained] == Kind.BARE], kinds, seeds)
     if len(rows):
-        mended = _with_rows(mended, rows, trained.flat[others])
+        mended = _with_rows(mended, rows, trained.flat[others], kinds[others])
         history = _with_copies(history, rows, others)
-    assert mended.linked is not None
-    if mended.linked.all():
-        mended = replace(mended, linked=None, labels=replace(mended.labels, bare=None))
+    if not np.any(mended.kinds):
+        mended = replace(mended, kinds=None, labels=replace(mended.labels, bare=None))
     return mended, history
 
 
 def _with_rows(
-    trained: TrainedNetwork[Any], rows: IntArray, flat: NDArray[np.float32]
+    trained: TrainedNetwork[Any],
+    rows: IntArray,
+    flat: NDArray[np.float32],
+    kinds: NDArray[np.uint8] | Kind = Kind.PLAIN,
 ) -> TrainedNetwork[Any]:
-    """Return a network with some members' weights replaced by those of members with a link."""
-    assert trained.linked is not None
-    weights, linked = trained.flat.copy(), trained.linked.copy()
-    weights[rows], linked[rows] = flat, True
-    return replace(trained, flat=weights, linked=linked)
+    """Return a network with some members replaced by others of given kinds."""
+    assert trained.kinds is not None
+    weights, every = trained.flat.copy(), trained.kinds.copy()
+    weights[rows], every[rows] = flat, kinds
+    return replace(trained, flat=weights, kinds=every)
 
 
 def _with_copies(history: History, rows: IntArray, others: IntArray) -> History:
@@ -142,24 +150,24 @@ def _stop_errors(trained: TrainedNetwork[Any], problem: Problem) -> FloatArray:
 
 
 def find_harmful(
-    errors: FloatArray, linked: NDArray[np.bool_], seeds: IntArray
+    errors: FloatArray, plain: NDArray[np.bool_], seeds: IntArray
 ) -> NDArray[np.bool_]:
-    """Say which members without a link make their ensemble worse, or are all that it has.
+    """Say which members that are not plain make their ensemble worse, or are all that it has.
 
     Parameters
     ----------
     errors : (K, M, H)
-    linked : (K,)
+    plain : (K,)
     seeds : (K,)
         Of the members; an ensemble has those of one `SEEDS_APART`.
     """
-    harmful = np.zeros(len(linked), dtype=np.bool_)
+    harmful = np.zeros(len(plain), dtype=np.bool_)
     ensembles = seeds // SEEDS_APART
     for one in np.unique(ensembles):
         every = ensembles == one
-        with_link = every & linked
-        if not with_link.any() or not _square(errors[every]) < _square(errors[with_link]):
-            harmful |= every & ~linked
+        alone = every & plain
+        if not alone.any() or not _square(errors[every]) < _square(errors[alone]):
+            harmful |= every & ~plain
     return harmful
 
 
@@ -169,13 +177,14 @@ def _square(errors: FloatArray) -> float:
 
 
 def _stand_ins(
-    rows: IntArray, linked: NDArray[np.bool_], seeds: IntArray
+    rows: IntArray, kinds: NDArray[np.uint8], seeds: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Return those of some members that another with a link can stand in for, and these others."""
     places: list[int] = []
     others: list[int] = []
     for k in rows:
-        own = np.flatnonzero(linked & (seeds // SEEDS_APART == seeds[k] // SEEDS_APART))
+        together = seeds // SEEDS_APART == seeds[k] // SEEDS_APART
+        own = np.flatnonzero(together & (kinds != Kind.BARE))
         if len(own):
             others.append(own[len(others) % len(own)])
             places.append(k)

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from enum import IntEnum
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -35,7 +36,18 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Result = TypeVar("Result")
 SEEDS_APART = 10_000  # members of one model take consecutive seeds from seed * SEEDS_APART
-BARE_PLACES = (1, 3)  # of every five members, from 0: those without a link where kinds are mixed
+SHRINKAGE = 0.02  # share of a step by which some members' weights on variables are shrunk
+
+
+class Kind(IntEnum):
+    """What a member is, where an ensemble has members of several kinds."""
+
+    PLAIN = 0  # learns what the link leaves
+    SPARSE = 1  # the same, and its weights on variables are shrunk
+    BARE = 2  # does without the link, and is shrunk too
+
+
+KINDS = (Kind.PLAIN, Kind.BARE, Kind.SPARSE, Kind.BARE, Kind.SPARSE)  # of every five members
 
 
 def check_training(model: Any) -> None:
@@ -71,12 +83,22 @@ def member_list(
     return [Member(int(seed) * SEEDS_APART + k, learning_rate, l2, dropout) for k in range(count)]
 
 
-def has_link(seed: int) -> bool:
-    """Say whether the member with a seed has a link, where some have one and others do not.
+def kind_of(seed: int) -> Kind:
+    """Return the kind of the member with a seed, where there are several.
 
-    The first member of every model has one, since `SEEDS_APART` is a multiple of five.
+    The first member of every model is plain, since `SEEDS_APART` is a multiple of five.
     """
-    return seed % 5 not in BARE_PLACES
+    return KINDS[seed % len(KINDS)]
+
+
+def of_kinds(members: list[Member], kinds: NDArray[np.uint8] | None) -> list[Member]:
+    """Return members with what sets those of some kinds (K,) apart in training."""
+    if kinds is None:
+        return members
+    return [
+        replace(member, kind=int(kind == Kind.BARE), shrinkage=SHRINKAGE * (kind != Kind.PLAIN))
+        for member, kind in zip(members, kinds, strict=True)
+    ]
 
 
 def given_members(problem: Problem, own: list[Member], l2: float) -> list[Member]:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mvlstm.forecasters.networks import member_list, usable_device
+from mvlstm.forecasters.networks import member_list, of_kinds, usable_device
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.trained import Labels, TrainedNetwork, short_batch
 from mvlstm.train.config import Member, TrainConfig
@@ -110,9 +110,7 @@ def _members(
     windows = len(problem.origins["train"])
     l2 = settings.l2 / windows if getattr(settings, "l2_sum", False) else settings.l2
     every = member_list(settings.members, settings.seed, learning_rate, l2, settings.dropout)
-    if trained.linked is None:
-        return every
-    return [replace(one, kind=int(not has)) for one, has in zip(every, trained.linked, strict=True)]
+    return of_kinds(every, trained.kinds)
 
 
 def _kinds(members: list[Member], like: torch.Tensor) -> torch.Tensor:

@@ -17,9 +17,11 @@ from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import finite_number, take_array
 from mvlstm.forecasters.link import Link, LinkChoice
 from mvlstm.forecasters.networks import (
+    Kind,
     given_members,
-    has_link,
+    kind_of,
     member_list,
+    of_kinds,
     over_windows,
     train_network,
     usable_device,
@@ -163,15 +165,15 @@ class TrainedNetwork(Generic[NetworkT]):
         Weights, a row a member.
     labels : Labels
     device : str
-    linked : bool array (K,), optional
-        Which members learned what the link leaves, and not the labels themselves; all by default.
+    kinds : uint8 array (K,), optional
+        The kind of each member; all are plain by default.
     """
 
     network: NetworkT
     flat: NDArray[np.float32]
     labels: Labels
     device: str
-    linked: NDArray[np.bool_] | None = None
+    kinds: NDArray[np.uint8] | None = None
 
     @classmethod
     def fit(
@@ -193,19 +195,15 @@ class TrainedNetwork(Generic[NetworkT]):
         members = given_members(problem, own, settings.l2)
         if problem.search:
             labels = replace(labels, bare=None)
-        linked, units = None, np.full(len(members), labels.scale)
+        kinds, units = None, np.full(len(members), labels.scale)
         if labels.bare is not None:
-            linked = np.array([has_link(member.seed) for member in members])
-            members = [
-                replace(member, kind=0 if with_link else 1)
-                for member, with_link in zip(members, linked, strict=True)
-            ]
-            units = np.where(linked, units, labels.bare.scale)
+            kinds = np.array([kind_of(member.seed) for member in members], dtype=np.uint8)
+            units = np.where(kinds == Kind.BARE, labels.bare.scale, units)
         flat, history, device = train_network(
             network,
             problem,
             labels.by_row(problem),
-            members,
+            of_kinds(members, kinds),
             TrainConfig(
                 batch,
                 settings.max_epochs,
@@ -220,14 +218,21 @@ class TrainedNetwork(Generic[NetworkT]):
             verbose=settings.verbose,
             model=cast(AbstractForecaster, settings),
         )
-        return cls(network, flat, labels.refit(problem), device, linked), history
+        return cls(network, flat, labels.refit(problem), device, kinds), history
+
+    @property
+    def bare(self) -> NDArray[np.bool_]:
+        """Which members learned the labels themselves, and not what the link leaves, (K,)."""
+        if self.kinds is None:
+            return np.zeros(len(self.flat), dtype=np.bool_)
+        return np.asarray(self.kinds == Kind.BARE)
 
     @property
     def scale(self) -> FloatArray:
         """Units of the labels in one of each member's outputs, (K, 1, 1)."""
         scale = np.full((len(self.flat), 1, 1), self.labels.scale)
-        if self.linked is not None and self.labels.bare is not None:
-            scale[~self.linked] = self.labels.bare.scale
+        if self.labels.bare is not None:
+            scale[self.bare] = self.labels.bare.scale
         return scale
 
     def offset(self, table: NDArray[Any], origins: IntArray) -> FloatArray:
@@ -237,8 +242,8 @@ class TrainedNetwork(Generic[NetworkT]):
     def _offset(self, link: FloatArray) -> FloatArray:
         """Add the members' centres to the link (M, H) of those that have one, (K, M, H)."""
         offset = np.repeat((link + self.labels.center)[None], len(self.flat), axis=0)
-        if self.linked is not None and self.labels.bare is not None:
-            offset[~self.linked] = self.labels.bare.offset(link)
+        if self.labels.bare is not None:
+            offset[self.bare] = self.labels.bare.offset(link)
         return offset
 
     def scaled(self, prepared: Prepared, origins: IntArray) -> FloatArray:
@@ -248,8 +253,8 @@ class TrainedNetwork(Generic[NetworkT]):
 
     def take(self, rows: slice | NDArray[Any]) -> TrainedNetwork[NetworkT]:
         """Return some of the members."""
-        linked = None if self.linked is None else self.linked[rows]
-        return replace(self, flat=self.flat[rows], linked=linked)
+        kinds = None if self.kinds is None else self.kinds[rows]
+        return replace(self, flat=self.flat[rows], kinds=kinds)
 
     def each(
         self,
@@ -308,11 +313,10 @@ class TrainedNetwork(Generic[NetworkT]):
         found = run_all([partial(self._slope, p, windows[piece], device) for piece in every])
         slope = np.concatenate(found, axis=1).astype(np.float64) * self.scale[..., None, None]
         link = self.labels.link.gradient(windows.shape[1], windows.shape[2])  # (H, T, C)
-        if self.linked is None or self.labels.bare is None:
-            return slope + link
-        slope[self.linked] += link
-        outside = self.labels.bare.outside(self.labels.link(windows))  # (M, H)
-        slope[~self.linked] += outside[..., None, None] * link
+        slope[~self.bare] += link
+        if self.labels.bare is not None:
+            outside = self.labels.bare.outside(self.labels.link(windows))  # (M, H)
+            slope[self.bare] += outside[..., None, None] * link
         return slope
 
     def _exact_parameters(self) -> tuple[Parameters, torch.device]:
@@ -341,8 +345,8 @@ class TrainedNetwork(Generic[NetworkT]):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the weights by name, for the model file."""
-        linked = {} if self.linked is None else {"linked": self.linked.astype(np.uint8)}
-        return {"weights": self.flat, **linked, **self.labels.link.arrays()}
+        kinds = {} if self.kinds is None else {"kinds": self.kinds}
+        return {"weights": self.flat, **kinds, **self.labels.link.arrays()}
 
     def extra(self) -> dict[str, Any]:
         """Return the plain values that belong to the weights, for the model file."""
@@ -366,10 +370,12 @@ class TrainedNetwork(Generic[NetworkT]):
         """Rebuild from `arrays` and `extra`, taking what is used out of ``arrays``."""
         flat = take_array(arrays, "weights", (members, count(network.shapes)), np.float32)
         device = "cuda" if extra.get("device") == "cuda" else "cpu"
-        linked = None
+        kinds = None
         if labels.bare is not None:
-            linked = take_array(arrays, "linked", (members,), np.uint8).astype(np.bool_)
-        return cls(network, flat, labels, device, linked)
+            kinds = take_array(arrays, "kinds", (members,), np.uint8)
+            if kinds.max(initial=0) > max(Kind):
+                raise ModelFileError(f"its 'kinds' has a {kinds.max()}, which no member is.")
+        return cls(network, flat, labels, device, kinds)
 
 
 def short_batch(batch_size: int, problem: Problem) -> int:

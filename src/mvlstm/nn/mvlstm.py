@@ -136,6 +136,20 @@ class MVLSTMNetwork:
         found = flatten(pieces, self.shapes)
         return found if isinstance(self.isolation, tuple) else found[0]
 
+    @property
+    def owner(self) -> Tensor:
+        """The variable besides the target that each parameter takes in, (P,); -1 for none."""
+        pieces = {name: torch.full((1, *shape), -1) for name, shape in self.shapes.items()}
+        for column, variable in enumerate(self.groups):
+            if variable == self.groups[-1]:  # the own past
+                continue
+            pieces["Wx_0"][:, column] = variable
+            if self.gates == "full":
+                pieces["W_0"][..., column] = variable
+            else:
+                pieces["Gx_0"][:, column] = variable
+        return flatten(pieces, self.shapes)[0]
+
     def initial(self, generator: torch.Generator) -> Parameters:
         """Draw one member's parameters: Glorot per block, zero biases."""
         d = self.hidden_size

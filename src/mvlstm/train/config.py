@@ -11,6 +11,7 @@ class Member:
 
     ``kind`` says which of the data's labels it learns and which of the network's own penalties it
     bears, where there are several. Those of the first kind must train; others may fail.
+    ``shrinkage`` is the share of a step by which the weights on variables are pulled to zero.
     """
 
     seed: int
@@ -18,6 +19,7 @@ class Member:
     l2: float = 0.0
     dropout: float = 0.0
     kind: int = field(default=0, kw_only=True)
+    shrinkage: float = field(default=0.0, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.data import WindowData
 from mvlstm.train.graph import recorded
 from mvlstm.train.protocol import Network
+from mvlstm.train.shrinkage import Shrinkage
 from mvlstm.train.state import TrainState
 from mvlstm.train.streams import KeyedDropout, member_key, shuffled
 from mvlstm.train.workers import run_all
@@ -59,6 +60,7 @@ class Stepper:
         self.kinds = torch.tensor([member.kind for member in chosen], device=device)
         own = getattr(network, "own_penalty", None)  # (P,) or (G, P), for networks that have one
         self.own_decay = None if own is None else self._by_kind(2 * own.to(device, dtype))
+        self.shrinkage = self._shrinkage(each([member.shrinkage for member in chosen]))
         rates = each([member.dropout for member in chosen])
         self.drops = any(member.dropout > 0 for member in chosen)
         self.flat = state.flat[self.rows].clone().requires_grad_(True)
@@ -84,6 +86,13 @@ class Stepper:
     def _by_kind(self, values: Tensor) -> Tensor:
         """Return each member's own values (k, P) of those (P,) of all, or (G, P) by kind."""
         return values[self.kinds] if values.dim() == 2 else values.expand(len(self.kinds), -1)
+
+    def _shrinkage(self, strength: Tensor) -> Shrinkage | None:
+        """Return the step after a step for members (k,) that shrink the weights on variables."""
+        owner = getattr(self.network, "owner", None)  # (P,), for networks that read variables apart
+        if owner is None or not strength.any() or not (owner >= 0).any():
+            return None
+        return Shrinkage(owner.to(strength.device), strength.unsqueeze(1))
 
     def run_epoch(self, epoch: int, stops: Callable[[], bool] = bool) -> Tensor | None:
         """Take the steps that are left of an epoch; return each running member's mean loss (k,).
@@ -147,6 +156,8 @@ class Stepper:
                 learning_rate=self.learning_rate,
                 count=self.step_count,
             )
+            if self.shrinkage is not None:
+                self.shrinkage(self.flat, self.learning_rate)
             if self.config.averaging:
                 share = 1.0 / self.step_count.to(self.mean.dtype)
                 share = share.clamp(min=1 - self.config.averaging)
@@ -195,7 +206,7 @@ class Stepper:
             loss += more_loss
             gradient += more
         self.loss_sum[member] += loss
-        flat = self.flat.detach()[member]
+        flat = self.flat.data[member]  # not counted as a change of the rows that others work on
         if self.own_decay is not None:
             gradient.addcmul_(self.own_decay[member], flat)
         penalise_and_clip(gradient, flat, self.decay[member], self.config.gradient_clip)
@@ -207,6 +218,8 @@ class Stepper:
             rate=float(self.learning_rate[member]),
             count=(self.step_count + 1).to(torch.float32),
         )
+        if self.shrinkage is not None and bool(self.shrinkage.pull[member].any()):
+            self.shrinkage(flat, self.learning_rate[member], member)
         if self.config.averaging:
             share = max(1 / (int(self.step_count) + 1), 1 - self.config.averaging)
             self.mean[member].lerp_(flat, share)

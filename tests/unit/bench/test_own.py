@@ -133,6 +133,29 @@ def test_what_descends_from_a_network_is_one() -> None:
         assert (is_network(one), is_batched(one)) == (network, batched)
 
 
+def test_each_ensemble_of_clstm_chooses_variables_with_a_seed_of_its_own() -> None:
+    settings = {"hidden_size": 3, "max_epochs": 3, "penalties": [0.3, 0.03]}
+    both = Job(
+        suite="s",
+        part="p",
+        dataset="synthetic",
+        data={"n": 300},
+        method="clstm",
+        base="clstm",
+        window=3,
+        settings=settings,
+        members=2,
+        repeats=2,
+        explain=False,
+    )
+    found = run_job(both, device="cpu").record
+    for r in (0, 1):
+        alone = run_job(replace(both, seed=r, repeats=1), device="cpu").record
+        for kind in ("single", "ensemble"):
+            assert found[kind]["rmse"][r] == alone[kind]["rmse"][0]
+    assert found["ensemble"]["rmse"][0] != found["ensemble"]["rmse"][1]
+
+
 def test_a_class_of_a_package_needs_no_file() -> None:
     assert find_method("mvlstm.forecasters.naive:Persistence").label == "Persistence"
     suite = read(method="mvlstm.forecasters.naive:Persistence", each={})

@@ -1,4 +1,4 @@
-"""Members with and without a link in one ensemble."""
+"""Members of several kinds in one ensemble: plain, sparse, and without a link."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from mvlstm.errors import ParameterError
 from mvlstm.forecasters.checkpoint import AGAIN, NAME
 from mvlstm.forecasters.members import Member, fit_frame, member_errors, take_members
 from mvlstm.forecasters.mixed import find_harmful, keeps_its_levels
+from mvlstm.forecasters.networks import SHRINKAGE, Kind
 from mvlstm.forecasters.trained import Bare, Labels
 
 SMALL = {"window": 4, "hidden_size": 3, "members": 5, "max_epochs": 3, "verbose": 0}
@@ -34,16 +35,16 @@ def table(n: int = 500, seed: int = 0) -> pd.DataFrame:
 
 @pytest.fixture
 def keep(monkeypatch) -> None:
-    """Let members without a link stay, whatever they do."""
+    """Let members of all kinds stay, whatever they do."""
     monkeypatch.setattr(
-        mixed, "find_harmful", lambda errors, linked, seeds: np.zeros(len(linked), bool)
+        mixed, "find_harmful", lambda errors, plain, seeds: np.zeros(len(plain), bool)
     )
 
 
 @pytest.fixture
 def drop(monkeypatch) -> None:
-    """Find members without a link harmful, whatever they do."""
-    monkeypatch.setattr(mixed, "find_harmful", lambda errors, linked, seeds: ~linked)
+    """Find members that are not plain harmful, whatever they do."""
+    monkeypatch.setattr(mixed, "find_harmful", lambda errors, plain, seeds: ~plain)
 
 
 def fitted(**changes) -> mv.MVLSTM:
@@ -53,36 +54,49 @@ def fitted(**changes) -> mv.MVLSTM:
 # ----------------------------------------------------------------------------------- which they are
 
 
-def test_two_of_five_members_do_without_the_link(keep) -> None:
-    assert fitted(members=7).trained_.linked.tolist() == [
-        True,
-        False,
-        True,
-        False,
-        True,
-        True,
-        False,
+def test_of_five_members_one_is_plain_and_two_do_without_the_link(keep) -> None:
+    assert fitted(members=7).trained_.kinds.tolist() == [
+        Kind.PLAIN,
+        Kind.BARE,
+        Kind.SPARSE,
+        Kind.BARE,
+        Kind.SPARSE,
+        Kind.PLAIN,
+        Kind.BARE,
     ]
-    assert fitted(members=4).trained_.linked is None, "a small ensemble has links only"
-    assert fitted(link="linear").trained_.linked is None
+    assert fitted(members=4).trained_.kinds is None, "a small ensemble is plain"
+    assert fitted(link="linear").trained_.kinds is None
 
 
 def test_each_kind_is_what_it_would_be_alone(keep, monkeypatch) -> None:
     learn = Bare.learn  # with a range that no link's forecast leaves
     monkeypatch.setattr(Bare, "learn", lambda labels, left: learn(labels, 1e9))
-    both, linear = fitted(), fitted(link="linear")
-    bare = fitted(link="none", isolation=1e-2)
-    has = both.trained_.linked
-    np.testing.assert_array_equal(both.trained_.flat[has], linear.trained_.flat[has])
-    np.testing.assert_allclose(both.trained_.flat[~has], bare.trained_.flat[~has], atol=1e-6)
-    members = both.predict(table()).members
-    np.testing.assert_array_equal(members[has], linear.predict(table()).members[has])
-    np.testing.assert_allclose(members[~has], bare.predict(table()).members[~has], atol=1e-5)
+    every, linear = fitted(), fitted(link="linear")
+    kinds = every.trained_.kinds
+    plain = kinds == Kind.PLAIN
+    np.testing.assert_array_equal(every.trained_.flat[plain], linear.trained_.flat[plain])
+    members = every.predict(table()).members
+    np.testing.assert_array_equal(members[plain], linear.predict(table()).members[plain])
+    train = networks.train  # members of one kind, all of them shrunk
+    monkeypatch.setattr(
+        networks,
+        "train",
+        lambda network, data, members, config, **options: train(
+            network, data, [replace(m, shrinkage=SHRINKAGE) for m in members], config, **options
+        ),
+    )
+    shrunk, bare = fitted(link="linear"), fitted(link="none", isolation=1e-2)
+    for model, kind in ((shrunk, Kind.SPARSE), (bare, Kind.BARE)):
+        own = kinds == kind
+        np.testing.assert_allclose(every.trained_.flat[own], model.trained_.flat[own], atol=1e-6)
+        theirs = model.predict(table()).members[own]
+        np.testing.assert_allclose(members[own], theirs, atol=1e-5)
+    assert np.abs(shrunk.trained_.flat - linear.trained_.flat).max() > 1e-3
 
 
-def test_harmful_members_are_trained_again_with_the_link(drop) -> None:
+def test_harmful_members_are_trained_again_as_plain_ones(drop) -> None:
     again, linear = fitted(), fitted(link="linear")
-    assert again.trained_.linked is None and again.trained_.labels.bare is None
+    assert again.trained_.kinds is None and again.trained_.labels.bare is None
     np.testing.assert_array_equal(again.trained_.flat, linear.trained_.flat)
     np.testing.assert_array_equal(again.history_.valid_rmse, linear.history_.valid_rmse)
     assert again.history_.notes == linear.history_.notes
@@ -93,39 +107,39 @@ def test_harmful_members_are_trained_again_with_the_link(drop) -> None:
 
 def test_they_stay_if_the_ensemble_is_better_with_them() -> None:
     rng = np.random.default_rng(1)
-    linked = np.array([True, False, True])
+    plain = np.array([True, False, True])
     errors = rng.normal(size=(3, 200, 2))
     seeds = np.arange(3)
-    assert not find_harmful(errors, linked, seeds).any()  # errors that cancel
+    assert not find_harmful(errors, plain, seeds).any()  # errors that cancel
     errors[1] += 5.0
-    assert find_harmful(errors, linked, seeds).tolist() == [False, True, False]
+    assert find_harmful(errors, plain, seeds).tolist() == [False, True, False]
 
 
 def test_every_ensemble_decides_for_itself() -> None:
     rng = np.random.default_rng(1)
     errors = rng.normal(size=(6, 200, 1))
     errors[4] += 5.0
-    linked = np.array([True, False, True] * 2)
+    plain = np.array([True, False, True] * 2)
     seeds = np.array([0, 1, 2, 10_000, 10_001, 10_002])
-    assert np.flatnonzero(find_harmful(errors, linked, seeds)).tolist() == [4]
-    assert find_harmful(errors[[1]], linked[[1]], seeds[[1]]).all(), "no other beside it"
+    assert np.flatnonzero(find_harmful(errors, plain, seeds)).tolist() == [4]
+    assert find_harmful(errors[[1]], plain[[1]], seeds[[1]]).all(), "no other beside it"
     errors[1] = np.nan
-    assert np.flatnonzero(find_harmful(errors, linked, seeds)).tolist() == [1, 4]
+    assert np.flatnonzero(find_harmful(errors, plain, seeds)).tolist() == [1, 4]
 
 
 @pytest.mark.parametrize("rates", [(0.01, 0.001), (0.01, 0.01)])
-def test_in_a_search_all_members_have_the_link(keep, rates) -> None:
+def test_in_a_search_all_members_are_plain(keep, rates) -> None:
     model = mv.MVLSTM(**SMALL)
     members = [Member(k, rate) for k, rate in enumerate(rates)]
     member_errors(model, build_frame(table(), target="y"), members, test=0.2, valid=0.1)
-    assert model.trained_.linked is None and model.trained_.labels.bare is None
+    assert model.trained_.kinds is None and model.trained_.labels.bare is None
 
 
 def test_some_members_can_be_taken_out(keep) -> None:
     model = mv.MVLSTM(**SMALL)
     problem = fit_frame(model, build_frame(table(), target="y"), test=0.2, valid=0.1)
     few = take_members(model, problem, slice(1, 3))
-    assert few.trained_.linked.tolist() == [False, True]
+    assert few.trained_.kinds.tolist() == [Kind.BARE, Kind.SPARSE]
     np.testing.assert_array_equal(few.predict(table()).members, model.predict(table()).members[1:3])
 
 
@@ -137,9 +151,9 @@ def test_a_series_without_a_level_has_links_only(seed) -> None:
     walks, _ = make_control("walks", 400, seed=seed)
     target = walks.columns[-1]
     model = mv.MVLSTM(**SMALL | {"max_epochs": 1}).fit(walks, target, test=0.2)
-    assert model.trained_.linked is None
+    assert model.trained_.kinds is None
     trend = table().assign(y=lambda t: t["y"] + 0.1 * np.arange(len(t)))
-    assert mv.MVLSTM(**SMALL | {"max_epochs": 1}).fit(trend, "y").trained_.linked is None
+    assert mv.MVLSTM(**SMALL | {"max_epochs": 1}).fit(trend, "y").trained_.kinds is None
 
 
 def test_a_series_that_the_link_tells_all_about_has_links_only() -> None:
@@ -161,9 +175,9 @@ def test_a_series_that_returns_to_its_mean_may_do_without(changes) -> None:
     assert keeps_its_levels(problem, Labels.learn("auto", problem))
 
 
-def test_few_windows_have_links_only() -> None:
+def test_with_few_windows_all_are_plain() -> None:
     short = mv.MVLSTM(**SMALL).fit(table(250), "y", test=0.2)
-    assert short.trained_.linked is None
+    assert short.trained_.kinds is None
 
 
 @pytest.mark.parametrize("sigma", [1.0, "calibrated"])
@@ -200,7 +214,7 @@ def test_the_link_carries_a_level_that_training_never_showed(keep) -> None:
     with warnings.catch_warnings(action="ignore"):
         forecast = model.predict(shifted)
     error = np.abs(forecast.members - forecast.actual).mean(axis=(1, 2))  # (K,)
-    has = model.trained_.linked
+    has = ~model.trained_.bare
     saturated = np.abs(forecast.actual - y.max()).mean()  # the most that a network alone can say
     assert error[~has].max() < saturated / 3
     assert error[~has].mean() < 4 * error[has].mean()
@@ -250,21 +264,21 @@ def test_a_saved_model_forecasts_the_same(case, request, tmp_path) -> None:
     model = fitted()
     model.save(tmp_path / "m.safetensors")
     again = mv.load(tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(again.trained_.linked, model.trained_.linked)
+    np.testing.assert_array_equal(again.trained_.kinds, model.trained_.kinds)
     assert again.trained_.labels.bare == model.trained_.labels.bare
     np.testing.assert_array_equal(again.predict(table()).members, model.predict(table()).members)
 
 
 @pytest.mark.parametrize("refit", ["newest", "full"])
 @pytest.mark.parametrize("case", ["keep", "drop"])
-def test_both_kinds_are_brought_up_to_date(case, refit, request) -> None:
+def test_all_kinds_are_brought_up_to_date(case, refit, request) -> None:
     request.getfixturevalue(case)
     model = fitted()
-    linked = model.trained_.linked
-    assert (linked is None) == (case == "drop")
+    kinds = model.trained_.kinds
+    assert (kinds is None) == (case == "drop")
     longer = pd.concat([table(), table(120, seed=2)], ignore_index=True)
     model.update(longer, refit=refit)
-    np.testing.assert_array_equal(model.trained_.linked, linked)
+    np.testing.assert_array_equal(model.trained_.kinds, kinds)
     record = model.updates_[-1]
     assert record.rmse_after <= record.rmse_before
 
@@ -318,13 +332,30 @@ def test_copies_stand_in_where_there_is_no_time(drop) -> None:
         model = mv.MVLSTM(**SMALL | {"max_epochs": 5000, "patience": 5000}).fit(
             table(), "y", test=0.2, time_limit=1.0
         )
-    assert model.trained_.linked is None
+    assert model.trained_.kinds.tolist() == [0, 0, Kind.SPARSE, Kind.SPARSE, Kind.SPARSE]
     assert any("copies of members" in note for note in model.history_.notes)
     assert model.history_.seconds <= model.fit_seconds_
     members = model.predict(table()).members
     np.testing.assert_array_equal(members[1], members[0])
     np.testing.assert_array_equal(members[3], members[2])
     assert model.history_.members == 5
+
+
+def test_a_second_training_without_time_changes_nothing_but_members_without_a_link(
+    drop, monkeypatch
+) -> None:
+    left = mixed._time_left
+    monkeypatch.setattr(mixed, "_time_left", lambda run, _: replace(left(run, 0), time_limit=0.0))
+    with pytest.warns(mv.MVLSTMWarning, match="time limit"):
+        stopped = fitted()
+    with monkeypatch.context() as patch:
+        patch.setattr(mixed, "find_harmful", lambda errors, plain, seeds: np.zeros(5, bool))
+        every = fitted()
+    assert stopped.trained_.kinds.tolist() == [0, 0, Kind.SPARSE, Kind.SPARSE, Kind.SPARSE]
+    sources = [0, 0, 2, 2, 4]  # of the members, some of which are copies
+    np.testing.assert_array_equal(stopped.trained_.flat, every.trained_.flat[sources])
+    np.testing.assert_array_equal(stopped.history_.best_epoch, every.history_.best_epoch[sources])
+    assert any("copies of members" in note for note in stopped.history_.notes)
 
 
 def test_labels_by_kind_are_what_each_member_learns(keep) -> None:
@@ -334,6 +365,6 @@ def test_labels_by_kind_are_what_each_member_learns(keep) -> None:
     rows = problem.origins["train"]
     by_row = trained.labels.by_row(problem)
     scaled = trained.scaled(problem.prepared, rows)
-    for k, has_link in enumerate(trained.linked):
-        np.testing.assert_allclose(by_row[0 if has_link else 1, rows], scaled[k])
+    for k, bare in enumerate(trained.bare):
+        np.testing.assert_allclose(by_row[int(bare), rows], scaled[k])
     assert abs(scaled[1].mean()) < 1e-9 and abs(scaled[1].std() - 1) < 1e-9

@@ -24,7 +24,7 @@ from mvlstm.train.workers import run_all
 T = 6
 MEMBERS = [
     Member(seed=1, learning_rate=1e-2, dropout=0.3, l2=1e-3),
-    Member(seed=2, learning_rate=3e-3),
+    Member(seed=2, learning_rate=3e-3, shrinkage=0.3),
     Member(seed=3, learning_rate=1e-2, dropout=0.5),
 ]
 gpu = [
