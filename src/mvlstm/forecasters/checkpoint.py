@@ -153,6 +153,8 @@ class Checkpoint:
             return None
         header, arrays = unpack(self.path, "mvlstm-checkpoint", "checkpoint of a fit")
         if header.get("schema") != SCHEMA:
+            if header.get("finished") is True:
+                return None  # nothing would be lost
             raise ModelFileError(
                 f"The checkpoint '{self.path}' has schema {header.get('schema')!r}; this version "
                 f"of mvlstm reads {SCHEMA}. {self._remedy}"

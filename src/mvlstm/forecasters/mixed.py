@@ -65,22 +65,30 @@ def fit_mixed(
     if not len(harmful):
         return trained, history
     mended, untrained = trained, harmful
-    if model.stopped_ is None:
+    rows, others = _stand_ins(harmful[kinds[harmful] == Kind.BARE], kinds, seeds)
+    in_time = model.stopped_ is None
+    if in_time:
         few = replace(
             problem,
             run=_time_left(problem.run, clock.monotonic() - started),
             members=tuple(members[k] for k in harmful),
         )
         again, later = TrainedNetwork.fit(network, few, replace(labels, bare=None), model, l2=l2)
-        done = later.best_epoch > 0  # not stopped before the first epoch was over
+        done = later.best_epoch > 0
+        if model.stopped_ is not None:  # too early to be better than what there is
+            instead = history.best_rmse.copy()
+            instead[rows] = instead[others]
+            done &= later.best_rmse < instead[harmful]
         mended = _with_rows(trained, harmful[done], again.flat[done])
         history = history.with_rows(harmful[done], later.take(np.flatnonzero(done)))
         notes = _end_notes(history, model) if model.stopped_ is None else later.notes
         history = replace(history, notes=notes)
         untrained = harmful[~done]
-    rows, others = _stand_ins(untrained[kinds[untrained] == Kind.BARE], kinds, seeds)
+    left = np.isin(rows, untrained)
+    rows, others = rows[left], others[left]
     if len(rows):
-        mended = _with_rows(mended, rows, trained.flat[others], kinds[others])
+        assert mended.kinds is not None
+        mended = _with_rows(mended, rows, mended.flat[others], mended.kinds[others])
         history = _with_copies(history, rows, others)
     if not np.any(mended.kinds):
         mended = replace(mended, kinds=None, labels=replace(mended.labels, bare=None))

@@ -31,7 +31,7 @@ IntArray = NDArray[np.int64]
 
 LEAKAGE_WINDOWS = 64
 SIGMAS = ("learned", "predicted", "calibrated")
-BARE_ISOLATION = 10.0  # how much more isolated the members without a link are
+BARE_ISOLATION = 10.0  # how much more isolated members without a link are
 
 
 class MVLSTM(AbstractForecaster):
@@ -63,9 +63,9 @@ class MVLSTM(AbstractForecaster):
         mixture; else learned), or found on the validation rows afterwards.
     link : {"none", "last", "linear", "auto"}
         What the network's forecast is added to: nothing (paper), the last value, or a robust
-        linear map of the latest rows, as many as validation asks for. With "auto" two of five
-        members do without that map, if there are five and the ensemble is then better on
-        validation rows.
+        linear map of the latest rows, as many as validation asks for. With "auto" four of five
+        members read variables sparingly and two of these do without that map, if there are five
+        and the ensemble is then better on validation rows.
     isolation : float
         Penalty on what other variables tell a variable's gates (paper: 0); a large one
         approaches ``gates="variable"``. It makes the attention over variables more faithful.

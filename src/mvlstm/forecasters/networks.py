@@ -83,12 +83,19 @@ def member_list(
     return [Member(int(seed) * SEEDS_APART + k, learning_rate, l2, dropout) for k in range(count)]
 
 
-def kind_of(seed: int) -> Kind:
-    """Return the kind of the member with a seed, where there are several.
+def kinds_of(seeds: IntArray, *, alone: bool) -> NDArray[np.uint8]:
+    """Return the kinds (K,) of members with given seeds, where there are several.
 
-    The first member of every model is plain, since `SEEDS_APART` is a multiple of five.
+    The first member of every model is plain, since `SEEDS_APART` is a multiple of five. A share of
+    an ensemble without a plain member has nothing to judge others by, and is plain throughout. So
+    is a sparse member of a target ``alone``, which has no variables to do without.
     """
-    return KINDS[seed % len(KINDS)]
+    kinds = np.array([KINDS[seed % len(KINDS)] for seed in seeds], dtype=np.uint8)
+    ensembles = seeds // SEEDS_APART
+    kinds[~np.isin(ensembles, ensembles[kinds == Kind.PLAIN])] = Kind.PLAIN
+    if alone:
+        kinds[kinds == Kind.SPARSE] = Kind.PLAIN
+    return kinds
 
 
 def of_kinds(members: list[Member], kinds: NDArray[np.uint8] | None) -> list[Member]:
@@ -96,7 +103,7 @@ def of_kinds(members: list[Member], kinds: NDArray[np.uint8] | None) -> list[Mem
     if kinds is None:
         return members
     return [
-        replace(member, kind=int(kind == Kind.BARE), shrinkage=SHRINKAGE * (kind != Kind.PLAIN))
+        replace(member, variant=int(kind == Kind.BARE), shrinkage=SHRINKAGE * (kind != Kind.PLAIN))
         for member, kind in zip(members, kinds, strict=True)
     ]
 

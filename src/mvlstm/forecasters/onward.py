@@ -60,7 +60,9 @@ def train_further(
         flat=flat.clone(),
         mean=flat.clone(),
         best=flat.clone(),
-        best_error=validation_errors(trained.network, flat, data, data.stop, _kinds(members, flat)),
+        best_error=validation_errors(
+            trained.network, flat, data, data.stop, _variants(members, flat)
+        ),
     )
     config = _config(settings, problem, max_epochs)
     state = _run(trained, data, members, config, state, settings)
@@ -113,8 +115,8 @@ def _members(
     return of_kinds(every, trained.kinds)
 
 
-def _kinds(members: list[Member], like: torch.Tensor) -> torch.Tensor:
-    return torch.tensor([member.kind for member in members], device=like.device)
+def _variants(members: list[Member], like: torch.Tensor) -> torch.Tensor:
+    return torch.tensor([member.variant for member in members], device=like.device)
 
 
 def _config(settings: Any, problem: Problem, epochs: int) -> TrainConfig:

@@ -19,7 +19,7 @@ from mvlstm.forecasters.link import Link, LinkChoice
 from mvlstm.forecasters.networks import (
     Kind,
     given_members,
-    kind_of,
+    kinds_of,
     member_list,
     of_kinds,
     over_windows,
@@ -197,8 +197,11 @@ class TrainedNetwork(Generic[NetworkT]):
             labels = replace(labels, bare=None)
         kinds, units = None, np.full(len(members), labels.scale)
         if labels.bare is not None:
-            kinds = np.array([kind_of(member.seed) for member in members], dtype=np.uint8)
+            seeds = np.array([member.seed for member in members])
+            kinds = kinds_of(seeds, alone=problem.n_variables == 1)
             units = np.where(kinds == Kind.BARE, labels.bare.scale, units)
+            if not kinds.any():
+                kinds, labels = None, replace(labels, bare=None)
         flat, history, device = train_network(
             network,
             problem,
@@ -221,7 +224,7 @@ class TrainedNetwork(Generic[NetworkT]):
         return cls(network, flat, labels.refit(problem), device, kinds), history
 
     @property
-    def bare(self) -> NDArray[np.bool_]:
+    def is_bare(self) -> NDArray[np.bool_]:
         """Which members learned the labels themselves, and not what the link leaves, (K,)."""
         if self.kinds is None:
             return np.zeros(len(self.flat), dtype=np.bool_)
@@ -232,7 +235,7 @@ class TrainedNetwork(Generic[NetworkT]):
         """Units of the labels in one of each member's outputs, (K, 1, 1)."""
         scale = np.full((len(self.flat), 1, 1), self.labels.scale)
         if self.labels.bare is not None:
-            scale[self.bare] = self.labels.bare.scale
+            scale[self.is_bare] = self.labels.bare.scale
         return scale
 
     def offset(self, table: NDArray[Any], origins: IntArray) -> FloatArray:
@@ -243,7 +246,7 @@ class TrainedNetwork(Generic[NetworkT]):
         """Add the members' centres to the link (M, H) of those that have one, (K, M, H)."""
         offset = np.repeat((link + self.labels.center)[None], len(self.flat), axis=0)
         if self.labels.bare is not None:
-            offset[self.bare] = self.labels.bare.offset(link)
+            offset[self.is_bare] = self.labels.bare.offset(link)
         return offset
 
     def scaled(self, prepared: Prepared, origins: IntArray) -> FloatArray:
@@ -313,10 +316,10 @@ class TrainedNetwork(Generic[NetworkT]):
         found = run_all([partial(self._slope, p, windows[piece], device) for piece in every])
         slope = np.concatenate(found, axis=1).astype(np.float64) * self.scale[..., None, None]
         link = self.labels.link.gradient(windows.shape[1], windows.shape[2])  # (H, T, C)
-        slope[~self.bare] += link
+        slope[~self.is_bare] += link
         if self.labels.bare is not None:
             outside = self.labels.bare.outside(self.labels.link(windows))  # (M, H)
-            slope[self.bare] += outside[..., None, None] * link
+            slope[self.is_bare] += outside[..., None, None] * link
         return slope
 
     def _exact_parameters(self) -> tuple[Parameters, torch.device]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from mvlstm.nn.attention import temporal_attention
 from mvlstm.nn.cell import Cell, Gates, Layer
 from mvlstm.nn.mixture import Prediction, gaussian_nll, log_prior, mixture_nll
-from mvlstm.nn.parameters import Parameters, Shapes, flatten, glorot
+from mvlstm.nn.parameters import Parameters, Readers, Shapes, count, flatten, glorot, unflatten
 from mvlstm.nn.recurrence import recurrence
 
 Attention = Literal["bounded", "free"]
@@ -137,18 +137,15 @@ class MVLSTMNetwork:
         return found if isinstance(self.isolation, tuple) else found[0]
 
     @property
-    def owner(self) -> Tensor:
-        """The variable besides the target that each parameter takes in, (P,); -1 for none."""
-        pieces = {name: torch.full((1, *shape), -1) for name, shape in self.shapes.items()}
-        for column, variable in enumerate(self.groups):
-            if variable == self.groups[-1]:  # the own past
-                continue
-            pieces["Wx_0"][:, column] = variable
-            if self.gates == "full":
-                pieces["W_0"][..., column] = variable
-            else:
-                pieces["Gx_0"][:, column] = variable
-        return flatten(pieces, self.shapes)[0]
+    def readers(self) -> Readers | None:
+        """The parameters that take in other variables than the target; None if there are none."""
+        columns = [c for c, variable in enumerate(self.groups) if variable != self.groups[-1]]
+        if not columns:
+            return None
+        places = unflatten(torch.arange(count(self.shapes)).unsqueeze(0), self.shapes)
+        gates = places["W_0"][0].T if self.gates == "full" else places["Gx_0"][0].flatten(1)
+        each = torch.cat([places["Wx_0"][0], gates[: len(self.groups)]], dim=1)  # (C, q)
+        return Readers(each[columns], torch.tensor([self.groups[c] for c in columns]))
 
     def initial(self, generator: torch.Generator) -> Parameters:
         """Draw one member's parameters: Glorot per block, zero biases."""

@@ -8,12 +8,26 @@ the checkpoint are each a few operations on one tensor, whatever the network.
 from __future__ import annotations
 
 from math import prod
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 Shapes = dict[str, tuple[int, ...]]
 Parameters = dict[str, Tensor]
+
+
+class Readers(NamedTuple):
+    """The parameters that take in the columns of a table.
+
+    Shapes
+    ------
+    places : (C, q) int64, of the q parameters that read a column, in the flat row of all
+    variables : (C,) int64, the variable that a column belongs to
+    """
+
+    places: Tensor
+    variables: Tensor
 
 
 def count(shapes: Shapes) -> int:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 class Member:
     """One network of the ensemble: its seed and the settings that may differ between members.
 
-    ``kind`` says which of the data's labels it learns and which of the network's own penalties it
-    bears, where there are several. Those of the first kind must train; others may fail.
+    ``variant`` says which of the data's labels it learns, and which of the network's own penalties
+    it bears, where there are several. Those of the first must train; others may fail.
     ``shrinkage`` is the share of a step by which the weights on variables are pulled to zero.
     """
 
@@ -18,7 +18,7 @@ class Member:
     learning_rate: float = 1e-3
     l2: float = 0.0
     dropout: float = 0.0
-    kind: int = field(default=0, kw_only=True)
+    variant: int = field(default=0, kw_only=True)
     shrinkage: float = field(default=0.0, kw_only=True)
 
 

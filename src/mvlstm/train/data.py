@@ -74,11 +74,11 @@ class WindowData:
         turns = torch.tensor([seed * apart % stretches for seed in seeds], device=self.device)
         return LeftOut(turns * (n - width) // (stretches - 1), width)
 
-    def targets(self, origins: Tensor, kinds: Tensor) -> Tensor:
-        """Return the labels (k, B, H) of origins (B,) or (k, B), for members of kinds (k,)."""
+    def targets(self, origins: Tensor, variants: Tensor) -> Tensor:
+        """Return the labels (k, B, H) of origins (B,) or (k, B), for members of variants (k,)."""
         if self.labels.dim() == 2:
             return self.labels[origins]
-        return self.labels[kinds.unsqueeze(1), origins]
+        return self.labels[variants.unsqueeze(1), origins]
 
     def windows(self, origins: Tensor) -> Tensor:
         """Gather windows for origins (K, B): (K, T, B, C), time-major within a member."""

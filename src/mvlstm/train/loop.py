@@ -66,7 +66,7 @@ def train(
             if losses is None:
                 break
             errors = validation_errors(
-                network, stepper.weights, data, stepper.judged_on, stepper.kinds
+                network, stepper.weights, data, stepper.judged_on, stepper.variants
             )
             record(state, stepper, losses, errors, members, config)
             if on_epoch is not None:
@@ -132,19 +132,21 @@ def validation_errors(
     flat: Tensor,
     data: WindowData,
     origins: Tensor,
-    kinds: Tensor | None = None,
+    variants: Tensor | None = None,
 ) -> Tensor:
     """Return each member's RMSE (k,) in units of its scaled labels.
 
     ``origins`` are the ends of the windows, (S,), or (k, S) where every member has its own;
-    ``kinds`` (k,) of the members, all the first by default.
+    ``variants`` (k,) of the members, all the first by default.
     """
-    kinds = (
-        torch.zeros(len(flat), dtype=torch.int64, device=flat.device) if kinds is None else kinds
+    variants = (
+        torch.zeros(len(flat), dtype=torch.int64, device=flat.device)
+        if variants is None
+        else variants
     )
     p = unflatten(flat, network.shapes)
     means = mean_rows(network, p, data.table, origins, data.window)  # (k, S, H)
-    return (means - data.targets(origins, kinds)).square().mean(dim=(1, 2)).sqrt()
+    return (means - data.targets(origins, variants)).square().mean(dim=(1, 2)).sqrt()
 
 
 def record(
@@ -161,7 +163,9 @@ def record(
     rows = stepper.rows
     finite = torch.isfinite(losses) & torch.isfinite(errors)
     if not config.drop_failed:
-        needed = torch.tensor([members[k].kind == 0 for k in rows.tolist()], device=finite.device)
+        needed = torch.tensor(
+            [members[k].variant == 0 for k in rows.tolist()], device=finite.device
+        )
         require_finite(finite | ~needed, rows, members, int(state.epoch))
     better = finite & (errors < state.best_error[rows])
     state.best[rows[better]] = stepper.weights[better]
@@ -196,7 +200,7 @@ def progress(
     state: TrainState, config: TrainConfig, members: Sequence[Member], seconds: float
 ) -> Progress:
     """Summarise the state for a progress display; the error is that of the first member's kind."""
-    alike = torch.tensor([member.kind == members[0].kind for member in members])
+    alike = torch.tensor([member.variant == members[0].variant for member in members])
     return Progress(
         epoch=int(state.epoch),
         max_epochs=config.max_epochs,

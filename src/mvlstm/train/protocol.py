@@ -17,8 +17,8 @@ class Network(Protocol):
 
     A network may also have ``own_penalty``, coefficients (P,) of its squared parameters beside
     the mean loss, or (G, P) for G kinds of members; the L2 term of each member is added to them.
-    And it may have ``owner`` (P,), the variable that each parameter takes in or -1, for members
-    that shrink these.
+    And it may have ``readers``, the parameters that take in variables, for members that shrink
+    these.
     """
 
     @property

@@ -16,29 +16,32 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from mvlstm.nn.parameters import Readers
+
 
 class Shrinkage:
     """The step above, for several members at once.
 
     Parameters
     ----------
-    owner : (P,) int64
-        Variable that each weight takes in; -1 for weights that are left alone.
+    readers : Readers
     strength : (k, 1)
         Each member's share s; one with 0 is left as it is, to the bit.
     """
 
-    def __init__(self, owner: Tensor, strength: Tensor) -> None:
-        index = (owner >= 0).nonzero().flatten()
-        self.index, self.owner = index, owner[index]  # (Q,)
-        variables = torch.arange(int(owner.max()) + 1, device=owner.device)
-        self.membership = (self.owner.unsqueeze(1) == variables).to(strength)  # (Q, N)
-        self.pull = strength * self.membership.sum(dim=0).sqrt()  # (k, N)
+    def __init__(self, readers: Readers, strength: Tensor) -> None:
+        self.places = readers.places.to(strength.device)  # (C, q)
+        self.variables = readers.variables.to(strength.device)  # (C,)
+        every = torch.arange(int(self.variables.max()) + 1, device=strength.device)
+        self.membership = (self.variables.unsqueeze(1) == every).to(strength)  # (C, N)
+        sizes = self.membership.sum(dim=0) * self.places.shape[1]  # (N,)
+        self.pull = strength * sizes.sqrt()  # (k, N)
 
     def __call__(self, flat: Tensor, learning_rate: Tensor, members: slice = slice(None)) -> None:
         """Shrink some members' weights (k, P) in place, after a step of given rates (k, 1)."""
-        weights = flat.index_select(1, self.index)  # (k, Q)
-        norms = (weights.square() @ self.membership).sqrt_()  # (k, N)
+        index = self.places.flatten()
+        weights = flat.index_select(1, index).view(-1, *self.places.shape)  # (k, C, q)
+        norms = (weights.square().sum(dim=2) @ self.membership).sqrt_()  # (k, N)
         share = learning_rate * self.pull[members] / norms.clamp_(min=torch.finfo(flat.dtype).tiny)
-        kept = (1 - share).clamp_(min=0.0)  # (k, N)
-        flat.index_copy_(1, self.index, weights * kept.index_select(1, self.owner))
+        kept = (1 - share).clamp_(min=0.0).index_select(1, self.variables)  # (k, C)
+        flat.index_copy_(1, index, (weights * kept.unsqueeze(2)).flatten(1))

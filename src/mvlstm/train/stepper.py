@@ -57,7 +57,7 @@ class Stepper:
         self.keys = torch.tensor(keys, dtype=torch.int32, device=device)
         self.learning_rate = each([member.learning_rate for member in chosen]).unsqueeze(1)
         self.decay = each([2 * member.l2 for member in chosen]).unsqueeze(1)
-        self.kinds = torch.tensor([member.kind for member in chosen], device=device)
+        self.variants = torch.tensor([member.variant for member in chosen], device=device)
         own = getattr(network, "own_penalty", None)  # (P,) or (G, P), for networks that have one
         self.own_decay = None if own is None else self._by_kind(2 * own.to(device, dtype))
         self.shrinkage = self._shrinkage(each([member.shrinkage for member in chosen]))
@@ -85,14 +85,14 @@ class Stepper:
 
     def _by_kind(self, values: Tensor) -> Tensor:
         """Return each member's own values (k, P) of those (P,) of all, or (G, P) by kind."""
-        return values[self.kinds] if values.dim() == 2 else values.expand(len(self.kinds), -1)
+        return values[self.variants] if values.dim() == 2 else values.expand(len(self.variants), -1)
 
     def _shrinkage(self, strength: Tensor) -> Shrinkage | None:
         """Return the step after a step for members (k,) that shrink the weights on variables."""
-        owner = getattr(self.network, "owner", None)  # (P,), for networks that read variables apart
-        if owner is None or not strength.any() or not (owner >= 0).any():
+        readers = getattr(self.network, "readers", None)  # for networks that read variables apart
+        if readers is None or not strength.any():
             return None
-        return Shrinkage(owner.to(strength.device), strength.unsqueeze(1))
+        return Shrinkage(readers, strength.unsqueeze(1))
 
     def run_epoch(self, epoch: int, stops: Callable[[], bool] = bool) -> Tensor | None:
         """Take the steps that are left of an epoch; return each running member's mean loss (k,).
@@ -190,7 +190,7 @@ class Stepper:
         positions = self.order[members].index_select(1, self.cursor)[:, 0, piece]  # (k, B)
         origins = self.data.train[self.left_out.kept(positions.long(), members)]
         x = self.data.windows(origins)  # (k, T, B, C)
-        y = self.data.targets(origins, self.kinds[members])  # (k, B, H)
+        y = self.data.targets(origins, self.variants[members])  # (k, B, H)
         dropout = self.dropout.part(members, piece) if self.drops else None
         with rounded_gradients():
             prediction = self.network(unflatten(flat, self.network.shapes), x, dropout)

@@ -12,13 +12,14 @@ import pytest
 import mvlstm as mv
 import mvlstm.forecasters.mixed as mixed
 import mvlstm.forecasters.networks as networks
+import mvlstm.forecasters.onward as onward
 from mvlstm.data.controls import make_control
 from mvlstm.data.frame import build_frame
-from mvlstm.errors import ParameterError
+from mvlstm.errors import ModelFileError, ParameterError
 from mvlstm.forecasters.checkpoint import AGAIN, NAME
 from mvlstm.forecasters.members import Member, fit_frame, member_errors, take_members
 from mvlstm.forecasters.mixed import find_harmful, keeps_its_levels
-from mvlstm.forecasters.networks import SHRINKAGE, Kind
+from mvlstm.forecasters.networks import SEEDS_APART, SHRINKAGE, Kind, kinds_of
 from mvlstm.forecasters.trained import Bare, Labels
 
 SMALL = {"window": 4, "hidden_size": 3, "members": 5, "max_epochs": 3, "verbose": 0}
@@ -66,6 +67,24 @@ def test_of_five_members_one_is_plain_and_two_do_without_the_link(keep) -> None:
     ]
     assert fitted(members=4).trained_.kinds is None, "a small ensemble is plain"
     assert fitted(link="linear").trained_.kinds is None
+
+
+def test_a_target_alone_has_no_sparse_members(keep) -> None:
+    model = mv.MVLSTM(**SMALL).fit(table()[["y"]], "y", test=0.2)
+    assert model.trained_.kinds.tolist() == [0, Kind.BARE, 0, Kind.BARE, 0]
+
+
+def test_a_share_of_an_ensemble_without_a_plain_member_is_plain() -> None:
+    first, last = np.arange(4), np.arange(7, 10)
+    assert kinds_of(first, alone=False).tolist() == [0, Kind.BARE, Kind.SPARSE, Kind.BARE]
+    assert not kinds_of(last, alone=False).any()
+    both = np.concatenate([last, SEEDS_APART + first])
+    assert kinds_of(both, alone=False).tolist() == [0, 0, 0, 0, Kind.BARE, Kind.SPARSE, Kind.BARE]
+    model = mv.MVLSTM(**SMALL | {"members": 3})
+    members = [Member(int(seed), 0.01) for seed in last]
+    frame = build_frame(table(), target="y")
+    fit_frame(model, frame, test=0.2, valid=0.1, members=members, ensemble=10)
+    assert model.trained_.kinds is None and model.trained_.labels.bare is None
 
 
 def test_each_kind_is_what_it_would_be_alone(keep, monkeypatch) -> None:
@@ -214,7 +233,7 @@ def test_the_link_carries_a_level_that_training_never_showed(keep) -> None:
     with warnings.catch_warnings(action="ignore"):
         forecast = model.predict(shifted)
     error = np.abs(forecast.members - forecast.actual).mean(axis=(1, 2))  # (K,)
-    has = ~model.trained_.bare
+    has = ~model.trained_.is_bare
     saturated = np.abs(forecast.actual - y.max()).mean()  # the most that a network alone can say
     assert error[~has].max() < saturated / 3
     assert error[~has].mean() < 4 * error[has].mean()
@@ -358,6 +377,51 @@ def test_a_second_training_without_time_changes_nothing_but_members_without_a_li
     assert any("copies of members" in note for note in stopped.history_.notes)
 
 
+def test_a_second_training_cut_short_replaces_no_better_member(drop, monkeypatch) -> None:
+    run, calls = networks.train, []
+
+    def short(network, data, members, config, *, control, **options):
+        calls.append(1)
+        if len(calls) == 2:  # one epoch, as if time had run out
+            state = run(network, data, members, replace(config, max_epochs=1), **options)
+            control.stopped = "time limit"
+            return state
+        return run(network, data, members, config, control=control, **options)
+
+    monkeypatch.setattr(networks, "train", short)
+    with pytest.warns(mv.MVLSTMWarning, match="time limit"):
+        stopped = fitted(max_epochs=10)
+    with monkeypatch.context() as patch:
+        patch.setattr(mixed, "find_harmful", lambda errors, plain, seeds: np.zeros(5, bool))
+        every = fitted(max_epochs=10)
+    linked = ~every.trained_.is_bare
+    assert (stopped.history_.best_rmse[linked] <= every.history_.best_rmse[linked]).all()
+    assert stopped.history_.best_rmse.max() <= every.history_.best_rmse[linked].max()
+    assert not stopped.trained_.is_bare.any()
+
+
+def test_a_kind_that_no_member_is_is_named(keep, tmp_path) -> None:
+    model = fitted(max_epochs=1)
+    model.trained_.kinds[2] = 7
+    model.save(tmp_path / "m.safetensors")
+    with pytest.raises(ModelFileError, match=r"its 'kinds' has a 7"):
+        mv.load(tmp_path / "m.safetensors")
+
+
+@pytest.mark.parametrize("refit", ["newest", "full"])
+def test_updates_shrink_the_same_members(keep, refit, monkeypatch) -> None:
+    given, run = [], onward.train
+    monkeypatch.setattr(
+        onward,
+        "train",
+        lambda n, data, members, *a, **k: given.extend(members) or run(n, data, members, *a, **k),
+    )
+    model = fitted()
+    model.update(pd.concat([table(), table(120, seed=2)], ignore_index=True), refit=refit)
+    assert [m.shrinkage > 0 for m in given[:5]] == [k != Kind.PLAIN for k in model.trained_.kinds]
+    assert [m.variant for m in given[:5]] == [int(k == Kind.BARE) for k in model.trained_.kinds]
+
+
 def test_labels_by_kind_are_what_each_member_learns(keep) -> None:
     model = mv.MVLSTM(**SMALL | {"horizon": 2})
     problem = fit_frame(model, build_frame(table(), target="y"), test=0.2, valid=0.1)
@@ -365,6 +429,6 @@ def test_labels_by_kind_are_what_each_member_learns(keep) -> None:
     rows = problem.origins["train"]
     by_row = trained.labels.by_row(problem)
     scaled = trained.scaled(problem.prepared, rows)
-    for k, bare in enumerate(trained.bare):
+    for k, bare in enumerate(trained.is_bare):
         np.testing.assert_allclose(by_row[int(bare), rows], scaled[k])
     assert abs(scaled[1].mean()) < 1e-9 and abs(scaled[1].std() - 1) < 1e-9

@@ -52,17 +52,17 @@ def test_a_member_does_not_depend_on_its_neighbours(together, k) -> None:
     torch.testing.assert_close(alone.errors[:, 0], together.errors[:, k], rtol=0, atol=1e-9)
 
 
-def test_kinds_of_members_learn_their_own_labels_under_their_own_penalty() -> None:
+def test_variants_of_members_learn_their_own_labels_under_their_own_penalty() -> None:
     data = make_data()
     network = replace(NETWORK, isolation=(0.0, 0.1))
     both = replace(data, labels=torch.stack([data.labels, -2 * data.labels]))
-    members = [replace(MEMBERS[0], kind=1), MEMBERS[1], replace(MEMBERS[2], kind=1)]
+    members = [replace(MEMBERS[0], variant=1), MEMBERS[1], replace(MEMBERS[2], variant=1)]
     together = train(network, both, members, CONFIG, dtype=torch.float64)
     for k, member in enumerate(members):
         alone = train(
-            replace(NETWORK, isolation=network.isolation[member.kind]),
-            replace(data, labels=both.labels[member.kind]),
-            [replace(member, kind=0)],
+            replace(NETWORK, isolation=network.isolation[member.variant]),
+            replace(data, labels=both.labels[member.variant]),
+            [replace(member, variant=0)],
             CONFIG,
             dtype=torch.float64,
         )
@@ -74,7 +74,7 @@ def test_the_error_shown_is_that_of_one_kind() -> None:
     data = make_data()
     both = replace(data, labels=torch.stack([data.labels, 100 * data.labels]))
     shown = []
-    members = [MEMBERS[0], replace(MEMBERS[1], kind=1)]
+    members = [MEMBERS[0], replace(MEMBERS[1], variant=1)]
     state = train(
         NETWORK, both, members, CONFIG, dtype=torch.float64, on_epoch=lambda p, _: shown.append(p)
     )
