@@ -64,35 +64,39 @@ def fit_mixed(
     harmful = np.flatnonzero(find_harmful(errors, kinds == Kind.PLAIN, seeds))
     if not len(harmful):
         return trained, history
-    mended, untrained = trained, harmful
     rows, others = _stand_ins(harmful[kinds[harmful] == Kind.BARE], kinds, seeds)
-    in_time = model.stopped_ is None
-    if in_time:
+    mended, untrained = trained, harmful
+    if model.stopped_ is None:
         few = replace(
             problem,
             run=_time_left(problem.run, clock.monotonic() - started),
             members=tuple(members[k] for k in harmful),
         )
         again, later = TrainedNetwork.fit(network, few, replace(labels, bare=None), model, l2=l2)
-        done = later.best_epoch > 0
-        if model.stopped_ is not None:  # too early to be better than what there is
-            instead = history.best_rmse.copy()
-            instead[rows] = instead[others]
-            done &= later.best_rmse < instead[harmful]
+        instead = history.best_rmse.copy()
+        instead[rows] = instead[others]
+        done = _is_worth_it(later, instead[harmful], model)
         mended = _with_rows(trained, harmful[done], again.flat[done])
         history = history.with_rows(harmful[done], later.take(np.flatnonzero(done)))
         notes = _end_notes(history, model) if model.stopped_ is None else later.notes
         history = replace(history, notes=notes)
         untrained = harmful[~done]
     left = np.isin(rows, untrained)
-    rows, others = rows[left], others[left]
-    if len(rows):
-        assert mended.kinds is not None
-        mended = _with_rows(mended, rows, mended.flat[others], mended.kinds[others])
-        history = _with_copies(history, rows, others)
+    if left.any():
+        mended, history = _with_copies(mended, history, rows[left], others[left])
     if not np.any(mended.kinds):
         mended = replace(mended, kinds=None, labels=replace(mended.labels, bare=None))
     return mended, history
+
+
+def _is_worth_it(later: History, instead: FloatArray, model: Any) -> NDArray[np.bool_]:
+    """Say which members were trained again for long enough.
+
+    All were if training ran its course. If it was stopped, those whose validation RMSE is lower
+    than that of the member they would stand ``instead`` of.
+    """
+    trained = later.best_epoch > 0
+    return trained if model.stopped_ is None else trained & (later.best_rmse < instead)
 
 
 def _with_rows(
@@ -108,14 +112,18 @@ def _with_rows(
     return replace(trained, flat=weights, kinds=every)
 
 
-def _with_copies(history: History, rows: IntArray, others: IntArray) -> History:
-    """Return a history in which some members are copies of others, and a note that says so."""
+def _with_copies(
+    trained: TrainedNetwork[Any], history: History, rows: IntArray, others: IntArray
+) -> tuple[TrainedNetwork[Any], History]:
+    """Return a network in which some members are copies of others, and a note that says so."""
+    assert trained.kinds is not None
+    copied = _with_rows(trained, rows, trained.flat[others], trained.kinds[others])
     note = (
         f"{counted(len(rows), 'member')} without a link did harm and could not be trained again: "
         "copies of members with one take the place."
     )
     found = history.with_rows(rows, replace(history.take(others), seconds=0.0))
-    return replace(found, notes=(*found.notes, note))
+    return copied, replace(found, notes=(*found.notes, note))
 
 
 def _end_notes(history: History, model: Any) -> tuple[str, ...]:
