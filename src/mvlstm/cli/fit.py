@@ -145,7 +145,10 @@ def fit(
     link: Annotated[
         str | None,
         typer.Option(
-            metavar="none|last|linear|auto", help="Added to the mixture.", rich_help_panel=MODEL
+            metavar="none|last|linear|auto",
+            help="What forecasts are added to. auto: the linear map for some members, others "
+            "without, as validation asks for; linear: for all, sooner done.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     isolation: Annotated[

@@ -64,7 +64,8 @@ def fit_mixed(
     harmful = np.flatnonzero(find_harmful(errors, kinds == Kind.PLAIN, seeds))
     if not len(harmful):
         return trained, history
-    rows, others = _stand_ins(harmful[kinds[harmful] == Kind.BARE], kinds, seeds)
+    rows = harmful[kinds[harmful] == Kind.BARE]
+    others = _stand_ins(rows, kinds, seeds)
     mended, untrained = trained, harmful
     if model.stopped_ is None:
         few = replace(
@@ -192,16 +193,11 @@ def _square(errors: FloatArray) -> float:
     return float(np.mean(errors.mean(axis=0) ** 2))
 
 
-def _stand_ins(
-    rows: IntArray, kinds: NDArray[np.uint8], seeds: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Return those of some members that another with a link can stand in for, and these others."""
-    places: list[int] = []
-    others: list[int] = []
+def _stand_ins(rows: IntArray, kinds: NDArray[np.uint8], seeds: IntArray) -> IntArray:
+    """Return for each of some members another of its ensemble, in turn, that has a link."""
+    found: list[int] = []
     for k in rows:
         together = seeds // SEEDS_APART == seeds[k] // SEEDS_APART
-        own = np.flatnonzero(together & (kinds != Kind.BARE))
-        if len(own):
-            others.append(own[len(others) % len(own)])
-            places.append(k)
-    return np.array(places, dtype=np.int64), np.array(others, dtype=np.int64)
+        linked = np.flatnonzero(together & (kinds != Kind.BARE))
+        found.append(linked[len(found) % len(linked)])
+    return np.array(found, dtype=np.int64)
