@@ -144,8 +144,8 @@ class Labels:
         it leaves, and the labels themselves.
         """
         prepared, H = problem.prepared, problem.horizon
-        kinds = 1 if self.bare is None else 2
-        labels = np.full((kinds, prepared.frame.n_rows, H), np.nan)
+        variants = 1 if self.bare is None else 2
+        labels = np.full((variants, prepared.frame.n_rows, H), np.nan)
         for rows in (problem.origins["train"], problem.origins["stop"]):
             labels[0, rows] = self.scaled(prepared, rows)
             if self.bare is not None:

@@ -53,7 +53,7 @@ class MVLSTMNetwork:
     isolation : float or tuple of float
         Coefficient, beside the mean loss, of the squared weights that lead from other variables
         to a variable's gates: 0 leaves full gates free, much of it turns them into a variable's
-        own. Several for several kinds of members.
+        own. Several for several variants of members.
     clocks, clock_penalty : tuple of int, float
         Input columns that tell the time, and the coefficient of the squared weights on them: by
         the clock, a network can learn weeks of the past by heart.
@@ -117,7 +117,7 @@ class MVLSTMNetwork:
     def own_penalty(self) -> Tensor | None:
         """Coefficients of the squared parameters besides the L2 term, or None for none.
 
-        They are (P,), or (G, P) with an ``isolation`` for each of G kinds of members.
+        They are (P,), or (G, P) with an ``isolation`` for each of G variants of members.
         """
         each = self.isolation if isinstance(self.isolation, tuple) else (self.isolation,)
         isolated = any(each) and self.gates == "full"

@@ -281,8 +281,10 @@ def waterfall_spec(
             "color": look.forecast,
             "line": {"width": 2, "color": look.forecast},
         },
-        "text": [f"  {v:.4g}".replace("-", "−") for v in levels],
-        "textposition": "middle right",
+        "text": [f"  {v:.4g}  ".replace("-", "−") for v in levels],
+        "textposition": [  # towards the middle, where there is room
+            "middle left" if v > (low + high) / 2 else "middle right" for v in levels
+        ],
         "cliponaxis": False,
         "hoverinfo": "skip",
     }
