@@ -289,10 +289,10 @@ def waterfall_spec(
         "hoverinfo": "skip",
     }
     layout = base_layout(
-        height=70 + 32 * n,
+        height=92 + 32 * n,
         x=target,
         xaxis={"range": [low - 1.6 * margin, high + margin]},
-        yaxis={**_named([END, *shown[::-1], START]), "range": [-0.6, n - 0.4]},
+        yaxis={**_named([END, *shown[::-1], START]), "range": [-0.6, n + 0.3]},  # below the buttons
     )
     return {"data": [steps, parts, ends], "layout": layout}
 
