@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time as clock
 import warnings
 from dataclasses import dataclass, replace
@@ -15,9 +16,18 @@ from mvlstm.bench.evidence import attention, importance
 from mvlstm.bench.scoring import Scored, average, forecast_cell, references, score
 from mvlstm.bench.spec import Job, check_source
 from mvlstm.bench.tuning import build, is_batched, is_network, is_random, tune
+from mvlstm.errors import ParameterError
 from mvlstm.evaluate.methods import find_method
 from mvlstm.forecasters.base import AbstractForecaster
-from mvlstm.forecasters.members import MEMBER_SETTINGS, Member, fit_frame, seeds_of, take_members
+from mvlstm.forecasters.members import (
+    BATCHED,
+    MEMBER_SETTINGS,
+    Member,
+    fit_frame,
+    refitted,
+    seeds_of,
+    take_members,
+)
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.registry import forecaster_class
 
@@ -85,6 +95,11 @@ def _search_job(job: Job, device: str) -> Outcome:
 
 def _forecast_job(job: Job, device: str) -> Outcome:
     started = clock.monotonic()
+    if job.refit and not is_batched(job):
+        raise ParameterError(
+            f"refit='{job.refit}' trains networks again: {', '.join(BATCHED)}, not "
+            f"{job.label or job.method}. Take it out of [methods.{job.method}]."
+        )
     cell = build_cell(job, local=forecaster_class(find_method(job.base).forecaster).local)
     loaded = clock.monotonic()
     best_settings, tried = tune(job, cell, device=device)
@@ -155,7 +170,9 @@ def _fit_network(
     """Train all repeats and members as one batch, then take them apart.
 
     ``first`` is the place of the first member in its ensemble, from which its seed follows;
-    ``ensemble`` how many that has in all, where these are a share of it.
+    ``ensemble`` how many that has in all, where these are a share of it. With the job's ``refit``
+    the members are then trained again on all rows but those of the test; the intervals, and the
+    forecasts of validation rows, are those of before.
     """
     R, K = job.repeats, job.members
     model = build(job, cell, device=device, **chosen, members=R * K)
@@ -166,21 +183,26 @@ def _fit_network(
         seeds = [seed for r in range(R) for seed in seeds_of(job.seed + r, first + K)[first:]]
         members = [Member(seed, **same) for seed in seeds]
     problem = _fit(model, cell, members, ensemble or K)
+    again = refitted(model, problem) if job.refit else None
 
-    def part(rows: slice) -> AbstractForecaster:
-        return model if R * K == 1 else take_members(model, problem, rows)
+    def part(rows: slice) -> tuple[AbstractForecaster, Scored]:
+        whole = rows.stop - rows.start == R * K
+        few = model if whole else take_members(model, problem, rows)
+        scored = forecast_cell(few, problem, cell)
+        if again is None:
+            return few, scored
+        few = copy.copy(few)
+        few.trained_ = again.take(rows)
+        return few, replace(forecast_cell(few, problem, cell), validation=scored.validation)
 
     firsts = [part(slice(r * K, r * K + 1)) for r in range(R)]
     if K > 1:
-        groups = [part(slice(r * K, (r + 1) * K)) if R > 1 else model for r in range(R)]
+        groups = [part(slice(r * K, (r + 1) * K)) for r in range(R)]
     else:
-        groups = [model] if R > 1 else []
-    return Fits(
-        [forecast_cell(one, problem, cell) for one in firsts],
-        [forecast_cell(one, problem, cell) for one in groups],
-        (groups or firsts)[0],
-        problem,
-    )
+        groups = [part(slice(0, R))] if R > 1 else []
+    singles, ensembles = ([scored for _, scored in parts] for parts in (firsts, groups))
+    shown, _ = (groups or firsts)[0]
+    return Fits(singles, ensembles, shown, problem)
 
 
 def _fit_apart(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fits:

@@ -25,7 +25,7 @@ MADE = ("importance",)  # suites whose jobs are listed by a function, not by a f
 SUITE_KEYS = ("name", "title", "seed", "budgets", "data", "methods", "parts")
 COUNTS = ("repeats", "members", "tune_seeds", "blend")
 BUDGET_KEYS = ("words", *COUNTS, "windows_seen", "most_epochs", "data")
-METHOD_KEYS = ("method", "label", "settings", "grid", "each", *COUNTS)
+METHOD_KEYS = ("method", "label", "settings", "grid", "each", "refit", *COUNTS)
 FILE_KEYS = (
     *("file", "target", "time", "variables", "exclude", "missing", "gaps", "sep", "decimal"),
     *("known", "categorical", "calendar", "test", "valid"),
@@ -66,6 +66,8 @@ class Job:
         Constructor arguments to choose on validation rows, each with its candidates.
     blend : int
         How many of the best settings share the members.
+    refit : str
+        "full" to train the chosen setting again on validation rows too, for the steps found.
     repeats, members, tune_seeds, seed : int
         Repeats with other seeds, networks an ensemble, seeds each candidate is tried with.
     windows_seen, most_epochs : int, optional
@@ -94,6 +96,7 @@ class Job:
     setting: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     grid: dict[str, list[Any]] = field(default_factory=dict)
+    refit: str = ""
     repeats: int = 1
     members: int = 1
     tune_seeds: int = 1
@@ -120,7 +123,7 @@ class Job:
         """Name that is the same for the same work: readable, with a hash of all that matters."""
         shown = ("place", "title")  # change nothing about the work
         work = {name: value for name, value in self.to_dict().items() if name not in shown}
-        for name, value in (("source", ""), ("blend", 1)):  # older records have none
+        for name, value in (("source", ""), ("refit", ""), ("blend", 1)):  # older records have none
             if work[name] == value:
                 del work[name]
         text = json.dumps(work, sort_keys=True, separators=(",", ":"))
@@ -420,6 +423,9 @@ class _Reader:
                     f"method '{name}': {argument} needs a list of values to try, not {values!r}."
                 )
         both: dict[str, Any] = {**given, **own}
+        refit = both.get("refit", "")
+        if refit not in ("", "full"):
+            raise ParameterError(f"method '{name}': refit={refit!r} must be \"full\", or left out.")
         numbers: dict[str, Any] = {k: both[k] for k in COUNTS if k in both}
         for combination in itertools.product(*each.values()):
             one = dict(zip(each, combination, strict=True))
@@ -430,6 +436,7 @@ class _Reader:
                 "setting": ",".join(f"{k}={v}" for k, v in one.items()),
                 "settings": {**settings, **one},
                 "grid": grid,
+                "refit": refit,
                 **numbers,
             }
 

@@ -202,6 +202,13 @@ def fit(
             rich_help_panel=TRAINING,
         ),
     ] = None,
+    finish: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the learning rate to go on at once nothing improves; 0 for the end.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = None,
     leave_out: Annotated[
         float | None,
         typer.Option(
@@ -275,6 +282,7 @@ def fit(
         "max_epochs": max_epochs,
         "patience": patience,
         "averaging": averaging,
+        "finish": finish,
         "leave_out": leave_out,
         "members": members,
         "seed": seed,

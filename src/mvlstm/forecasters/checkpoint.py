@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 NAME = "fit.checkpoint.safetensors"
 AGAIN = "fit-again.checkpoint.safetensors"  # of members that are trained a second time
-SCHEMA = 2  # 1: before members had kinds that are shrunk
+SCHEMA = 3  # 1: before members had kinds that are shrunk; 2: before they finished at a lower rate
 EVERY = 20.0  # seconds between two checkpoints, unless the environment says otherwise
 FREE = ("verbose", "device")  # settings that may change between the parts of a fit
 

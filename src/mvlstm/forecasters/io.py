@@ -164,6 +164,8 @@ def _history(values: dict[str, Any]) -> History:
     epochs = history.train_loss.shape[1]
     if ((history.best_epoch < 0) | (history.best_epoch > epochs)).any():
         raise ModelFileError(f"its history names best epochs beyond the {epochs} trained.")
+    if ((history.lowered < 0) | (history.lowered > epochs)).any():
+        raise ModelFileError(f"its history lowers rates after more than the {epochs} trained.")
     return history
 
 

@@ -18,7 +18,7 @@ from mvlstm.forecasters.calibration import calibrate
 from mvlstm.forecasters.networks import SEEDS_APART
 from mvlstm.forecasters.preparation import Preparation
 from mvlstm.forecasters.problem import Problem
-from mvlstm.forecasters.trained import Labels
+from mvlstm.forecasters.trained import Labels, TrainedNetwork
 from mvlstm.results import Forecast
 from mvlstm.train.config import Member
 from mvlstm.train.runtime import resolve_device
@@ -31,6 +31,7 @@ __all__ = [
     "fit_frame",
     "forecast_part",
     "member_errors",
+    "refitted",
     "seeds_of",
     "take_members",
 ]
@@ -140,6 +141,17 @@ def take_members(model: AbstractForecaster, problem: Problem, rows: slice) -> Ab
     few.settings_ = few.get_params()
     calibrate(few, problem)
     return few  # type: ignore[no-any-return]
+
+
+def refitted(model: AbstractForecaster, problem: Problem) -> TrainedNetwork[Any]:
+    """Train a network's members again on all rows but the unseen, for the steps found."""
+    from mvlstm.forecasters.onward import epochs_over, train_again, watched
+
+    parts: tuple[PartName, ...] = ("train", "stop", "calibration")
+    rows = np.unique(np.concatenate([problem.origins[part] for part in parts]))
+    whole = replace(problem, origins={**problem.origins, "train": rows, "stop": watched(rows)})
+    epochs = epochs_over(model.history_, len(problem.origins["train"]), len(rows))
+    return train_again(model.trained_, whole, model, *epochs)
 
 
 def forecast_part(model: AbstractForecaster, problem: Problem, origins: IntArray) -> Forecast:

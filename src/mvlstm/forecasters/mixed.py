@@ -28,6 +28,7 @@ from mvlstm.forecasters.networks import SEEDS_APART, Kind, member_list, patience
 from mvlstm.forecasters.problem import Problem, Run
 from mvlstm.forecasters.trained import Labels, TrainedNetwork
 from mvlstm.results import History
+from mvlstm.train.config import TrainConfig
 from mvlstm.train.protocol import Network
 
 FloatArray = NDArray[np.float64]
@@ -129,9 +130,8 @@ def _with_copies(
 
 def _end_notes(history: History, model: Any) -> tuple[str, ...]:
     """Say what ended training of members, of which some were trained twice."""
-    waited = model.max_epochs - history.best_epoch
-    running = (history.epochs == model.max_epochs) & (waited < model.patience)
-    return patience_notes(int(running.sum()), history.members, model.max_epochs)
+    config = TrainConfig(max_epochs=model.max_epochs, patience=model.patience, finish=model.finish)
+    return patience_notes(history, config)
 
 
 def _time_left(run: Run, seconds: float) -> Run:

@@ -81,6 +81,10 @@ class MVLSTM(AbstractForecaster):
     averaging : float
         Share of the running mean of the weights kept at each step; the mean is used. The paper: 0,
         the weights as they are.
+    finish : float
+        Share of the learning rate at which a member goes on from its best weights, when it has
+        stopped improving or reached the last fifth of ``max_epochs``, until five epochs no longer
+        help. The paper: 0, it ends there.
     leave_out : float
         Share of the training rows that each member does without, a stretch of its own, and stops
         on besides the stopping rows (paper: 0). On a drifting series it keeps members from going
@@ -142,6 +146,7 @@ class MVLSTM(AbstractForecaster):
         max_epochs: int = 100,
         patience: int = 15,
         averaging: float = 0.995,
+        finish: float = 0.1,
         leave_out: float = 0.0,
         members: int = 5,
         seed: int = 0,
@@ -175,6 +180,7 @@ class MVLSTM(AbstractForecaster):
         self.max_epochs = max_epochs
         self.patience = patience
         self.averaging = averaging
+        self.finish = finish
         self.leave_out = leave_out
         self.members = members
         self.seed = seed
@@ -210,6 +216,7 @@ class MVLSTM(AbstractForecaster):
             "max_epochs": 100,
             "patience": 10,
             "averaging": 0.0,
+            "finish": 0.0,
             "leave_out": 0.0,
             "members": 10,
         }

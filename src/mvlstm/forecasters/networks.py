@@ -57,7 +57,7 @@ def check_training(model: Any) -> None:
         value = getattr(model, name, 1)
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise ParameterError(f"{name}={value!r} must be a whole number, at least 1.")
-    for name in ("dropout", "learning_rate", "l2", "averaging", "leave_out"):
+    for name in ("dropout", "learning_rate", "l2", "averaging", "finish", "leave_out"):
         value = getattr(model, name, 0.0)
         number = isinstance(value, int | float | np.floating | np.integer)
         if isinstance(value, bool) or not number or not np.isfinite(value):
@@ -66,6 +66,8 @@ def check_training(model: Any) -> None:
         raise ParameterError(f"dropout={model.dropout!r} must be at least 0 and below 1.")
     if not 0 <= getattr(model, "averaging", 0.0) < 1:
         raise ParameterError(f"averaging={model.averaging!r} must be at least 0 and below 1.")
+    if not 0 <= getattr(model, "finish", 0.0) <= 1:
+        raise ParameterError(f"finish={model.finish!r} must be at least 0 and at most 1.")
     if not 0 <= getattr(model, "leave_out", 0.0) <= 0.5:
         raise ParameterError(f"leave_out={model.leave_out!r} must be at least 0 and at most 0.5.")
     if not model.learning_rate > 0:
@@ -185,18 +187,19 @@ def train_network(
         valid_rmse=state.errors.numpy().T * units[:, None],
         best_epoch=state.best_epoch.cpu().numpy(),
         seconds=time.monotonic() - started,
-        notes=_end_notes(state, config, problem.run, control.stopped),
+        lowered=state.lowered.cpu().numpy(),
     )
+    notes = _end_notes(history, config, problem.run, control.stopped)
+    history = replace(history, notes=notes)
     return state.best.cpu().numpy(), history, str(where.type)
 
 
 def _end_notes(
-    state: TrainState, config: TrainConfig, run: Run, stopped: Stopped | None
+    history: History, config: TrainConfig, run: Run, stopped: Stopped | None
 ) -> tuple[str, ...]:
     """Say what ended training, unless the members had stopped improving; warn of an early end."""
-    unfinished = int(state.running.sum())
     if stopped is None:
-        return patience_notes(unfinished, len(state.running), config.max_epochs)
+        return patience_notes(history, config)
     cause = "by Ctrl-C" if stopped == "interrupt" else "at its time limit"
     onward = (
         f"Fit again with checkpoint='{run.checkpoint}' to go on from here."
@@ -204,18 +207,22 @@ def _end_notes(
         else "Fit with checkpoint=DIR to be able to go on from such a point."
     )
     note = (
-        f"Training was stopped {cause} in epoch {int(state.epoch) + 1} of at most "
+        f"Training was stopped {cause} in epoch {history.valid_rmse.shape[1] + 1} of at most "
         f"{config.max_epochs}; the best weights so far are kept. {onward}"
     )
     warnings.warn(note, MVLSTMWarning, stacklevel=2)
     return (note,)
 
 
-def patience_notes(unfinished: int, members: int, max_epochs: int) -> tuple[str, ...]:
-    """Say how many members were still improving when their epochs were over."""
+def patience_notes(history: History, config: TrainConfig) -> tuple[str, ...]:
+    """Say how many members were still improving when their epochs at the full rate were over."""
+    best, _ = history.epochs_found
+    last = np.where(history.lowered > 0, history.lowered, history.epochs)
+    unfinished = int(np.sum((last >= config.full_epochs) & (last - best < config.patience)))
     if not unfinished:
         return ()
-    which, epochs = f"{unfinished} of {members} members", counted(max_epochs, "epoch")
+    which, epochs = f"{unfinished} of {history.members} members", counted(last.max(), "epoch")
+    epochs += " at the full rate" if config.finishes else ""
     return (f"{which} had not run out of patience after {epochs}; raise max_epochs for more.",)
 
 

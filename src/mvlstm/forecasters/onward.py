@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mvlstm.forecasters.networks import member_list, of_kinds, usable_device
+from mvlstm.forecasters.networks import given_members, member_list, of_kinds, usable_device
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.trained import Labels, TrainedNetwork, short_batch
+from mvlstm.results import History
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.control import Control
 from mvlstm.train.data import WindowData
@@ -72,26 +73,46 @@ def train_further(
 
 
 def train_again(
-    trained: TrainedNetwork[Any], problem: Problem, settings: Any, epochs: IntArray
+    trained: TrainedNetwork[Any],
+    problem: Problem,
+    settings: Any,
+    epochs: IntArray,
+    finishing: IntArray,
 ) -> TrainedNetwork[Any]:
     """Train each member from its seed for a given number of epochs (K,), with nothing held out.
 
-    The scaling stays as it is; the link is fitted to all the windows, with the penalty found.
+    ``finishing`` (K,) more follow at the lower rate. The scaling stays as it is; the link is fitted
+    to all the windows, with the penalty found.
     """
     labels = trained.labels.refit(problem)
     data = _data(trained, problem, labels)
     members = _members(trained, settings, problem, settings.learning_rate)
     state = TrainState.start(trained.network, members, data.device, torch.float32)
-    config = _config(settings, problem, int(epochs.max()))
+    config = replace(
+        _config(settings, problem, int((epochs + finishing).max())),
+        finish=getattr(settings, "finish", 0.0),
+        finishing=0,
+    )
     kept = state.flat.clone()
 
     def keep(progress: Progress, state: TrainState) -> None:
-        done = torch.as_tensor(epochs == progress.epoch, device=kept.device)
+        turning = (epochs == progress.epoch) & (finishing > 0)
+        state.lowered[torch.as_tensor(turning, device=kept.device)] = progress.epoch
+        done = torch.as_tensor(epochs + finishing == progress.epoch, device=kept.device)
         kept[done] = (state.mean if config.averaging else state.flat)[done]
         state.running &= ~done
 
     _run(trained, data, members, config, state, settings, keep)
     return replace(trained, flat=kept.cpu().numpy(), labels=labels)
+
+
+def epochs_over(history: History, had: int, windows: int) -> tuple[IntArray, IntArray]:
+    """Return for each member the epochs over ``windows`` that make the steps found over ``had``.
+
+    At the full rate (K,), and then at the lower one (K,).
+    """
+    full, more = (np.rint(epochs * had / windows) for epochs in history.epochs_found)
+    return np.maximum(full, 1).astype(np.int64), more.astype(np.int64)
 
 
 def _data(trained: TrainedNetwork[Any], problem: Problem, labels: Labels) -> WindowData:
@@ -112,7 +133,7 @@ def _members(
     windows = len(problem.origins["train"])
     l2 = settings.l2 / windows if getattr(settings, "l2_sum", False) else settings.l2
     every = member_list(settings.members, settings.seed, learning_rate, l2, settings.dropout)
-    return of_kinds(every, trained.kinds)
+    return of_kinds(given_members(problem, every, settings.l2), trained.kinds)
 
 
 def _variants(members: list[Member], like: torch.Tensor) -> torch.Tensor:

@@ -212,6 +212,7 @@ class TrainedNetwork(Generic[NetworkT]):
                 settings.max_epochs,
                 settings.patience,
                 averaging=getattr(settings, "averaging", 0.0),
+                finish=getattr(settings, "finish", 0.0),
                 leave_out=getattr(settings, "leave_out", 0.0),
                 drop_failed=problem.search,
             ),

@@ -231,8 +231,8 @@ def _train_again(model: AbstractForecaster, prepared: Prepared, new: NewRows) ->
     if len(new.every) >= FEWEST:
         _recalibrate(model, _problem(model, prepared, every, new.every), new)
     former, spread = model.trained_, getattr(model, "sigma2_", None)
-    epochs = _epochs_found(model, new, len(every))
-    model.trained_ = train_again(former, problem, model, epochs)
+    epochs, finishing = _epochs_found(model, new, len(every))
+    model.trained_ = train_again(former, problem, model, epochs, finishing)
     after = _errors(model, prepared, new, of_all=True)
     better = not (after > before).any()
     if better:
@@ -246,7 +246,10 @@ def _train_again(model: AbstractForecaster, prepared: Prepared, new: NewRows) ->
     return {
         "trained": len(every),
         "held_out": 0,
-        "settings": {"epochs": int(epochs.max()), "learning_rate": float(model.learning_rate)},
+        "settings": {
+            "epochs": int((epochs + finishing).max()),
+            "learning_rate": float(model.learning_rate),
+        },
         "changed": len(model.spread_) if better else 0,
         "rmse_before": float(before[1]),
         "rmse_after": float(after[1]),
@@ -295,17 +298,18 @@ def _errors(
     return np.sqrt([np.nanmean(squared), np.nanmean(squared[chosen])])
 
 
-def _epochs_found(model: AbstractForecaster, new: NewRows, windows: int) -> IntArray:
+def _epochs_found(
+    model: AbstractForecaster, new: NewRows, windows: int
+) -> tuple[IntArray, IntArray]:
     """Return for each member the epochs over ``windows`` that make the steps found by the fit."""
-    best = model.history_.best_epoch
-    if not len(best):
+    from mvlstm.forecasters.onward import epochs_over
+
+    if not model.history_.members:
         raise ParameterError(
             "refit='full' needs the number of steps that the fit found, and this model's file "
             "does not tell it. Fit it anew."
         )
-    trained = model.n_train_ or len(new.old)
-    epochs = np.rint(np.maximum(best, 1) * trained / windows)
-    return np.maximum(epochs, 1).astype(np.int64)
+    return epochs_over(model.history_, model.n_train_ or len(new.old), windows)
 
 
 def _require_enough(new: NewRows) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,9 @@ class History:
         there are several.
     best_epoch : array of int (K,)
         Epoch, counted from 1, whose weights were kept.
+    lowered : array of int (K,), optional
+        Epoch after which a member went on from its best weights at a lower rate; 0, as by default,
+        where it never did.
     seconds : float
         Wall-clock time of the training.
     notes : tuple of str
@@ -40,10 +43,14 @@ class History:
     best_epoch: NDArray[np.int64]
     seconds: float = float("nan")
     notes: tuple[str, ...] = ()
+    lowered: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
+        if not self.lowered.size:
+            object.__setattr__(self, "lowered", np.zeros_like(self.best_epoch))
         assert self.train_loss.shape == self.valid_rmse.shape, "one value a member and epoch"
         assert self.best_epoch.shape == self.train_loss.shape[:1], "one best epoch a member"
+        assert self.lowered.shape == self.best_epoch.shape, "one change of the rate a member"
 
     @property
     def members(self) -> int:
@@ -63,6 +70,15 @@ class History:
             return np.full(self.members, np.nan)
         return np.asarray(np.take_along_axis(self.valid_rmse, column, axis=1)[:, 0])
 
+    @property
+    def epochs_found(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Epochs that led to the kept weights, at the full rate and at the lower one, each (K,)."""
+        slow = np.where(self.lowered > 0, np.maximum(self.best_epoch - self.lowered, 0), 0)
+        full = self.best_epoch.copy()
+        for k in np.flatnonzero(slow):
+            full[k] = np.nanargmin(self.valid_rmse[k, : self.lowered[k]]) + 1
+        return full, slow
+
     def take(self, rows: NDArray[np.int64]) -> History:
         """Return the history of some members."""
         return replace(
@@ -70,6 +86,7 @@ class History:
             train_loss=self.train_loss[rows],
             valid_rmse=self.valid_rmse[rows],
             best_epoch=self.best_epoch[rows],
+            lowered=self.lowered[rows],
         )
 
     def with_rows(self, rows: NDArray[np.int64], other: History) -> History:
@@ -78,10 +95,10 @@ class History:
         loss, rmse = _widened(self.train_loss, epochs), _widened(self.valid_rmse, epochs)
         loss[rows] = _widened(other.train_loss, epochs)
         rmse[rows] = _widened(other.valid_rmse, epochs)
-        best_epoch = self.best_epoch.copy()
-        best_epoch[rows] = other.best_epoch
+        best_epoch, lowered = self.best_epoch.copy(), self.lowered.copy()
+        best_epoch[rows], lowered[rows] = other.best_epoch, other.lowered
         notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
-        return History(loss, rmse, best_epoch, self.seconds + other.seconds, notes)
+        return History(loss, rmse, best_epoch, self.seconds + other.seconds, notes, lowered)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per member and epoch trained: member, epoch, train_loss, valid_rmse, best."""
@@ -107,6 +124,7 @@ class History:
             "train_loss": plain(self.train_loss),
             "valid_rmse": plain(self.valid_rmse),
             "best_epoch": plain(self.best_epoch),
+            "lowered": plain(self.lowered),
             "seconds": plain(self.seconds),
             "notes": list(self.notes),
         }
@@ -127,6 +145,7 @@ class History:
             best_epoch=best,
             seconds=float("nan") if seconds is None else float(seconds),
             notes=tuple(data.get("notes", ())),
+            lowered=np.asarray(data.get("lowered", np.zeros_like(best)), dtype=np.int64),
         )
 
     def __repr__(self) -> str:

@@ -37,6 +37,12 @@ class TrainConfig:
     averaging : float
         Share of the running mean of the weights that is kept at each step; the mean is what is
         validated and used. 0: the weights as they are.
+    finish : float
+        Share of its learning rate at which a member that no longer improves goes on from its best
+        weights; 0: not at all.
+    finishing : int
+        Epochs at that rate without a better validation error before a member stops; 0 where the
+        caller says when the rate is lowered.
     leave_out : float
         Share of the training windows that each member does without, a stretch of its own, and is
         validated on besides the stopping windows.
@@ -49,5 +55,17 @@ class TrainConfig:
     patience: int = 10
     gradient_clip: float = 5.0
     averaging: float = 0.0
+    finish: float = 0.0
+    finishing: int = 5
     leave_out: float = 0.0
     drop_failed: bool = False
+
+    @property
+    def finishes(self) -> bool:
+        """Whether members that no longer improve go on at a lower rate."""
+        return self.finish > 0 and self.finishing > 0
+
+    @property
+    def full_epochs(self) -> int:
+        """Most epochs at the full rate: all, or all but the last fifth."""
+        return self.max_epochs - self.max_epochs // 5 if self.finishes else self.max_epochs

@@ -52,7 +52,8 @@ def train(
     ``state.best`` holds each member's weights at its lowest validation error. Pass a ``state``
     from an earlier run to go on from there, to the same bits as without the interruption.
     ``control`` says when to save the state and whether to stop early. A member that was stopped
-    before its first validation is kept as it is.
+    before its first validation is kept as it is. What ``on_epoch`` changes in the state's
+    ``running`` and ``lowered`` holds from the next epoch on.
     """
     state = state or TrainState.start(network, members, data.device, dtype)
     control = control or Control()
@@ -71,7 +72,7 @@ def train(
             record(state, stepper, losses, errors, members, config)
             if on_epoch is not None:
                 on_epoch(progress(state, config, members, clock.seconds), state)
-            if len(stepper.rows) != int(state.running.sum()) and state.running.any():
+            if state.running.any() and not stepper.matches(state):
                 stepper = Stepper(network, data, config, members, state)
             if pause(control, stepper, state, clock):
                 break
@@ -171,10 +172,28 @@ def record(
     state.best[rows[better]] = stepper.weights[better]
     state.best_error[rows[better]] = errors[better]
     state.best_epoch[rows[better]] = int(state.epoch)
-    waited = int(state.epoch) - state.best_epoch[rows]
-    state.running[rows] = finite & (waited < config.patience)
+    state.running[rows] = finite & ~ends(state, rows, config)
+    if config.finishes and int(state.epoch) < config.max_epochs:
+        last = int(state.epoch) >= config.full_epochs
+        lower_rate(state, rows[finite & (last | ~state.running[rows]) & (state.lowered[rows] == 0)])
     state.losses = append(state.losses, losses, rows, len(members))
     state.errors = append(state.errors, errors, rows, len(members))
+
+
+def ends(state: TrainState, rows: Tensor, config: TrainConfig) -> Tensor:
+    """Say which of some members have waited in vain for a better error, at their rate."""
+    lowered = state.lowered[rows]
+    waited = int(state.epoch) - torch.maximum(state.best_epoch[rows], lowered)
+    finishing = min(config.patience, config.finishing or config.patience)
+    return waited >= torch.where(lowered > 0, finishing, config.patience)
+
+
+def lower_rate(state: TrainState, rows: Tensor) -> None:
+    """Take members back to their best weights, from which they go on at a lower rate."""
+    state.flat[rows] = state.best[rows]
+    state.mean[rows] = state.best[rows]
+    state.lowered[rows] = int(state.epoch)
+    state.running[rows] = True
 
 
 def require_finite(finite: Tensor, rows: Tensor, members: Sequence[Member], epoch: int) -> None:

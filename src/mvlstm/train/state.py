@@ -29,6 +29,7 @@ class TrainState:
     best: Tensor  # (K, P) weights with the lowest validation error so far
     best_error: Tensor  # (K,)
     best_epoch: Tensor  # (K,) int64, counted from 1; 0 before the first
+    lowered: Tensor  # (K,) int64, epochs done when the rate was lowered; 0 before
     running: Tensor  # (K,) bool, not yet stopped
     epoch: Tensor  # () int64, epochs done
     step: Tensor  # () int64, optimiser steps done
@@ -57,6 +58,7 @@ class TrainState:
             best=flat.clone(),
             best_error=torch.full((K,), torch.inf, dtype=dtype, device=device),
             best_epoch=torch.zeros(K, dtype=torch.int64, device=device),
+            lowered=torch.zeros(K, dtype=torch.int64, device=device),
             running=torch.ones(K, dtype=torch.bool, device=device),
             epoch=torch.zeros((), dtype=torch.int64),
             step=torch.zeros((), dtype=torch.int64),

@@ -55,7 +55,10 @@ class Stepper:
 
         keys = [member_key(member.seed) for member in chosen]
         self.keys = torch.tensor(keys, dtype=torch.int32, device=device)
-        self.learning_rate = each([member.learning_rate for member in chosen]).unsqueeze(1)
+        self.lowered = state.lowered[self.rows]
+        rate = each([member.learning_rate for member in chosen])
+        rate = torch.where(self.lowered > 0, config.finish * rate, rate)
+        self.learning_rate = rate.unsqueeze(1)
         self.decay = each([2 * member.l2 for member in chosen]).unsqueeze(1)
         self.variants = torch.tensor([member.variant for member in chosen], device=device)
         own = getattr(network, "own_penalty", None)  # (P,) or (G, P), for networks that have one
@@ -82,6 +85,11 @@ class Stepper:
         self.n_whole = len(chosen)  # members whose batch is not cut
         if len(self.pieces) > 1:
             self.n_whole -= len(chosen) % torch.get_num_threads()
+
+    def matches(self, state: TrainState) -> bool:
+        """Say whether these are the members in work, at their present rates."""
+        rows = state.running.nonzero().flatten()
+        return torch.equal(rows, self.rows) and torch.equal(state.lowered[rows], self.lowered)
 
     def _by_kind(self, values: Tensor) -> Tensor:
         """Return each member's own values (k, P) of those (P,) of all, or (G, P) by kind."""

@@ -137,7 +137,7 @@ def test_the_rate_falls(monkeypatch: pytest.MonkeyPatch, schedule: str) -> None:
 
     monkeypatch.setattr(Stepper, "run_epoch", watched)
     settings = {"learning_rate": 0.05, "max_epochs": 20, "patience": 2, "averaging": 0.0}
-    fitted(trial("Scheduled", schedule=schedule, members=8, **settings))
+    fitted(trial("Scheduled", schedule=schedule, members=8, finish=0.0, **settings))
     assert len(rates[-1]) < len(rates[0])  # some members stopped before the others
     for epoch, found in enumerate(rates):
         falls = {"cosine": 0.5 + 0.5 * np.cos(np.pi * epoch / 20), "halving": 0.5 ** (epoch // 8)}
