@@ -92,13 +92,13 @@ def member_errors(
     """Train members that differ in their settings as one batch; return their validation RMSE.
 
     It is measured on the stopping rows, in units of the target; infinite for a member whose
-    training failed. With ``together`` it is that of the mean of every so many members in turn, on
-    all validation rows.
+    training failed. With ``together`` it is that of the mean of every so many members in turn, an
+    ensemble of several kinds where the model would have one, on all validation rows.
     """
     model.set_params(members=len(members), l2=1.0)
     model._check_parameters()
     problem = model._start(frame, test=test, valid=valid, preparation=preparation)
-    model._learn(replace(problem, members=tuple(members), search=True))
+    model._learn(replace(problem, members=tuple(members), ensemble=together, search=True))
     if model.stopped_ == "interrupt":
         raise KeyboardInterrupt
     failed = ~np.isfinite(model.history_.best_rmse).reshape(-1, together).all(axis=1)

@@ -15,6 +15,7 @@ stay, and copies of members with a link take the place of those without.
 from __future__ import annotations
 
 import time as clock
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +29,7 @@ from mvlstm.forecasters.networks import SEEDS_APART, Kind, member_list, patience
 from mvlstm.forecasters.problem import Problem, Run
 from mvlstm.forecasters.trained import Labels, TrainedNetwork
 from mvlstm.results import History
-from mvlstm.train.config import TrainConfig
+from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.protocol import Network
 
 FloatArray = NDArray[np.float64]
@@ -45,9 +46,9 @@ def fit_mixed(
 ) -> tuple[TrainedNetwork[Any], History]:
     """Train members of all kinds, then those that did harm again, as plain ones.
 
-    All are plain where the series does not keep to its levels, in a small ensemble and in a
-    search. ``labels`` are those of ``link="auto"``. Members of several ensembles (a bench's
-    repeats) are told apart by their seeds, and each ensemble decides for itself.
+    All are plain where the series does not keep to its levels, and in a small ensemble. ``labels``
+    are those of ``link="auto"``. Members of several ensembles (a bench's repeats, a search's
+    settings) are told apart by their seeds and settings, and each ensemble decides for itself.
     """
     started = clock.monotonic()
     small = (problem.ensemble or model.members) < FEWEST_MEMBERS
@@ -60,13 +61,13 @@ def fit_mixed(
     members = problem.members or tuple(
         member_list(model.members, model.seed, model.learning_rate, model.l2, model.dropout)
     )
-    seeds = np.array([member.seed for member in members])
+    ensembles = ensembles_of(members)
     errors = _stop_errors(replace(trained, labels=labels), problem)
-    harmful = np.flatnonzero(find_harmful(errors, kinds == Kind.PLAIN, seeds))
+    harmful = np.flatnonzero(find_harmful(errors, kinds == Kind.PLAIN, ensembles))
     if not len(harmful):
         return trained, history
     rows = harmful[kinds[harmful] == Kind.BARE]
-    others = _stand_ins(rows, kinds, seeds)
+    others = _stand_ins(rows, kinds, ensembles)
     mended, untrained = trained, harmful
     if model.stopped_ is None:
         few = replace(
@@ -166,8 +167,15 @@ def _stop_errors(trained: TrainedNetwork[Any], problem: Problem) -> FloatArray:
     return trained.rows(problem.prepared.table, problem.origins["stop"]) - problem.labels("stop")
 
 
+def ensembles_of(members: Sequence[Member]) -> IntArray:
+    """Tell apart the ensembles of members (K,), which have settings and a block of seeds each."""
+    own = [(m.seed // SEEDS_APART, m.learning_rate, m.l2, m.dropout) for m in members]
+    number = {one: place for place, one in enumerate(dict.fromkeys(own))}
+    return np.array([number[one] for one in own], dtype=np.int64)
+
+
 def find_harmful(
-    errors: FloatArray, plain: NDArray[np.bool_], seeds: IntArray
+    errors: FloatArray, plain: NDArray[np.bool_], ensembles: IntArray
 ) -> NDArray[np.bool_]:
     """Say which members that are not plain make their ensemble worse, or are all that it has.
 
@@ -175,11 +183,10 @@ def find_harmful(
     ----------
     errors : (K, M, H)
     plain : (K,)
-    seeds : (K,)
-        Of the members; an ensemble has those of one `SEEDS_APART`.
+    ensembles : (K,)
+        Which each member belongs to.
     """
     harmful = np.zeros(len(plain), dtype=np.bool_)
-    ensembles = seeds // SEEDS_APART
     for one in np.unique(ensembles):
         every = ensembles == one
         alone = every & plain
@@ -193,11 +200,10 @@ def _square(errors: FloatArray) -> float:
     return float(np.mean(errors.mean(axis=0) ** 2))
 
 
-def _stand_ins(rows: IntArray, kinds: NDArray[np.uint8], seeds: IntArray) -> IntArray:
+def _stand_ins(rows: IntArray, kinds: NDArray[np.uint8], ensembles: IntArray) -> IntArray:
     """Return for each of some members another of its ensemble, in turn, that has a link."""
     found: list[int] = []
     for k in rows:
-        together = seeds // SEEDS_APART == seeds[k] // SEEDS_APART
-        linked = np.flatnonzero(together & (kinds != Kind.BARE))
+        linked = np.flatnonzero((ensembles == ensembles[k]) & (kinds != Kind.BARE))
         found.append(linked[len(found) % len(linked)])
     return np.array(found, dtype=np.int64)

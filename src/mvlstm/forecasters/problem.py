@@ -54,7 +54,7 @@ class Problem:
         How many members an ensemble has, where not all that are trained make one: repeats, or a
         share. By default as many as are trained.
     search : bool
-        Whether they are tried against one another: then one may fail, and all are of one kind.
+        Whether they are tried against one another: then one may fail.
     """
 
     prepared: Prepared

@@ -193,8 +193,6 @@ class TrainedNetwork(Generic[NetworkT]):
             settings.members, settings.seed, settings.learning_rate, decay, settings.dropout
         )
         members = given_members(problem, own, settings.l2)
-        if problem.search:
-            labels = replace(labels, bare=None)
         kinds, units = None, np.full(len(members), labels.scale)
         if labels.bare is not None:
             seeds = np.array([member.seed for member in members])

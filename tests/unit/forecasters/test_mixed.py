@@ -18,7 +18,7 @@ from mvlstm.data.frame import build_frame
 from mvlstm.errors import ModelFileError, ParameterError
 from mvlstm.forecasters.checkpoint import AGAIN, NAME
 from mvlstm.forecasters.members import Member, fit_frame, member_errors, take_members
-from mvlstm.forecasters.mixed import find_harmful, keeps_its_levels
+from mvlstm.forecasters.mixed import ensembles_of, find_harmful, keeps_its_levels
 from mvlstm.forecasters.networks import SEEDS_APART, SHRINKAGE, Kind, kinds_of
 from mvlstm.forecasters.trained import Bare, Labels
 
@@ -38,14 +38,14 @@ def table(n: int = 500, seed: int = 0) -> pd.DataFrame:
 def keep(monkeypatch) -> None:
     """Let members of all kinds stay, whatever they do."""
     monkeypatch.setattr(
-        mixed, "find_harmful", lambda errors, plain, seeds: np.zeros(len(plain), bool)
+        mixed, "find_harmful", lambda errors, plain, ensembles: np.zeros(len(plain), bool)
     )
 
 
 @pytest.fixture
 def drop(monkeypatch) -> None:
     """Find members that are not plain harmful, whatever they do."""
-    monkeypatch.setattr(mixed, "find_harmful", lambda errors, plain, seeds: ~plain)
+    monkeypatch.setattr(mixed, "find_harmful", lambda errors, plain, ensembles: ~plain)
 
 
 def fitted(**changes) -> mv.MVLSTM:
@@ -128,10 +128,10 @@ def test_they_stay_if_the_ensemble_is_better_with_them() -> None:
     rng = np.random.default_rng(1)
     plain = np.array([True, False, True])
     errors = rng.normal(size=(3, 200, 2))
-    seeds = np.arange(3)
-    assert not find_harmful(errors, plain, seeds).any()  # errors that cancel
+    one = np.zeros(3, dtype=int)
+    assert not find_harmful(errors, plain, one).any()  # errors that cancel
     errors[1] += 5.0
-    assert find_harmful(errors, plain, seeds).tolist() == [False, True, False]
+    assert find_harmful(errors, plain, one).tolist() == [False, True, False]
 
 
 def test_every_ensemble_decides_for_itself() -> None:
@@ -139,19 +139,45 @@ def test_every_ensemble_decides_for_itself() -> None:
     errors = rng.normal(size=(6, 200, 1))
     errors[4] += 5.0
     plain = np.array([True, False, True] * 2)
-    seeds = np.array([0, 1, 2, 10_000, 10_001, 10_002])
-    assert np.flatnonzero(find_harmful(errors, plain, seeds)).tolist() == [4]
-    assert find_harmful(errors[[1]], plain[[1]], seeds[[1]]).all(), "no other beside it"
+    two = np.array([0, 0, 0, 1, 1, 1])
+    assert np.flatnonzero(find_harmful(errors, plain, two)).tolist() == [4]
+    assert find_harmful(errors[[1]], plain[[1]], two[[1]]).all(), "no other beside it"
     errors[1] = np.nan
-    assert np.flatnonzero(find_harmful(errors, plain, seeds)).tolist() == [1, 4]
+    assert np.flatnonzero(find_harmful(errors, plain, two)).tolist() == [1, 4]
+
+
+def test_ensembles_are_told_apart_by_seeds_and_settings() -> None:
+    repeats = [Member(seed, 0.01) for seed in (0, 1, 10_000, 10_001)]
+    assert ensembles_of(repeats).tolist() == [0, 0, 1, 1]
+    settings = [Member(seed, rate) for rate in (0.01, 0.001) for seed in (0, 1)]
+    assert ensembles_of(settings).tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("rates", [(0.01, 0.001), (0.01, 0.01)])
-def test_in_a_search_all_members_are_plain(keep, rates) -> None:
+def test_members_tried_one_by_one_are_plain(keep, rates) -> None:
     model = mv.MVLSTM(**SMALL)
     members = [Member(k, rate) for k, rate in enumerate(rates)]
     member_errors(model, build_frame(table(), target="y"), members, test=0.2, valid=0.1)
     assert model.trained_.kinds is None and model.trained_.labels.bare is None
+
+
+def test_a_setting_tried_with_five_members_is_judged_as_the_ensemble_it_would_be() -> None:
+    rows, parts = build_frame(table(), target="y"), {"test": 0.2, "valid": 0.1}
+    rates = (0.01, 1e-5)  # the second learns nothing, and does harm in other ways
+    model = mv.MVLSTM(**SMALL)
+    members = [Member(seed, rate, l2=1e-4) for rate in rates for seed in range(5)]
+    found = member_errors(model, rows, members, together=5, **parts)
+    for place, rate in enumerate(rates):
+        alone = mv.MVLSTM(**SMALL | {"members": 5, "learning_rate": rate})
+        problem = fit_frame(alone, rows, **parts)
+        own = alone.trained_.kinds
+        kinds = model.trained_.kinds[5 * place : 5 * place + 5]
+        np.testing.assert_array_equal(kinds, np.zeros(5) if own is None else own)
+        both = np.concatenate([problem.origins[part] for part in ("stop", "calibration")])
+        before = replace(alone.trained_, labels=Labels.learn("auto", problem))
+        errors = before.rows(problem.prepared.table, both).mean(axis=0)
+        errors = errors - problem.prepared.labels(both, 1)
+        assert found[place] == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-4)
 
 
 def test_some_members_can_be_taken_out(keep) -> None:
@@ -368,7 +394,7 @@ def test_a_second_training_without_time_changes_nothing_but_members_without_a_li
     with pytest.warns(mv.MVLSTMWarning, match="time limit"):
         stopped = fitted()
     with monkeypatch.context() as patch:
-        patch.setattr(mixed, "find_harmful", lambda errors, plain, seeds: np.zeros(5, bool))
+        patch.setattr(mixed, "find_harmful", lambda errors, plain, ensembles: np.zeros(5, bool))
         every = fitted()
     assert stopped.trained_.kinds.tolist() == [0, 0, Kind.SPARSE, Kind.SPARSE, Kind.SPARSE]
     sources = [0, 0, 2, 2, 4]  # of the members, some of which are copies
@@ -392,7 +418,7 @@ def test_a_second_training_cut_short_replaces_no_better_member(drop, monkeypatch
     with pytest.warns(mv.MVLSTMWarning, match="time limit"):
         stopped = fitted(max_epochs=10)
     with monkeypatch.context() as patch:
-        patch.setattr(mixed, "find_harmful", lambda errors, plain, seeds: np.zeros(5, bool))
+        patch.setattr(mixed, "find_harmful", lambda errors, plain, ensembles: np.zeros(5, bool))
         every = fitted(max_epochs=10)
     linked = ~every.trained_.is_bare
     assert (stopped.history_.best_rmse[linked] <= every.history_.best_rmse[linked]).all()

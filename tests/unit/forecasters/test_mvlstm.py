@@ -43,6 +43,7 @@ def test_presets_are_the_papers_settings() -> None:
         "l2_sum": True,
         "target_scale": "standard",
         "averaging": 0.0,
+        "finish": 0.0,
     }
     assert {name: paper[name] for name in want} == want
     assert mv.MVLSTM.indep().gates == "variable"

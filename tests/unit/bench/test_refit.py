@@ -1,0 +1,80 @@
+"""With refit = "full" the chosen setting is trained again on validation rows too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mvlstm.bench.job import run_job
+from mvlstm.bench.spec import Job, parse_suite
+from mvlstm.errors import ParameterError
+from mvlstm.forecasters import onward
+
+TREE = {
+    "name": "again",
+    "data": {"synthetic": {"n": 300}},
+    "methods": {
+        "mvlstm": {"settings": {"hidden_size": 2, "max_epochs": 5}, "members": 2, "refit": "full"}
+    },
+    "parts": [
+        {
+            "datasets": ["synthetic"],
+            "windows": [3],
+            "methods": ["mvlstm"],
+            "repeats": 2,
+            "explain": False,
+        }
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def job() -> Job:
+    (only,) = parse_suite(TREE, default_name="again").jobs
+    return only
+
+
+def test_test_rows_are_forecast_by_what_saw_all_others(job, monkeypatch) -> None:
+    plain = run_job(replace(job, refit=""), device="cpu")
+    seen = []
+    train_again = onward.train_again
+
+    def watched(trained, problem, settings, *epochs):
+        seen.append((problem, epochs))
+        return train_again(trained, problem, settings, *epochs)
+
+    monkeypatch.setattr(onward, "train_again", watched)
+    again = run_job(job, device="cpu")
+    ((problem, (epochs, _)),) = seen
+    rows = problem.origins["train"]
+    assert len(rows) == sum(
+        plain.record["windows"][part] for part in ("train", "stop", "calibration")
+    )
+    assert rows.max() < problem.origins["new"].min()
+    assert len(epochs) == 4 and [m.seed for m in problem.members] == [0, 1, 10_000, 10_001]
+    for kind in ("single", "ensemble"):
+        assert again.record[kind]["valid_rmse"] == plain.record[kind]["valid_rmse"]
+        assert not np.allclose(again.record[kind]["rmse"], plain.record[kind]["rmse"])
+        np.testing.assert_allclose(again.record[kind]["rmse"], plain.record[kind]["rmse"], rtol=0.3)
+
+
+def test_one_repeat_is_what_it_is_among_others(job) -> None:
+    both = run_job(job, device="cpu").record["ensemble"]["rmse"]
+    (alone,) = run_job(replace(job, repeats=1), device="cpu").record["ensemble"]["rmse"]
+    assert alone == pytest.approx(both[0], rel=1e-5)
+
+
+def test_it_makes_another_job_and_none_is_what_older_records_had(job) -> None:
+    older = {name: value for name, value in job.to_dict().items() if name != "refit"}
+    assert Job(**older).key == replace(job, refit="").key != job.key
+
+
+def test_other_words_and_methods_that_are_no_networks_are_refused(job) -> None:
+    tree = {**TREE, "methods": {"mvlstm": {"refit": "newest"}}}
+    with pytest.raises(ParameterError, match=r"refit='newest' must be \"full\""):
+        parse_suite(tree, default_name="again")
+    forest = replace(job, method="rf", base="rf", label="RF", settings={})
+    with pytest.raises(ParameterError, match=r"not RF\. Take it out of \[methods\.rf\]"):
+        run_job(forest, device="cpu")
