@@ -142,7 +142,7 @@ def table() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def model(table) -> mv.MVLSTM:
-    return mv.MVLSTM(**SETTINGS, learning_rate=0.03, verbose=0).fit(table, "y", test=0.2)
+    return mv.MVLSTM(**SETTINGS, learning_rate=0.05, verbose=0).fit(table, "y", test=0.2)
 
 
 def test_the_history_tells_when_and_what_led_to_the_kept_weights(model) -> None:
@@ -193,18 +193,17 @@ def test_the_note_counts_members_cut_short_at_the_full_rate(model) -> None:
     assert plain.startswith("1 of 3 members") and "after 40 epochs;" in plain
 
 
-def test_training_again_takes_both_rates_for_the_steps_found(model, table, monkeypatch) -> None:
+def test_training_again_takes_both_rates_for_the_steps_found(table, monkeypatch) -> None:
     seen: list[dict[int, float]] = []
     run_epoch = Stepper.run_epoch
 
     def watched(stepper: Stepper, *args):
-        rates = (stepper.learning_rate[:, 0] / 0.03).tolist()
+        rates = (stepper.learning_rate[:, 0] / 0.05).tolist()
         seen.append(dict(zip(stepper.rows.tolist(), rates, strict=True)))
         return run_epoch(stepper, *args)
 
     monkeypatch.setattr(Stepper, "run_epoch", watched)
-    full, slow = onward.epochs_over(model.history_, had=100, windows=100)
-    again = mv.MVLSTM(**SETTINGS, learning_rate=0.03, verbose=0).fit(table, "y", test=0.2)
+    again = mv.MVLSTM(**SETTINGS, learning_rate=0.05, verbose=0).fit(table, "y", test=0.2)
     seen.clear()
     again.update(table, refit="full")
     trained, every = again.n_train_, again.updates_[-1].trained
