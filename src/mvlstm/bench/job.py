@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time as clock
 import warnings
 from dataclasses import dataclass, replace
@@ -27,6 +26,8 @@ from mvlstm.forecasters.members import (
     refitted,
     seeds_of,
     take_members,
+    with_all_rows,
+    with_weights,
 )
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.registry import forecaster_class
@@ -191,8 +192,7 @@ def _fit_network(
         scored = forecast_cell(few, problem, cell)
         if again is None:
             return few, scored
-        few = copy.copy(few)
-        few.trained_ = again.take(rows)
+        few = with_weights(few, again.take(rows), with_all_rows(problem))
         return few, replace(forecast_cell(few, problem, cell), validation=scored.validation)
 
     firsts = [part(slice(r * K, r * K + 1)) for r in range(R)]

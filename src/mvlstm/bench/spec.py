@@ -436,7 +436,7 @@ class _Reader:
                 "setting": ",".join(f"{k}={v}" for k, v in one.items()),
                 "settings": {**settings, **one},
                 "grid": grid,
-                "refit": refit,
+                "refit": refit if kind == "forecast" else "",
                 **numbers,
             }
 

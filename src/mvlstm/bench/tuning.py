@@ -127,6 +127,7 @@ def _members(
             valid=cell.valid,
             preparation=cell.preparation,
             together=together,
+            ensemble=job.members,
         )
         errors += [float(error) for error in found]
     each = np.array(errors).reshape(len(combinations), -1)

@@ -78,6 +78,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     ensemble: ClassVar[bool] = False  # whether there are members with seeds of their own
     local: ClassVar[bool] = True  # whether a forecast depends on its window alone
     table_dtype: ClassVar[type] = np.float64  # precision of the prepared table
+    short_batches: ClassVar[bool] = False  # whether few windows are learned in smaller batches
 
     layout_: Layout
     settings_: dict[str, Any]

@@ -100,6 +100,7 @@ class CLSTM(AbstractForecaster):
 
     ensemble: ClassVar[bool] = True
     table_dtype: ClassVar[type] = np.float32
+    short_batches: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -170,7 +171,7 @@ class CLSTM(AbstractForecaster):
         norms = self._norms(problem, labels, penalties)  # (L, N)
         self._choose(problem, labels, penalties, norms)
         network = self._network(len(problem.groups), self._columns(problem.groups))
-        batch = short_batch(self.batch_size, problem)
+        batch = short_batch(self.batch_size, len(problem.origins["train"]))
         self.trained_, self.history_ = TrainedNetwork.fit(
             network, problem, labels, self, batch_size=batch
         )
@@ -207,7 +208,7 @@ class CLSTM(AbstractForecaster):
 
     def _path_config(self, problem: Problem) -> SparseConfig:
         """Return the budget of the path: some hundred steps, but no more than ``max_epochs``."""
-        batch = short_batch(self.batch_size, problem)
+        batch = short_batch(self.batch_size, len(problem.origins["train"]))
         steps = min(PATH_STEPS, self.max_epochs * (len(problem.origins["train"]) // batch))
         return SparseConfig(
             batch_size=batch,
@@ -232,7 +233,7 @@ class CLSTM(AbstractForecaster):
         """Take the largest penalty whose refit is within one standard error of the best."""
         one = clone(self).set_params(members=1, verbose=0)
         y, rows = problem.labels("stop"), problem.origins["stop"]
-        batch = short_batch(self.batch_size, problem)
+        batch = short_batch(self.batch_size, len(problem.origins["train"]))
         refits: dict[tuple[bool, ...], FloatArray] = {}
         for chosen in map(tuple, norms > 0):
             if chosen not in refits:

@@ -100,6 +100,8 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
         key: tuple(value) if isinstance(value, list) else value  # JSON knows no tuples
         for key, value in header["parameters"].items()
     }
+    if name == "MVLSTM":
+        parameters.setdefault("finish", 0.0)  # files of before it was an argument
     model = forecaster_class(name)(**parameters)
     model._check_parameters()
     model.layout_, model.settings_ = Layout.from_dict(header["layout"]), model.get_params()
@@ -164,8 +166,10 @@ def _history(values: dict[str, Any]) -> History:
     epochs = history.train_loss.shape[1]
     if ((history.best_epoch < 0) | (history.best_epoch > epochs)).any():
         raise ModelFileError(f"its history names best epochs beyond the {epochs} trained.")
-    if ((history.lowered < 0) | (history.lowered > epochs)).any():
-        raise ModelFileError(f"its history lowers rates after more than the {epochs} trained.")
+    judged = np.isfinite(history.valid_rmse).cumsum(axis=1)  # (K, E)
+    for k in np.flatnonzero(history.lowered):
+        if not (0 < history.lowered[k] <= epochs and judged[k, history.lowered[k] - 1]):
+            raise ModelFileError(f"its history lowers the rate of member {k} before it was judged.")
     return history
 
 

@@ -34,6 +34,8 @@ __all__ = [
     "refitted",
     "seeds_of",
     "take_members",
+    "with_all_rows",
+    "with_weights",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -88,17 +90,18 @@ def member_errors(
     valid: float,
     preparation: Preparation | None = None,
     together: int = 1,
+    ensemble: int = 1,
 ) -> FloatArray:
     """Train members that differ in their settings as one batch; return their validation RMSE.
 
     It is measured on the stopping rows, in units of the target; infinite for a member whose
-    training failed. With ``together`` it is that of the mean of every so many members in turn, an
-    ensemble of several kinds where the model would have one, on all validation rows.
+    training failed. With ``together`` it is that of the mean of every so many members in turn, on
+    all validation rows; they are of several kinds if an ``ensemble`` of so many would be.
     """
     model.set_params(members=len(members), l2=1.0)
     model._check_parameters()
     problem = model._start(frame, test=test, valid=valid, preparation=preparation)
-    model._learn(replace(problem, members=tuple(members), ensemble=together, search=True))
+    model._learn(replace(problem, members=tuple(members), ensemble=ensemble, search=True))
     if model.stopped_ == "interrupt":
         raise KeyboardInterrupt
     failed = ~np.isfinite(model.history_.best_rmse).reshape(-1, together).all(axis=1)
@@ -143,15 +146,34 @@ def take_members(model: AbstractForecaster, problem: Problem, rows: slice) -> Ab
     return few  # type: ignore[no-any-return]
 
 
-def refitted(model: AbstractForecaster, problem: Problem) -> TrainedNetwork[Any]:
-    """Train a network's members again on all rows but the unseen, for the steps found."""
-    from mvlstm.forecasters.onward import epochs_over, train_again, watched
+def with_all_rows(problem: Problem) -> Problem:
+    """Return a problem whose training part is all rows but the unseen; a few are watched."""
+    from mvlstm.forecasters.onward import watched
 
     parts: tuple[PartName, ...] = ("train", "stop", "calibration")
     rows = np.unique(np.concatenate([problem.origins[part] for part in parts]))
-    whole = replace(problem, origins={**problem.origins, "train": rows, "stop": watched(rows)})
-    epochs = epochs_over(model.history_, len(problem.origins["train"]), len(rows))
-    return train_again(model.trained_, whole, model, *epochs)
+    return replace(problem, origins={**problem.origins, "train": rows, "stop": watched(rows)})
+
+
+def refitted(model: AbstractForecaster, problem: Problem) -> TrainedNetwork[Any]:
+    """Train a network's members again on all rows but the unseen, for the steps found."""
+    from mvlstm.forecasters.onward import epochs_over, train_again
+
+    whole = with_all_rows(problem)
+    had, windows = (len(one.origins["train"]) for one in (problem, whole))
+    return train_again(model.trained_, whole, model, *epochs_over(model, had, windows))
+
+
+def with_weights(
+    model: AbstractForecaster, trained: TrainedNetwork[Any], problem: Problem
+) -> AbstractForecaster:
+    """Return a network with other weights, learned from a problem, and its intervals."""
+    other = copy.copy(model)
+    other.trained_ = trained
+    other._settle(problem)
+    if hasattr(model, "sigma2_"):
+        other.sigma2_ = model.sigma2_  # the calibration belongs to it
+    return other
 
 
 def forecast_part(model: AbstractForecaster, problem: Problem, origins: IntArray) -> Forecast:

@@ -25,11 +25,17 @@ from numpy.typing import NDArray
 from mvlstm._words import counted
 from mvlstm.data.stationarity import UNIT_ROOT_T, unit_root_t
 from mvlstm.data.windows import gather_windows
-from mvlstm.forecasters.networks import SEEDS_APART, Kind, member_list, patience_notes
+from mvlstm.forecasters.networks import (
+    SEEDS_APART,
+    Kind,
+    member_list,
+    patience_notes,
+    train_config,
+)
 from mvlstm.forecasters.problem import Problem, Run
 from mvlstm.forecasters.trained import Labels, TrainedNetwork
 from mvlstm.results import History
-from mvlstm.train.config import Member, TrainConfig
+from mvlstm.train.config import Member
 from mvlstm.train.protocol import Network
 
 FloatArray = NDArray[np.float64]
@@ -63,6 +69,8 @@ def fit_mixed(
     )
     ensembles = ensembles_of(members)
     errors = _stop_errors(replace(trained, labels=labels), problem)
+    if model.stopped_ is None:
+        errors[history.best_epoch == 0] = np.nan  # members that failed
     harmful = np.flatnonzero(find_harmful(errors, kinds == Kind.PLAIN, ensembles))
     if not len(harmful):
         return trained, history
@@ -81,7 +89,8 @@ def fit_mixed(
         done = _is_worth_it(later, instead[harmful], model)
         mended = _with_rows(trained, harmful[done], again.flat[done])
         history = history.with_rows(harmful[done], later.take(np.flatnonzero(done)))
-        notes = _end_notes(history, model) if model.stopped_ is None else later.notes
+        ended = model.stopped_ is None
+        notes = patience_notes(history, train_config(model)) if ended else later.notes
         history = replace(history, notes=notes)
         untrained = harmful[~done]
     left = np.isin(rows, untrained)
@@ -127,12 +136,6 @@ def _with_copies(
     )
     found = history.with_rows(rows, replace(history.take(others), seconds=0.0))
     return copied, replace(found, notes=(*found.notes, note))
-
-
-def _end_notes(history: History, model: Any) -> tuple[str, ...]:
-    """Say what ended training of members, of which some were trained twice."""
-    config = TrainConfig(max_epochs=model.max_epochs, patience=model.patience, finish=model.finish)
-    return patience_notes(history, config)
 
 
 def _time_left(run: Run, seconds: float) -> Run:

@@ -121,6 +121,21 @@ def given_members(problem: Problem, own: list[Member], l2: float) -> list[Member
     return [replace(given, l2=given.l2 * unit_l2) for given in problem.members]
 
 
+def train_config(
+    settings: Any, *, batch_size: int | None = None, drop_failed: bool = False
+) -> TrainConfig:
+    """Return what a forecaster's arguments say about training; ``batch_size`` may be replaced."""
+    return TrainConfig(
+        settings.batch_size if batch_size is None else batch_size,
+        settings.max_epochs,
+        settings.patience,
+        averaging=getattr(settings, "averaging", 0.0),
+        finish=getattr(settings, "finish", 0.0),
+        leave_out=getattr(settings, "leave_out", 0.0),
+        drop_failed=drop_failed,
+    )
+
+
 def train_network(
     network: Network,
     problem: Problem,

@@ -9,10 +9,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mvlstm.forecasters.networks import given_members, member_list, of_kinds, usable_device
+from mvlstm.forecasters.networks import (
+    given_members,
+    member_list,
+    of_kinds,
+    train_config,
+    usable_device,
+)
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.trained import Labels, TrainedNetwork, short_batch
-from mvlstm.results import History
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.control import Control
 from mvlstm.train.data import WindowData
@@ -89,30 +94,51 @@ def train_again(
     members = _members(trained, settings, problem, settings.learning_rate)
     state = TrainState.start(trained.network, members, data.device, torch.float32)
     config = replace(
-        _config(settings, problem, int((epochs + finishing).max())),
-        finish=getattr(settings, "finish", 0.0),
-        finishing=0,
+        train_config(settings, batch_size=_batch(settings, len(data.train))),
+        max_epochs=int((epochs + finishing).max()),
+        leave_out=0.0,
+        planned=True,
     )
-    kept = state.flat.clone()
+    kept = torch.tensor(trained.flat, device=data.device)
 
     def keep(progress: Progress, state: TrainState) -> None:
-        turning = (epochs == progress.epoch) & (finishing > 0)
-        state.lowered[torch.as_tensor(turning, device=kept.device)] = progress.epoch
+        weights = state.mean if config.averaging else state.flat
+        turning = torch.as_tensor((epochs == progress.epoch) & (finishing > 0), device=kept.device)
+        state.flat[turning] = weights[turning]  # as a fit goes on from its best weights
+        state.lowered[turning] = progress.epoch
         done = torch.as_tensor(epochs + finishing == progress.epoch, device=kept.device)
-        kept[done] = (state.mean if config.averaging else state.flat)[done]
+        sound = done & torch.isfinite(weights).all(dim=1)  # a member that failed stays as it was
+        kept[sound] = weights[sound]
         state.running &= ~done
 
     _run(trained, data, members, config, state, settings, keep)
     return replace(trained, flat=kept.cpu().numpy(), labels=labels)
 
 
-def epochs_over(history: History, had: int, windows: int) -> tuple[IntArray, IntArray]:
-    """Return for each member the epochs over ``windows`` that make the steps found over ``had``.
+def epochs_over(model: Any, had: int, windows: int) -> tuple[IntArray, IntArray]:
+    """Return each member's epochs over ``windows`` that make the steps its fit to ``had`` took.
 
     At the full rate (K,), and then at the lower one (K,).
     """
-    full, more = (np.rint(epochs * had / windows) for epochs in history.epochs_found)
-    return np.maximum(full, 1).astype(np.int64), more.astype(np.int64)
+    had -= int(getattr(model, "leave_out", 0.0) * had)
+    share = _steps(model, had) / _steps(model, windows)
+    full, slow = model.history_.epochs_found
+    return _epochs(share * full, least=1), _epochs(share * slow, least=np.minimum(slow, 1))
+
+
+def _epochs(found: FloatArray, least: IntArray | int) -> IntArray:
+    return np.maximum(np.rint(found), least).astype(np.int64)
+
+
+def _steps(model: Any, windows: int) -> int:
+    """Return the steps of an epoch over so many windows."""
+    return max(1, windows // min(_batch(model, windows), windows))
+
+
+def _batch(model: Any, windows: int) -> int:
+    """Return the batch with which a forecaster is fitted to so many windows."""
+    short = model.short_batches
+    return short_batch(model.batch_size, windows) if short else int(model.batch_size)
 
 
 def _data(trained: TrainedNetwork[Any], problem: Problem, labels: Labels) -> WindowData:
@@ -142,7 +168,7 @@ def _variants(members: list[Member], like: torch.Tensor) -> torch.Tensor:
 
 def _config(settings: Any, problem: Problem, epochs: int) -> TrainConfig:
     return TrainConfig(
-        short_batch(settings.batch_size, problem),
+        short_batch(settings.batch_size, len(problem.origins["train"])),
         max_epochs=epochs,
         patience=epochs + 1,
         averaging=getattr(settings, "averaging", 0.0),

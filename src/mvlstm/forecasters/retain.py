@@ -79,6 +79,7 @@ class RETAIN(AbstractForecaster):
 
     ensemble: ClassVar[bool] = True
     table_dtype: ClassVar[type] = np.float32
+    short_batches: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -134,7 +135,7 @@ class RETAIN(AbstractForecaster):
     def _learn(self, problem: Problem) -> None:
         labels = Labels.learn(self.link, problem)
         network = self._network(len(problem.groups))
-        batch = short_batch(self.batch_size, problem)
+        batch = short_batch(self.batch_size, len(problem.origins["train"]))
         self.trained_, self.history_ = TrainedNetwork.fit(
             network, problem, labels, self, batch_size=batch
         )

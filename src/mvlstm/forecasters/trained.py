@@ -23,6 +23,7 @@ from mvlstm.forecasters.networks import (
     member_list,
     of_kinds,
     over_windows,
+    train_config,
     train_network,
     usable_device,
 )
@@ -30,7 +31,6 @@ from mvlstm.forecasters.preparation import Preparation, Prepared
 from mvlstm.forecasters.problem import Problem
 from mvlstm.nn.parameters import Parameters, count, unflatten
 from mvlstm.results import History
-from mvlstm.train.config import TrainConfig
 from mvlstm.train.predict import CHUNK, TASK, chunks, mean_rows
 from mvlstm.train.protocol import Network
 from mvlstm.train.workers import run_all
@@ -188,7 +188,6 @@ class TrainedNetwork(Generic[NetworkT]):
     ) -> tuple[TrainedNetwork[NetworkT], History]:
         """Train members with a forecaster's settings; ``l2`` and ``batch_size`` may be replaced."""
         decay = settings.l2 if l2 is None else l2
-        batch = settings.batch_size if batch_size is None else batch_size
         own = member_list(
             settings.members, settings.seed, settings.learning_rate, decay, settings.dropout
         )
@@ -205,15 +204,7 @@ class TrainedNetwork(Generic[NetworkT]):
             problem,
             labels.by_row(problem),
             of_kinds(members, kinds),
-            TrainConfig(
-                batch,
-                settings.max_epochs,
-                settings.patience,
-                averaging=getattr(settings, "averaging", 0.0),
-                finish=getattr(settings, "finish", 0.0),
-                leave_out=getattr(settings, "leave_out", 0.0),
-                drop_failed=problem.search,
-            ),
+            train_config(settings, batch_size=batch_size, drop_failed=problem.search),
             device=settings.device,
             units=units,
             title=type(settings).__name__ + (", again" if problem.run.again else ""),
@@ -380,9 +371,9 @@ class TrainedNetwork(Generic[NetworkT]):
         return cls(network, flat, labels, device, kinds)
 
 
-def short_batch(batch_size: int, problem: Problem) -> int:
-    """Return the batch for a table: smaller than asked where an epoch would be too few steps."""
-    return min(batch_size, max(32, len(problem.origins["train"]) // 16))
+def short_batch(batch_size: int, windows: int) -> int:
+    """Return the batch for so many windows: a smaller one where an epoch would be too few steps."""
+    return min(batch_size, max(32, windows // 16))
 
 
 def restore_labels(

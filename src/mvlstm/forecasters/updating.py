@@ -309,7 +309,7 @@ def _epochs_found(
             "refit='full' needs the number of steps that the fit found, and this model's file "
             "does not tell it. Fit it anew."
         )
-    return epochs_over(model.history_, model.n_train_ or len(new.old), windows)
+    return epochs_over(model, model.n_train_ or len(new.old), windows)
 
 
 def _require_enough(new: NewRows) -> None:

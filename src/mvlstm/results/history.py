@@ -29,13 +29,13 @@ class History:
         there are several.
     best_epoch : array of int (K,)
         Epoch, counted from 1, whose weights were kept.
-    lowered : array of int (K,), optional
-        Epoch after which a member went on from its best weights at a lower rate; 0, as by default,
-        where it never did.
     seconds : float
         Wall-clock time of the training.
     notes : tuple of str
         Anything worth knowing, such as a run that hit ``max_epochs``.
+    lowered : array of int (K,), optional
+        Epoch after which a member went on from its best weights at a lower rate; 0, as by default,
+        where it never did.
     """
 
     train_loss: FloatArray

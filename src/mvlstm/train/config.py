@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+FINISHING = 5  # most epochs to wait at the lower rate
+
 
 @dataclass(frozen=True)
 class Member:
     """One network of the ensemble: its seed and the settings that may differ between members.
 
     ``variant`` says which of the data's labels it learns, and which of the network's own penalties
-    it bears, where there are several. Those of the first must train; others may fail.
-    ``shrinkage`` is the share of a step by which the weights on variables are pulled to zero.
+    it bears, where there are several. ``shrinkage`` is the share of a step by which the weights on
+    variables are pulled to zero. Members with neither must train; others may fail.
     """
 
     seed: int
@@ -20,6 +22,11 @@ class Member:
     dropout: float = 0.0
     variant: int = field(default=0, kw_only=True)
     shrinkage: float = field(default=0.0, kw_only=True)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is of the first variant, and not shrunk."""
+        return self.variant == 0 and not self.shrinkage
 
 
 @dataclass(frozen=True)
@@ -39,10 +46,9 @@ class TrainConfig:
         validated and used. 0: the weights as they are.
     finish : float
         Share of its learning rate at which a member that no longer improves goes on from its best
-        weights; 0: not at all.
-    finishing : int
-        Epochs at that rate without a better validation error before a member stops; 0 where the
-        caller says when the rate is lowered.
+        weights, for the last fifth of the epochs at the latest; 0: not at all.
+    planned : bool
+        Whether the caller says when a member's rate is lowered and when it ends.
     leave_out : float
         Share of the training windows that each member does without, a stretch of its own, and is
         validated on besides the stopping windows.
@@ -56,16 +62,21 @@ class TrainConfig:
     gradient_clip: float = 5.0
     averaging: float = 0.0
     finish: float = 0.0
-    finishing: int = 5
+    planned: bool = False
     leave_out: float = 0.0
     drop_failed: bool = False
 
     @property
     def finishes(self) -> bool:
         """Whether members that no longer improve go on at a lower rate."""
-        return self.finish > 0 and self.finishing > 0
+        return self.finish > 0 and not self.planned
 
     @property
     def full_epochs(self) -> int:
         """Most epochs at the full rate: all, or all but the last fifth."""
         return self.max_epochs - self.max_epochs // 5 if self.finishes else self.max_epochs
+
+    @property
+    def finishing(self) -> int:
+        """Epochs at the lower rate without a better validation error before a member stops."""
+        return min(self.patience, FINISHING)

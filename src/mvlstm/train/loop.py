@@ -52,8 +52,8 @@ def train(
     ``state.best`` holds each member's weights at its lowest validation error. Pass a ``state``
     from an earlier run to go on from there, to the same bits as without the interruption.
     ``control`` says when to save the state and whether to stop early. A member that was stopped
-    before its first validation is kept as it is. What ``on_epoch`` changes in the state's
-    ``running`` and ``lowered`` holds from the next epoch on.
+    before its first validation is kept as it is. Where ``config.planned``, ``on_epoch`` changes
+    what is ``running`` and ``lowered`` in the state, and weights with it, for the next epoch.
     """
     state = state or TrainState.start(network, members, data.device, dtype)
     control = control or Control()
@@ -164,18 +164,17 @@ def record(
     rows = stepper.rows
     finite = torch.isfinite(losses) & torch.isfinite(errors)
     if not config.drop_failed:
-        needed = torch.tensor(
-            [members[k].variant == 0 for k in rows.tolist()], device=finite.device
-        )
+        needed = torch.tensor([members[k].is_plain for k in rows.tolist()], device=finite.device)
         require_finite(finite | ~needed, rows, members, int(state.epoch))
     better = finite & (errors < state.best_error[rows])
     state.best[rows[better]] = stepper.weights[better]
     state.best_error[rows[better]] = errors[better]
     state.best_epoch[rows[better]] = int(state.epoch)
-    state.running[rows] = finite & ~ends(state, rows, config)
+    ended = ends(state, rows, config)
+    state.running[rows] = finite & ~ended
     if config.finishes and int(state.epoch) < config.max_epochs:
-        last = int(state.epoch) >= config.full_epochs
-        lower_rate(state, rows[finite & (last | ~state.running[rows]) & (state.lowered[rows] == 0)])
+        ended |= int(state.epoch) >= config.full_epochs
+        lower_rate(state, rows[finite & ended & (state.lowered[rows] == 0)])
     state.losses = append(state.losses, losses, rows, len(members))
     state.errors = append(state.errors, errors, rows, len(members))
 
@@ -183,13 +182,17 @@ def record(
 def ends(state: TrainState, rows: Tensor, config: TrainConfig) -> Tensor:
     """Say which of some members have waited in vain for a better error, at their rate."""
     lowered = state.lowered[rows]
+    if config.planned:
+        return torch.zeros_like(lowered, dtype=torch.bool)
     waited = int(state.epoch) - torch.maximum(state.best_epoch[rows], lowered)
-    finishing = min(config.patience, config.finishing or config.patience)
-    return waited >= torch.where(lowered > 0, finishing, config.patience)
+    return waited >= torch.where(lowered > 0, config.finishing, config.patience)
 
 
 def lower_rate(state: TrainState, rows: Tensor) -> None:
-    """Take members back to their best weights, from which they go on at a lower rate."""
+    """Take members back to their best weights, from which they go on at a lower rate.
+
+    Adam's moments stay as they are: they tell of gradients nearby, which is enough for small steps.
+    """
     state.flat[rows] = state.best[rows]
     state.mean[rows] = state.best[rows]
     state.lowered[rows] = int(state.epoch)

@@ -60,7 +60,8 @@ class Stepper:
         rate = torch.where(self.lowered > 0, config.finish * rate, rate)
         self.learning_rate = rate.unsqueeze(1)
         self.decay = each([2 * member.l2 for member in chosen]).unsqueeze(1)
-        self.variants = torch.tensor([member.variant for member in chosen], device=device)
+        variants = [member.variant for member in chosen]  # none, where a finished run is resumed
+        self.variants = torch.tensor(variants, dtype=torch.int64, device=device)
         own = getattr(network, "own_penalty", None)  # (P,) or (G, P), for networks that have one
         self.own_decay = None if own is None else self._by_kind(2 * own.to(device, dtype))
         self.shrinkage = self._shrinkage(each([member.shrinkage for member in chosen]))

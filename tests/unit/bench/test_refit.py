@@ -78,3 +78,19 @@ def test_other_words_and_methods_that_are_no_networks_are_refused(job) -> None:
     forest = replace(job, method="rf", base="rf", label="RF", settings={})
     with pytest.raises(ParameterError, match=r"not RF\. Take it out of \[methods\.rf\]"):
         run_job(forest, device="cpu")
+
+
+def test_a_rival_s_own_importance_is_that_of_its_new_weights(job) -> None:
+    dual = replace(job, method="dual", base="dual", label="DUAL", members=1, repeats=1)
+    dual = replace(dual, settings={"hidden_size": 2, "max_epochs": 2})
+    own = [
+        run_job(one, device="cpu").record["importance"] for one in (dual, replace(dual, refit=""))
+    ]
+    assert own[0] != own[1]
+
+
+def test_a_search_has_nothing_to_train_again() -> None:
+    tree = {**TREE, "parts": [{**TREE["parts"][0], "kind": "search"}]}
+    tree["methods"] = {"mvlstm": {**TREE["methods"]["mvlstm"], "grid": {"l2": [0.0, 1e-4]}}}
+    (search,) = parse_suite(tree, default_name="again").jobs
+    assert not search.refit

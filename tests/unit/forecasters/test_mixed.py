@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import mvlstm as mv
 import mvlstm.forecasters.mixed as mixed
@@ -21,6 +22,7 @@ from mvlstm.forecasters.members import Member, fit_frame, member_errors, take_me
 from mvlstm.forecasters.mixed import ensembles_of, find_harmful, keeps_its_levels
 from mvlstm.forecasters.networks import KINDS, SEEDS_APART, SHRINKAGE, Kind, kinds_of
 from mvlstm.forecasters.trained import Bare, Labels
+from mvlstm.train.shrinkage import Shrinkage
 
 SMALL = {"window": 4, "hidden_size": 3, "members": 5, "max_epochs": 3, "verbose": 0}
 
@@ -153,6 +155,16 @@ def test_ensembles_are_told_apart_by_seeds_and_settings() -> None:
     assert ensembles_of(settings).tolist() == [0, 0, 1, 1]
 
 
+def test_settings_of_a_small_ensemble_are_tried_with_plain_members(keep) -> None:
+    model = mv.MVLSTM(**SMALL)
+    members = [Member(seed, 0.01) for seed in range(5)]
+    rows = build_frame(table(), target="y")
+    member_errors(model, rows, members, together=5, ensemble=3, test=0.2, valid=0.1)
+    assert model.trained_.kinds is None
+    member_errors(model, rows, members[:3], together=3, ensemble=5, test=0.2, valid=0.1)
+    assert model.trained_.kinds.tolist() == list(KINDS[:3])
+
+
 @pytest.mark.parametrize("rates", [(0.01, 0.001), (0.01, 0.01)])
 def test_members_tried_one_by_one_are_plain(keep, rates) -> None:
     model = mv.MVLSTM(**SMALL)
@@ -171,7 +183,7 @@ def test_a_setting_tried_with_five_members_is_judged_as_the_ensemble_it_would_be
     )
     model = mv.MVLSTM(**SMALL)
     members = [Member(seed, rate, l2=1e-4) for rate in rates for seed in range(5)]
-    found = member_errors(model, rows, members, together=5, **parts)
+    found = member_errors(model, rows, members, together=5, ensemble=5, **parts)
     assert model.trained_.kinds.tolist() == [*KINDS, *[Kind.PLAIN] * 5]
     for place, (rate, link) in enumerate(zip(rates, ("auto", "linear"), strict=True)):
         alone = mv.MVLSTM(**SMALL | {"learning_rate": rate, "link": link})
@@ -244,6 +256,12 @@ def test_a_member_without_a_link_may_fail(monkeypatch) -> None:
         return found
 
     monkeypatch.setattr(Labels, "by_row", broken)
+    model, linear = fitted(), fitted(link="linear")
+    np.testing.assert_array_equal(model.trained_.flat, linear.trained_.flat)
+
+
+def test_a_sparse_member_may_fail(monkeypatch) -> None:
+    monkeypatch.setattr(Shrinkage, "__call__", lambda self, flat, *_: flat.fill_(torch.nan))
     model, linear = fitted(), fitted(link="linear")
     np.testing.assert_array_equal(model.trained_.flat, linear.trained_.flat)
 
@@ -350,6 +368,17 @@ def test_a_fit_stopped_while_members_are_trained_again_goes_on(drop, tmp_path, m
     resumed = mv.MVLSTM(**SMALL).fit(table(), "y", test=0.2, checkpoint=tmp_path)
     np.testing.assert_array_equal(resumed.trained_.flat, whole.trained_.flat)
     assert (tmp_path / AGAIN).is_file()
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_fit_whose_members_have_all_stopped_can_be_taken_up(tmp_path, monkeypatch, kept) -> None:
+    patient = SMALL | {"max_epochs": 200, "patience": 1, "averaging": 0.0, "learning_rate": 0.05}
+    monkeypatch.setattr(mixed, "find_harmful", lambda errors, plain, ensembles: ~plain & (not kept))
+    whole = mv.MVLSTM(**patient).fit(table(), "y", test=0.2, checkpoint=tmp_path)
+    assert (whole.history_.epochs < 200).all()
+    again = mv.MVLSTM(**patient).fit(table(), "y", test=0.2, checkpoint=tmp_path)
+    np.testing.assert_array_equal(again.trained_.flat, whole.trained_.flat)
+    np.testing.assert_array_equal(again.history_.lowered, whole.history_.lowered)
 
 
 def test_another_fit_does_not_overwrite_one_that_is_half_done(drop, tmp_path, monkeypatch) -> None:

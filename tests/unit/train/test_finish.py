@@ -161,17 +161,18 @@ def test_the_history_tells_when_and_what_led_to_the_kept_weights(model) -> None:
     assert not before.epochs_found[1].any()
 
 
-def test_a_file_that_lowers_a_rate_after_its_last_epoch_is_refused(model, tmp_path) -> None:
+@pytest.mark.parametrize("shift", [100, -1000])
+def test_a_file_that_lowers_a_rate_where_no_epoch_was_is_refused(model, tmp_path, shift) -> None:
     history = model.history_
     model.save(tmp_path / "good.safetensors")
     kept = mv.load(tmp_path / "good.safetensors").history_
     np.testing.assert_array_equal(kept.lowered, history.lowered)
     try:
-        model.history_ = replace(history, lowered=history.lowered + 100)
+        model.history_ = replace(history, lowered=history.lowered + shift)
         model.save(tmp_path / "bad.safetensors")
     finally:
         model.history_ = history
-    with pytest.raises(ModelFileError, match="lowers rates"):
+    with pytest.raises(ModelFileError, match="lowers the rate of member 0"):
         mv.load(tmp_path / "bad.safetensors")
 
 
@@ -206,8 +207,7 @@ def test_training_again_takes_both_rates_for_the_steps_found(table, monkeypatch)
     again = mv.MVLSTM(**SETTINGS, learning_rate=0.05, verbose=0).fit(table, "y", test=0.2)
     seen.clear()
     again.update(table, refit="full")
-    trained, every = again.n_train_, again.updates_[-1].trained
-    full, slow = onward.epochs_over(again.history_, trained, every)
+    full, slow = onward.epochs_over(again, again.n_train_, again.updates_[-1].trained)
     for k in range(3):
         rates = [epoch[k] for epoch in seen if k in epoch]
         assert rates == pytest.approx([1.0] * full[k] + [0.1] * slow[k])
@@ -215,10 +215,93 @@ def test_training_again_takes_both_rates_for_the_steps_found(table, monkeypatch)
 
 def test_epochs_over_other_numbers_of_windows_make_as_many_steps() -> None:
     rmse = np.array([[3.0, 1.0, 2.0, 0.9, 0.8, 1.0]])
-    history = History(rmse, rmse, np.array([5]), lowered=np.array([3]))
-    assert [value.tolist() for value in onward.epochs_over(history, 100, 100)] == [[2], [2]]
-    assert [value.tolist() for value in onward.epochs_over(history, 100, 200)] == [[1], [1]]
-    assert [value.tolist() for value in onward.epochs_over(history, 100, 1000)] == [[1], [0]]
+    model = mv.MVLSTM(batch_size=10)
+    model.history_ = History(rmse, rmse, np.array([5]), lowered=np.array([3]))
+
+    def over(had: int, windows: int) -> list[int]:
+        return [int(epochs[0]) for epochs in onward.epochs_over(model, had, windows)]
+
+    assert over(100, 100) == [2, 2]
+    assert over(100, 109) == [2, 2], "as many whole batches"
+    assert over(100, 200) == [1, 1]
+    assert over(100, 1000) == [1, 1], "at least one of each"
+    assert over(5, 9) == [2, 2], "less than a batch is one step"
+    model.set_params(leave_out=0.5)
+    assert over(200, 100) == [2, 2]
+
+
+@pytest.mark.parametrize("changes", [{}, {"leave_out": 0.3}, {"batch_size": 200}])
+def test_training_again_takes_the_steps_found(table, monkeypatch, changes) -> None:
+    model = mv.MVLSTM(**SETTINGS, verbose=0, **changes).fit(table, "y", test=0.2)
+    steps: list[int] = []
+    run_epoch = Stepper.run_epoch
+
+    def watched(stepper: Stepper, *args):
+        steps.append(stepper.n_batches)
+        return run_epoch(stepper, *args)
+
+    monkeypatch.setattr(Stepper, "run_epoch", watched)
+    best = sum(model.history_.epochs_found).max()
+    left = model.n_train_ - int(model.leave_out * model.n_train_)
+    found = best * (left // min(model.batch_size, left))
+    model.update(table, refit="full")
+    assert abs(sum(steps) - found) <= 2 * steps[0]  # whole epochs at either rate
+
+
+def test_training_again_turns_from_the_weights_that_a_fit_would_keep(table, monkeypatch) -> None:
+    settings = SETTINGS | {"averaging": 0.9, "learning_rate": 0.05}
+    model = mv.MVLSTM(**settings, verbose=0).fit(table, "y", test=0.2)
+    assert model.history_.epochs_found[1].any()
+    turned: list[float] = []
+    run_epoch = Stepper.run_epoch
+
+    def watched(stepper: Stepper, epoch: int, *args):
+        begins = (stepper.lowered == epoch) & (stepper.lowered > 0)
+        if begins.any():
+            turned.append(float((stepper.flat.detach() - stepper.mean)[begins].abs().max()))
+        return run_epoch(stepper, epoch, *args)
+
+    monkeypatch.setattr(Stepper, "run_epoch", watched)
+    model.update(table, refit="full")
+    assert turned and set(turned) == {0.0}
+
+
+def test_a_member_that_fails_when_trained_again_stays_as_it_was(table, monkeypatch) -> None:
+    model = mv.MVLSTM(**SETTINGS | {"members": 2}, verbose=0).fit(table, "y", test=0.2)
+    before, kept = model.trained_.flat.copy(), []
+    run = onward._run
+
+    def failing(*args):
+        *most, keep = args
+
+        def fail(progress, state) -> None:
+            state.mean[1] = torch.nan
+            keep(progress, state)
+
+        return run(*most, fail)
+
+    train_again = onward.train_again
+
+    def watched(*args):
+        kept.append(train_again(*args).flat)
+        return replace(args[0], flat=kept[0])
+
+    monkeypatch.setattr(Member, "is_plain", False)  # those of other kinds may fail
+    monkeypatch.setattr(onward, "_run", failing)
+    monkeypatch.setattr(onward, "train_again", watched)
+    model.update(table, refit="full")
+    np.testing.assert_array_equal(kept[0][1], before[1])
+    assert not np.array_equal(kept[0][0], before[0])
+
+
+def test_a_file_of_before_was_trained_without_it(model, tmp_path, monkeypatch) -> None:
+    path = tmp_path / "m.safetensors"
+    settings = model.get_params()
+    del settings["finish"]
+    monkeypatch.setattr(model, "get_params", lambda deep=True: settings)
+    monkeypatch.setattr(model, "settings_", settings)
+    model.save(path)
+    assert mv.load(path).finish == 0.0
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.5, "slow", True, float("nan")])
