@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def training_curves(history: History, *, theme: ThemeName = "light") -> go.Figure:
-    """Draw the validation error of every member over the epochs, the one kept marked.
+    """Draw the validation error of every member over the epochs.
+
+    Marked are the epoch that was kept, and the one after which a member went on from its best
+    weights at a lower rate.
 
     Parameters
     ----------
@@ -41,6 +44,17 @@ def training_curves(history: History, *, theme: ThemeName = "light") -> go.Figur
             line={"color": look.forecast, "width": 1.3},
             opacity=0.75,
             hovertemplate=f"member {place}, epoch %{{x}}: %{{y:.4g}}<extra></extra>",
+        )
+    turned = np.flatnonzero(history.lowered)
+    if turned.size:
+        at = history.lowered[turned]
+        figure.add_scatter(
+            x=at,
+            y=history.valid_rmse[turned, at - 1],
+            mode="markers",
+            name="back to the best, slower",
+            marker={"color": look.forecast, "size": 7, "symbol": "triangle-down"},
+            hovertemplate="epoch %{x}: back to the best, at a lower rate<extra></extra>",
         )
     figure.add_scatter(
         x=history.best_epoch,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -249,6 +251,16 @@ class TestTrust:
     def test_nothing_to_judge(self):
         with pytest.raises(DataError, match="No value of 'pm' is known"):
             plot.calibration(make_forecast(future=True))
+
+
+def test_training_curves_mark_where_rates_were_lowered():
+    history = make_history()
+    assert "back to the best, slower" not in [t.name for t in plot.training_curves(history).data]
+    turned = np.zeros(history.members, dtype=int)
+    turned[1] = 2
+    figure = plot.training_curves(replace(history, lowered=turned))
+    (mark,) = [trace for trace in figure.data if trace.name == "back to the best, slower"]
+    assert list(mark.x) == [2] and list(mark.y) == [history.valid_rmse[1, 1]]
 
 
 def test_training_curves():
