@@ -188,12 +188,10 @@ def _fit_network(
 
     def part(rows: slice) -> tuple[AbstractForecaster, Scored]:
         whole = rows.stop - rows.start == R * K
-        few = model if whole else take_members(model, problem, rows)
-        scored = forecast_cell(few, problem, cell)
-        if again is None:
-            return few, scored
-        few = with_weights(few, again.take(rows), with_all_rows(problem))
-        return few, replace(forecast_cell(few, problem, cell), validation=scored.validation)
+        few = first = model if whole else take_members(model, problem, rows)
+        if again is not None:
+            few = with_weights(first, again.take(rows), with_all_rows(problem))
+        return few, forecast_cell(few, problem, cell, before=first)
 
     firsts = [part(slice(r * K, r * K + 1)) for r in range(R)]
     if K > 1:

@@ -48,11 +48,23 @@ class Scored:
         return np.asarray(np.sqrt(np.mean(errors**2, axis=1)) if several else errors[:, 0])
 
 
-def forecast_cell(model: AbstractForecaster, problem: Problem, cell: Cell) -> Scored:
-    """Forecast the rows of a cell that count."""
+def forecast_cell(
+    model: AbstractForecaster,
+    problem: Problem,
+    cell: Cell,
+    *,
+    before: AbstractForecaster | None = None,
+) -> Scored:
+    """Forecast the rows of a cell that count; validation rows with a model that did not see them.
+
+    That is the model itself or, where it was trained again on them, the one of ``before``.
+    """
     found = []
-    parts: tuple[PartName, ...] = ("new", "calibration")  # no member was fitted to either
-    for part in parts:
+    parts: tuple[tuple[PartName, AbstractForecaster], ...] = (
+        ("new", model),
+        ("calibration", before or model),
+    )
+    for part, unaware in parts:
         origins = problem.origins[part]
         known = measured_labels(problem.prepared.frame, origins, problem.horizon)
         origins = origins[known.all(axis=1)]
@@ -60,7 +72,7 @@ def forecast_cell(model: AbstractForecaster, problem: Problem, cell: Cell) -> Sc
         if cell.scored is not None:
             keep = cell.scored[labels]
             origins, labels = origins[keep], labels[keep]
-        found.append((forecast_part(model, problem, origins), labels))
+        found.append((forecast_part(unaware, problem, origins), labels))
     (test, rows), (validation, _) = found
     return Scored(test, validation, rows)
 

@@ -205,7 +205,7 @@ def fit(
     finish: Annotated[
         float | None,
         typer.Option(
-            help="Share of the learning rate to go on at once nothing improves; 0 for the end.",
+            help="Share of the learning rate to go on with when nothing improves; 0 to stop then.",
             rich_help_panel=TRAINING,
         ),
     ] = None,

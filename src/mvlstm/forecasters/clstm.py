@@ -18,11 +18,11 @@ from mvlstm.errors import ModelFileError, ParameterError, check_option
 from mvlstm.forecasters.base import AbstractForecaster, Difference
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.link import LINKS, LinkName
-from mvlstm.forecasters.networks import SEEDS_APART, check_training
+from mvlstm.forecasters.networks import SEEDS_APART, check_training, fit_batch
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import Problem
-from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels, short_batch
+from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
 from mvlstm.forecasters.transforming import TransformChoice
 from mvlstm.nn.clstm import every_step_loss, input_membership
 from mvlstm.nn.lstm import LSTMNetwork
@@ -171,10 +171,7 @@ class CLSTM(AbstractForecaster):
         norms = self._norms(problem, labels, penalties)  # (L, N)
         self._choose(problem, labels, penalties, norms)
         network = self._network(len(problem.groups), self._columns(problem.groups))
-        batch = short_batch(self.batch_size, len(problem.origins["train"]))
-        self.trained_, self.history_ = TrainedNetwork.fit(
-            network, problem, labels, self, batch_size=batch
-        )
+        self.trained_, self.history_ = TrainedNetwork.fit(network, problem, labels, self)
         self.device_ = self.trained_.device
 
     def _norms(self, problem: Problem, labels: Labels, penalties: FloatArray) -> FloatArray:
@@ -208,8 +205,9 @@ class CLSTM(AbstractForecaster):
 
     def _path_config(self, problem: Problem) -> SparseConfig:
         """Return the budget of the path: some hundred steps, but no more than ``max_epochs``."""
-        batch = short_batch(self.batch_size, len(problem.origins["train"]))
-        steps = min(PATH_STEPS, self.max_epochs * (len(problem.origins["train"]) // batch))
+        windows = len(problem.origins["train"])
+        batch = fit_batch(self, windows)
+        steps = min(PATH_STEPS, self.max_epochs * (windows // batch))
         return SparseConfig(
             batch_size=batch,
             warm_steps=2 * steps // 5,
@@ -233,13 +231,12 @@ class CLSTM(AbstractForecaster):
         """Take the largest penalty whose refit is within one standard error of the best."""
         one = clone(self).set_params(members=1, verbose=0)
         y, rows = problem.labels("stop"), problem.origins["stop"]
-        batch = short_batch(self.batch_size, len(problem.origins["train"]))
         refits: dict[tuple[bool, ...], FloatArray] = {}
         for chosen in map(tuple, norms > 0):
             if chosen not in refits:
                 columns = _columns(chosen, problem.groups)
                 network = self._network(len(problem.groups), columns)
-                trained, _ = TrainedNetwork.fit(network, problem, labels, one, batch_size=batch)
+                trained, _ = TrainedNetwork.fit(network, problem, labels, one)
                 errors = trained.rows(problem.prepared.table, rows)[0] - y
                 refits[chosen] = np.mean(errors**2, axis=1)
         squared = np.stack([refits[tuple(row)] for row in norms > 0])  # (L, S)

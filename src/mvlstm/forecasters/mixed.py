@@ -90,7 +90,8 @@ def fit_mixed(
         mended = _with_rows(trained, harmful[done], again.flat[done])
         history = history.with_rows(harmful[done], later.take(np.flatnonzero(done)))
         ended = model.stopped_ is None
-        notes = patience_notes(history, train_config(model)) if ended else later.notes
+        config = train_config(model, len(problem.origins["train"]))
+        notes = patience_notes(history, config) if ended else later.notes
         history = replace(history, notes=notes)
         untrained = harmful[~done]
     left = np.isin(rows, untrained)

@@ -121,12 +121,24 @@ def given_members(problem: Problem, own: list[Member], l2: float) -> list[Member
     return [replace(given, l2=given.l2 * unit_l2) for given in problem.members]
 
 
-def train_config(
-    settings: Any, *, batch_size: int | None = None, drop_failed: bool = False
-) -> TrainConfig:
-    """Return what a forecaster's arguments say about training; ``batch_size`` may be replaced."""
+def fit_batch(settings: Any, windows: int) -> int:
+    """Return the batch of a fit to so many windows.
+
+    With ``short_batches`` it is smaller than asked where an epoch would be too few steps.
+    """
+    size = int(settings.batch_size)
+    return short_batch(size, windows) if settings.short_batches else size
+
+
+def short_batch(batch_size: int, windows: int) -> int:
+    """Return a batch for so many windows: a smaller one where an epoch would be too few steps."""
+    return min(batch_size, max(32, windows // 16))
+
+
+def train_config(settings: Any, windows: int, *, drop_failed: bool = False) -> TrainConfig:
+    """Return what a forecaster's arguments say about training on so many windows."""
     return TrainConfig(
-        settings.batch_size if batch_size is None else batch_size,
+        fit_batch(settings, windows),
         settings.max_epochs,
         settings.patience,
         averaging=getattr(settings, "averaging", 0.0),

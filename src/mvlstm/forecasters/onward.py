@@ -10,14 +10,16 @@ import torch
 from numpy.typing import NDArray
 
 from mvlstm.forecasters.networks import (
+    fit_batch,
     given_members,
     member_list,
     of_kinds,
+    short_batch,
     train_config,
     usable_device,
 )
 from mvlstm.forecasters.problem import Problem
-from mvlstm.forecasters.trained import Labels, TrainedNetwork, short_batch
+from mvlstm.forecasters.trained import Labels, TrainedNetwork
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.control import Control
 from mvlstm.train.data import WindowData
@@ -94,7 +96,7 @@ def train_again(
     members = _members(trained, settings, problem, settings.learning_rate)
     state = TrainState.start(trained.network, members, data.device, torch.float32)
     config = replace(
-        train_config(settings, batch_size=_batch(settings, len(data.train))),
+        train_config(settings, len(data.train)),
         max_epochs=int((epochs + finishing).max()),
         leave_out=0.0,
         planned=True,
@@ -132,13 +134,7 @@ def _epochs(found: FloatArray, least: IntArray | int) -> IntArray:
 
 def _steps(model: Any, windows: int) -> int:
     """Return the steps of an epoch over so many windows."""
-    return max(1, windows // min(_batch(model, windows), windows))
-
-
-def _batch(model: Any, windows: int) -> int:
-    """Return the batch with which a forecaster is fitted to so many windows."""
-    short = model.short_batches
-    return short_batch(model.batch_size, windows) if short else int(model.batch_size)
+    return max(1, windows // min(fit_batch(model, windows), windows))
 
 
 def _data(trained: TrainedNetwork[Any], problem: Problem, labels: Labels) -> WindowData:

@@ -21,7 +21,7 @@ from mvlstm.forecasters.networks import check_training
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import Problem
-from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels, short_batch
+from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
 from mvlstm.forecasters.transforming import TransformChoice
 from mvlstm.nn.parameters import Parameters
 from mvlstm.nn.retain import RETAINNetwork
@@ -135,10 +135,7 @@ class RETAIN(AbstractForecaster):
     def _learn(self, problem: Problem) -> None:
         labels = Labels.learn(self.link, problem)
         network = self._network(len(problem.groups))
-        batch = short_batch(self.batch_size, len(problem.origins["train"]))
-        self.trained_, self.history_ = TrainedNetwork.fit(
-            network, problem, labels, self, batch_size=batch
-        )
+        self.trained_, self.history_ = TrainedNetwork.fit(network, problem, labels, self)
         self.device_ = self.trained_.device
         self._settle(problem)
 

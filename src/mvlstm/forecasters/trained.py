@@ -184,9 +184,8 @@ class TrainedNetwork(Generic[NetworkT]):
         settings: Settings,
         *,
         l2: float | None = None,
-        batch_size: int | None = None,
     ) -> tuple[TrainedNetwork[NetworkT], History]:
-        """Train members with a forecaster's settings; ``l2`` and ``batch_size`` may be replaced."""
+        """Train members with a forecaster's settings, of which ``l2`` may be replaced."""
         decay = settings.l2 if l2 is None else l2
         own = member_list(
             settings.members, settings.seed, settings.learning_rate, decay, settings.dropout
@@ -204,7 +203,7 @@ class TrainedNetwork(Generic[NetworkT]):
             problem,
             labels.by_row(problem),
             of_kinds(members, kinds),
-            train_config(settings, batch_size=batch_size, drop_failed=problem.search),
+            train_config(settings, len(problem.origins["train"]), drop_failed=problem.search),
             device=settings.device,
             units=units,
             title=type(settings).__name__ + (", again" if problem.run.again else ""),
@@ -369,11 +368,6 @@ class TrainedNetwork(Generic[NetworkT]):
             if kinds.max(initial=0) > max(Kind):
                 raise ModelFileError(f"its 'kinds' has a {kinds.max()}, which no member is.")
         return cls(network, flat, labels, device, kinds)
-
-
-def short_batch(batch_size: int, windows: int) -> int:
-    """Return the batch for so many windows: a smaller one where an epoch would be too few steps."""
-    return min(batch_size, max(32, windows // 16))
 
 
 def restore_labels(
