@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pandas as pd
 import pytest
 
 from made_results import HOSTILE, NAMES, make_report
-from mvlstm.report import comparison_page, render_report
+from mvlstm import plot
+from mvlstm.bench.document import Section, Table
+from mvlstm.report import comparison_page, experiments_page, render_report, tables_page
 
 pytestmark = pytest.mark.browser
 
@@ -303,6 +306,104 @@ def test_prints_to_a_clean_pdf(open_page, tmp_path):
     assert not page.locator(".contents").is_visible()
     assert not page.locator("[data-csv]").first.is_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_printed_tables_show_every_column(open_page):
+    page = open_page(width=688)  # A4 less its margins
+    page.emulate_media(media="print")
+    cut = page.evaluate(
+        "[...document.querySelectorAll('.scroll')].filter((s) => s.scrollWidth > s.clientWidth + 1)"
+        ".map((s) => s.firstElementChild.dataset.sortable)"
+    )
+    assert cut == []
+    box = "document.querySelector('[data-sortable=importance-table]').getBoundingClientRect().right"
+    assert page.evaluate(box) <= 688
+    style = "getComputedStyle(document.querySelector('.scroll'))"
+    assert page.evaluate(f"{style}.overflowX") == "visible"
+    page.emulate_media(media="screen")
+    assert "gradient" in page.evaluate(f"{style}.backgroundImage"), "more lies beyond the edge"
+
+
+def test_the_last_forecast_is_said_to_have_happened(open_page, tmp_path):
+    data = make_report()
+    path = tmp_path / "last.html"
+    known = replace(data, future=data.forecast.take(slice(-1, None)))
+    path.write_text(render_report(known), encoding="utf-8")
+    page = open_page(path)
+    assert page.locator("#explorer-time option").last.inner_text().endswith("(last)")
+    assert "What happened:" in page.locator("#explorer-text").inner_text()
+    page.locator("#explorer-time").select_option(index=0)
+    time = click_point(page, "forecast", "last", 0)
+    assert page.locator("#explorer").get_attribute("data-time") == time
+
+
+def test_texts_sort_by_their_number_and_empty_cells_come_last(open_page, tmp_path):
+    cells = ["", "20.09 \u00b1 0.02", "failed", "3.1", "1,000 (best)", None, "<0.001"]
+    path = tmp_path / "tables.html"
+    path.write_text(tables_page("T", {"t": pd.DataFrame({"rmse": cells})}), encoding="utf-8")
+    page = open_page(path)
+    button = page.locator("table th button")
+    order = ["1,000 (best)", "20.09 \u00b1 0.02", "3.1", "<0.001"]
+    button.click()
+    shown = [r[0] for r in table_rows(page, "table tbody")]
+    assert shown == [*order, "failed", "", ""]
+    button.click()
+    shown = [r[0] for r in table_rows(page, "table tbody")]
+    assert shown == [*order[::-1], "failed", "", ""]
+
+
+def test_a_long_page_draws_what_comes_into_view(open_page, tmp_path):
+    rows = pd.DataFrame({"method": ["a"], "rmse": [1.0]})
+    figures = {f"figure {i}": (plot.comparison(rows), rows) for i in range(40)}
+    path = tmp_path / "long.html"
+    path.write_text(tables_page("Long", {}, figures), encoding="utf-8")
+    page = open_page(path)
+    drawn = page.locator("[data-figure] svg.main-svg")
+    page.wait_for_timeout(300)
+    assert 0 < page.locator("[data-figure].js-plotly-plot").count() < 40
+    last = page.locator("[data-figure]").last
+    last.scroll_into_view_if_needed()
+    last.locator("svg.main-svg").first.wait_for()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("[data-figure].js-plotly-plot").count() == 40, "paper has all of them"
+    assert drawn.count() >= 40
+    assert page.seen.complaints == []
+
+
+def test_the_menu_of_many_sections_scrolls(open_page, tmp_path):
+    table = Table("scores", *[pd.DataFrame({"method": ["a"], "rmse": ["1.0"]})] * 2)
+    names = [f"part {i} with a name of many words: errors" for i in range(30)]
+    sections = [Section("Suite mine", level=1), *(Section(n, tables=(table,)) for n in names)]
+    path = tmp_path / "experiments.html"
+    path.write_text(experiments_page("Results", sections), encoding="utf-8")
+    page = open_page(path)
+    box = "document.querySelector('.contents')"
+    assert page.evaluate(f"{box}.clientHeight") <= 844
+    assert page.evaluate(f"{box}.scrollHeight") > 1_500
+    page.evaluate("scrollTo({ top: 1e6, behavior: 'instant' })")
+    page.locator(".contents a[aria-current=true]", has_text="part 2").wait_for()
+    assert page.evaluate(f"{box}.scrollTop") > 0, "the menu follows"
+    page = open_page(path, width=390, has_touch=True, is_mobile=True)
+    assert (
+        page.locator(".contents a").first.inner_text() == "mine, part 0 with a name\u2026, errors"
+    )
+    assert page.evaluate(f"{box}.clientHeight") < 400
+
+
+def test_no_text_of_a_figure_is_cut_on_a_narrow_screen(open_page):
+    page = open_page(width=390, has_touch=True, is_mobile=True)
+    for key in ("figure-importance", "figure-stability", "figure-attention", "explorer-waterfall"):
+        cut = page.evaluate(
+            """(id) => {
+              const box = document.getElementById(id).getBoundingClientRect();
+              return [...document.querySelectorAll(`#${id} svg text`)].filter((t) => {
+                const own = t.getBoundingClientRect();
+                return own.width > 0 && (own.left < box.left - 1 || own.right > box.right + 1);
+              }).map((t) => t.textContent);
+            }""",
+            key,
+        )
+        assert cut == [], key
 
 
 def test_many_long_names_fit_a_narrow_screen(open_page, tmp_path):

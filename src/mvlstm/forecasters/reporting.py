@@ -105,8 +105,9 @@ def _next(
     last = np.append(names[1:] != names[:-1], True)  # of each series
     note = (
         f"The table has no rows after {describe_time(frame.clock[-1])} with "
-        f"{', '.join(frame.layout.known)}, known ahead: the next values shown are those of its "
-        "last rows. Add these rows, or pass them as future=... (--future FILE)."
+        f"{', '.join(frame.layout.known)}, known ahead: there is no look ahead, and the forecasts "
+        "shown at the end are of its last rows. Add these rows, or pass them as future=... "
+        "(--future FILE)."
     )
     warnings.warn(note, MVLSTMWarning, stacklevel=2)
     return forecast.take(last), (note,)
@@ -291,4 +292,21 @@ def _profile(frame: SeriesFrame) -> pd.DataFrame:
                 "sd": values.std(),
             }
         )
-    return pd.DataFrame(rows)
+    found = pd.DataFrame(rows)
+    categories = pd.DataFrame(_categories(frame))
+    if categories.empty:
+        return found
+    joined = pd.concat([found.iloc[:-1], categories, found.iloc[-1:]], ignore_index=True)
+    return joined.fillna({"levels": ""})
+
+
+def _categories(frame: SeriesFrame) -> list[dict[str, Any]]:
+    """Return a row a categorical variable: how many levels it has, and the most frequent one."""
+    rows = []
+    for name, levels in frame.layout.levels:
+        group = frame.layout.names.index(name)
+        columns = [c for c, n in enumerate(frame.layout.groups) if n == group]
+        counts = frame.values[:, columns].sum(axis=0)
+        most = levels[int(counts.argmax())]
+        rows.append({"variable": name, "levels": f"{len(levels):,}, most often {most}"})
+    return rows

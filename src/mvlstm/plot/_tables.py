@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm.errors import DataError
-from mvlstm.results import Explanation, Forecast
+from mvlstm.errors import DataError, ParameterError
+from mvlstm.results import Explanation, Forecast, PointExplanation
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -37,8 +37,13 @@ def variable_order(explanation: Explanation) -> tuple[str, ...]:
     return (*others, explanation.target)
 
 
-def one_series(explanation: Explanation) -> Explanation:
-    """Refuse an explanation of several series where times must follow one another."""
+def one_series(explanation: Explanation | PointExplanation) -> Explanation:
+    """Refuse an explanation of several series, or of one forecast, where times follow another."""
+    if isinstance(explanation, PointExplanation):
+        raise ParameterError(
+            "This is one forecast taken apart; give the whole explanation and the time, as in "
+            "mvlstm.plot.contributions(explanation, origin)."
+        )
     for table in (explanation.prior, explanation.contribution):
         if table is not None and "series" in table.index.names:
             raise DataError(
@@ -48,12 +53,27 @@ def one_series(explanation: Explanation) -> Explanation:
     return explanation
 
 
+def one_forecast(forecast: Forecast) -> Forecast:
+    """Refuse a forecast of several series where times must follow one another."""
+    if forecast.series is not None and len(set(forecast.series)) > 1:
+        raise DataError(
+            "This forecast is of several series; choose one with "
+            "forecast.take(forecast.series == name)."
+        )
+    return forecast
+
+
 def at_step(table: pd.DataFrame, step: int) -> pd.DataFrame:
     """Return the rows of one step ahead of a table by origin, or by origin and step."""
     if "step" not in table.index.names:
         return table
     chosen = table[table.index.get_level_values("step") == step]
     return chosen.droplevel("step")
+
+
+def short_verdict(verdict: str) -> str:
+    """Write a verdict so that it fits beside a bar or in a table."""
+    return {"not distinguishable from noise": "within noise"}.get(verdict, verdict)
 
 
 def own_past(variable: str, target: str) -> str:
@@ -83,7 +103,7 @@ def step_rows(forecast: Forecast, step: int) -> pd.DataFrame:
         raise DataError(
             f"step={step} is not in the forecast, which has steps 1 to {forecast.horizon}."
         )
-    table = forecast.to_frame()
+    table = one_forecast(forecast).to_frame()
     rows = table[table["step"] == step].reset_index(drop=True)
     if "actual" not in rows:
         rows["actual"] = np.nan

@@ -8,7 +8,14 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError
-from mvlstm.plot._tables import at_step, one_series, own_past, variable_order, wall_times
+from mvlstm.plot._tables import (
+    at_step,
+    one_series,
+    own_past,
+    short_verdict,
+    variable_order,
+    wall_times,
+)
 from mvlstm.plot.theme import ThemeName, get_theme, label, new_figure, styles
 from mvlstm.results import Explanation
 
@@ -17,6 +24,8 @@ if TYPE_CHECKING:
 
 BINS = 24
 LONGEST = 22  # letters of a name beside an axis; the whole name is shown on hovering
+TITLE = 20  # letters of a name above a small panel
+VERDICTS_WIDE = 92  # pixels that the verdicts take at the right
 
 
 def variable_importance(
@@ -83,19 +92,21 @@ def variable_importance(
     ends = np.nanmax(
         np.c_[np.nan_to_num(high), table[["prior", "posterior"]].to_numpy(dtype=np.float64)], axis=1
     )
-    for at, end, verdict in zip(place, ends, table["verdict"], strict=True):
+    for at, verdict in zip(place, table["verdict"], strict=True):
         figure.add_annotation(
-            x=end,
+            x=1,
+            xref="paper",
             y=at,
-            text=_short(str(verdict)),
+            text=label(short_verdict(str(verdict))),
             showarrow=False,
             xanchor="left",
-            xshift=8,
+            xshift=6,
             font={"size": 11, "color": look.muted},
         )
     top = float(ends.max(initial=0.0)) or 1.0
     ticks = np.round(np.arange(0.0, 1.01, 0.2 if top > 0.5 else 0.1 if top > 0.2 else 0.05), 2)
-    figure.update_xaxes(range=[0, top * 1.36], tickvals=ticks.tolist())
+    figure.update_xaxes(range=[0, top * 1.06], tickvals=ticks.tolist())
+    figure.update_layout(margin_r=VERDICTS_WIDE)
     _name_rows(figure, shown)
     return figure
 
@@ -239,7 +250,7 @@ def attention_histograms(
             y=top - 0.15 / rows,
             xref="paper",
             yref="paper",
-            text=label(own_past(name, explanation.target), 26),
+            text=label(own_past(name, explanation.target), TITLE),
             showarrow=False,
             xanchor="left",
             yanchor="bottom",
@@ -361,7 +372,7 @@ def attention_over_time(
     shown = np.unique(np.linspace(0, len(table) - 1, 6).astype(np.int64))
     figure.update_xaxes(
         tickvals=shown.tolist(),
-        ticktext=[str(table["start"].iloc[i])[:10] for i in shown],
+        ticktext=_dates(table["start"].iloc[shown]),
         showgrid=False,
     )
     figure.update_yaxes(range=[0, 1])
@@ -396,5 +407,11 @@ def _name_rows(figure: go.Figure, names: list[str]) -> None:
     )
 
 
-def _short(verdict: str) -> str:
-    return {"not distinguishable from noise": "within noise"}.get(verdict, label(verdict))
+def _dates(times: pd.Series[Any]) -> list[str]:
+    """Write times as dates, with the hour below where a date would stand there twice."""
+    if not pd.api.types.is_datetime64_any_dtype(times):
+        return [str(t) for t in times]
+    days = [f"{t:%Y-%m-%d}" for t in times]
+    if len(set(days)) == len(days):
+        return days
+    return [f"{t:%Y-%m-%d<br>%H:%M}" for t in times]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from mvlstm.plot._tables import plain_times, step_rows, thin, wall_times
+from mvlstm.plot._tables import one_forecast, plain_times, step_rows, thin, wall_times
 from mvlstm.plot.theme import Theme, ThemeName, get_theme, new_figure
 from mvlstm.results import Forecast
 
@@ -67,7 +67,8 @@ def forecast(
     step : int
         Steps ahead to draw.
     future : Forecast, optional
-        What comes after the last row, from ``model.forecast``.
+        What comes after the last row, from ``model.forecast``; it is called "last" where what
+        happened is known of it.
     limit, recent : int
         About how many rows to draw, and how many of the latest to draw without thinning.
     explained : sequence, optional
@@ -92,11 +93,15 @@ def forecast(
 
 
 def future_table(forecast: Forecast) -> pd.DataFrame:
-    """Return mean, median and the 50 % and 90 % intervals of every step ahead."""
+    """Return mean, median and the 50 % and 90 % intervals of every step ahead.
+
+    The column ``series`` comes first when there are several.
+    """
     table = forecast.to_frame()
     for name, q in (("q25", 0.25), ("q75", 0.75)):
         table[name] = forecast.quantile(q).to_numpy()
-    return table[["time", "step", "mean", "median", "q05", "q25", "q75", "q95"]]
+    columns = ["time", "step", "mean", "median", "q05", "q25", "q75", "q95"]
+    return table[columns if forecast.series is None else ["series", *columns]]
 
 
 def members_table(forecast: Forecast, *, step: int = 1, last: int = 120) -> pd.DataFrame:
@@ -108,7 +113,7 @@ def members_table(forecast: Forecast, *, step: int = 1, last: int = 120) -> pd.D
     step, last : int
         Steps ahead; rows to draw.
     """
-    values = forecast.members[:, -last:, step - 1]  # (K, rows)
+    values = one_forecast(forecast).members[:, -last:, step - 1]  # (K, rows)
     columns: dict[str, Any] = {
         "time": wall_times(forecast.time[-last:, step - 1]),
         "mean": values.mean(axis=0),
@@ -206,13 +211,19 @@ def _add_explained(
 
 
 def _add_future(figure: go.Figure, future: Forecast, look: Theme) -> None:
-    table = future_table(future)
+    table = future_table(one_forecast(future))
     mean = table["mean"].to_numpy()
+    times = wall_times(table["time"].to_numpy())
+    known = np.isfinite(future.actual).any()
+    if known:
+        actual = pd.Series(future.actual.reshape(-1))
+        _add_line(figure, times, actual, "what happened", look.ink, 1.4)
+        figure.data[-1].showlegend = False
     figure.add_scatter(
-        x=wall_times(table["time"].to_numpy()),
+        x=times,
         y=mean,
         mode="markers+lines",
-        name="next",
+        name="last" if known else "next",
         line={"color": look.forecast, "width": 2, "dash": "dot"},
         marker={"color": look.forecast, "size": 10, "symbol": "diamond"},
         error_y={

@@ -81,7 +81,7 @@ def histograms(counts: pd.DataFrame, *, columns: int = 3, theme: ThemeName = "li
             y=top - 0.15 / rows,
             xref="paper",
             yref="paper",
-            text=label(str(name), 26),
+            text=label(str(name), 20),
             showarrow=False,
             xanchor="left",
             yanchor="bottom",

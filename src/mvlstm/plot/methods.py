@@ -10,13 +10,13 @@ import pandas as pd
 
 from mvlstm.errors import DataError
 from mvlstm.plot.theme import ThemeName, get_theme, label, new_figure
-from mvlstm.results import History
+from mvlstm.results import Comparison, History
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 
-def training_curves(history: History, *, theme: ThemeName = "light") -> go.Figure:
+def training_curves(history: History, *, scale: str = "", theme: ThemeName = "light") -> go.Figure:
     """Draw the validation error of every member over the epochs.
 
     Marked are the epoch that was kept, and the one after which a member went on from its best
@@ -25,13 +25,16 @@ def training_curves(history: History, *, theme: ThemeName = "light") -> go.Figur
     Parameters
     ----------
     history : History
+    scale : str
+        What the error is measured in, for the axis' title.
     theme : {"light", "dark"}
         The look.
     """
     look = get_theme(theme)
     if history.members == 0:
         raise DataError("This model was not trained in epochs; there are no curves to draw.")
-    figure = new_figure(look, height=320, x="epoch", y="validation RMSE", legend=True)
+    title = f"validation RMSE ({scale})" if scale else "validation RMSE"
+    figure = new_figure(look, height=320, x="epoch", y=title, legend=True)
     epochs = np.arange(1, history.valid_rmse.shape[1] + 1)
     for place, values in enumerate(history.valid_rmse):
         figure.add_scatter(
@@ -68,7 +71,7 @@ def training_curves(history: History, *, theme: ThemeName = "light") -> go.Figur
 
 
 def comparison(
-    rows: pd.DataFrame,
+    rows: pd.DataFrame | Comparison,
     *,
     score: str = "rmse",
     reference: str = "Persistence",
@@ -78,8 +81,9 @@ def comparison(
 
     Parameters
     ----------
-    rows : DataFrame
-        A row a method (and fold): ``method``, the scores, and ``error`` where a method failed.
+    rows : DataFrame or Comparison
+        A row a method (and fold): ``method``, the scores, and ``error`` where a method failed; or
+        what `mvlstm.compare` returns.
     score : str
         Column to draw; less is better.
     reference : str
@@ -130,16 +134,18 @@ def comparison(
     return figure
 
 
-def comparison_table(rows: pd.DataFrame, *, score: str = "rmse") -> pd.DataFrame:
+def comparison_table(rows: pd.DataFrame | Comparison, *, score: str = "rmse") -> pd.DataFrame:
     """Return mean, lowest and highest score of each method over the folds, best first.
 
     Parameters
     ----------
-    rows : DataFrame
-        A row a method (and fold).
+    rows : DataFrame or Comparison
+        A row a method (and fold), or what `mvlstm.compare` returns.
     score : str
         Column to average; methods without it are left out.
     """
+    if isinstance(rows, Comparison):
+        rows = rows.rows
     missing = {"method", score} - set(rows.columns)
     if missing:
         raise DataError(

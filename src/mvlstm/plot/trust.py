@@ -9,6 +9,7 @@ import pandas as pd
 
 from mvlstm.errors import DataError
 from mvlstm.plot._tables import (
+    one_forecast,
     own_past,
     plain_times,
     scored_rows,
@@ -322,9 +323,7 @@ def stability(explanation: Explanation, *, theme: ThemeName = "light") -> go.Fig
     look = get_theme(theme)
     table = stability_table(explanation)[::-1]
     place = np.arange(len(table))
-    figure = new_figure(
-        look, height=120 + 42 * len(table), x="agreement (1 is the same order)", legend=True
-    )
+    figure = new_figure(look, height=120 + 42 * len(table), x="agreement", legend=True)
     kinds = (
         ("kendall_tau", "Kendall's tau", "circle"),
         ("top_overlap", "top overlap", "diamond"),
@@ -366,7 +365,7 @@ def _pit(forecast: Forecast, part: str | None) -> np.ndarray[Any, np.dtype[np.fl
 
 
 def _residuals(forecast: Forecast, step: int, part: str | None) -> tuple[Any, Any, Any]:
-    rows = scored_rows(forecast, part)[:, step - 1]
+    rows = scored_rows(one_forecast(forecast), part)[:, step - 1]
     mean = forecast.members[:, rows, step - 1].mean(axis=0)
     return (
         wall_times(forecast.time[rows, step - 1]),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from mvlstm._words import decimals
 from mvlstm.errors import DataError
 from mvlstm.plot._tables import at_step, one_series, own_past, variable_order
 from mvlstm.plot.theme import (
@@ -102,9 +103,11 @@ def join_smaller(bars: pd.DataFrame, most: int = 10) -> pd.DataFrame:
 
 
 def lag_table(
-    explanation: Explanation, origin: Any = None, *, step: int = 1, mean: bool = False
+    explanation: Explanation, origin: Any = None, *, step: int | None = None, mean: bool = False
 ) -> pd.DataFrame:
     """Return contributions as variable x lag, in the order of the data.
+
+    A lag that a variable does not have is NaN.
 
     Parameters
     ----------
@@ -112,16 +115,18 @@ def lag_table(
         With contributions.
     origin : time, optional
         Last time known to the forecast; the latest one explained by default.
-    step : int
-        Steps ahead.
+    step : int, optional
+        Steps ahead; by default the first of one forecast, and all of them in the mean.
     mean : bool
         Mean size over all forecasts explained, in place of one forecast.
     """
-    point = contribution_at(explanation, origin, step=step)
+    point = contribution_at(explanation, origin, step=step or 1)
     table = point.table.pivot(index="variable", columns="lag", values="contribution")
     if mean:
         assert explanation.contribution is not None
-        sizes = at_step(explanation.contribution, step).abs().mean().rename("size").reset_index()
+        rows = explanation.contribution
+        rows = rows if step is None else at_step(rows, step)
+        sizes = rows.abs().mean().rename("size").reset_index()
         table = sizes.pivot(index="variable", columns="lag", values="size")
     return table.loc[list(variable_order(explanation))]
 
@@ -130,7 +135,7 @@ def contribution_lags(
     explanation: Explanation,
     origin: Any = None,
     *,
-    step: int = 1,
+    step: int | None = None,
     mean: bool = False,
     theme: ThemeName = "light",
 ) -> go.Figure:
@@ -142,8 +147,8 @@ def contribution_lags(
         With contributions.
     origin : time, optional
         Last time known to the forecast; the latest one explained by default.
-    step : int
-        Steps ahead.
+    step : int, optional
+        Steps ahead; by default the first of one forecast, and all of them in the mean.
     mean : bool
         Mean size over all forecasts explained, in place of one forecast.
     theme : {"light", "dark"}
@@ -168,7 +173,7 @@ def lags_spec(table: pd.DataFrame, target: str, look: Theme, *, signed: bool) ->
     table = table[::-1]
     values = table.to_numpy(dtype=np.float64)
     shown = [own_past(str(n), target) for n in table.index]
-    reach = float(np.abs(values).max(initial=0.0)) or 1.0
+    reach = float(np.abs(np.nan_to_num(values)).max(initial=0.0)) or 1.0  # NaN: no such lag
     names = np.array([label(n) for n in shown])
     heat = {
         "type": "heatmap",
@@ -244,7 +249,8 @@ def waterfall_spec(
     value = inner["value"].to_numpy(dtype=np.float64)
     place = np.arange(n - 2, 0, -1)
     low, high = float(end.min()), float(end.max())
-    margin = 0.2 * ((high - low) or abs(high) or 1.0)
+    span = (high - low) or abs(high) or 1.0
+    texts = [_amount(v) for v in value]
     levels = end[[0, -1]]
     steps = {  # the line that joins the bars
         "type": "scatter",
@@ -264,11 +270,18 @@ def waterfall_spec(
             "color": [style[v].colour if v in style else look.muted for v in names],
             "pattern": {"shape": [style[v].hatching if v in style else "" for v in names]},
         },
-        "text": [f"{v:+.3g}".replace("-", "−") for v in value],
-        "textposition": "outside",
+        "hovertext": [f"{label(v)}: {text}" for v, text in zip(shown, texts, strict=True)],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+    }
+    amounts = {  # to the right of each bar, away from the names
+        "type": "scatter",
+        "x": np.maximum(start, end)[1:-1],
+        "y": place,
+        "mode": "text",
+        "text": [f" {text}" for text in texts],
+        "textposition": "middle right",
         "cliponaxis": False,
-        "customdata": np.array([label(v) for v in shown]),
-        "hovertemplate": "%{customdata}: %{text}<extra></extra>",
+        "hoverinfo": "skip",
     }
     ends = {
         "type": "scatter",
@@ -291,10 +304,17 @@ def waterfall_spec(
     layout = base_layout(
         height=92 + 32 * n,
         x=target,
-        xaxis={"range": [low - 1.6 * margin, high + margin]},
+        xaxis={"range": [low - 0.1 * span, high + 0.5 * span], "nticks": 5},
         yaxis={**_named([END, *shown[::-1], START]), "range": [-0.6, n + 0.3]},  # below the buttons
     )
-    return {"data": [steps, parts, ends], "layout": layout}
+    return {"data": [steps, parts, ends, amounts], "layout": layout}
+
+
+def _amount(value: float) -> str:
+    """Write a contribution with its sign and three digits, not as a power of ten."""
+    if not 1e-4 < abs(value) < 1e6:
+        return f"{value:+.3g}".replace("-", "−")
+    return f"{value:+,.{decimals(abs(value), 3)}f}".replace("-", "−")
 
 
 def _named(names: list[str]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from mvlstm._words import decimals
 from mvlstm.errors import MissingExtraError
+from mvlstm.plot._tables import short_verdict
 from mvlstm.plot.theme import DARK, LIGHT, graph_objects
 from mvlstm.report.data import Page, Panel, ReportData, Table, View
 from mvlstm.report.encode import (
@@ -27,6 +29,7 @@ from mvlstm.report.encode import (
 from mvlstm.report.sections import report_page
 from mvlstm.results._tables import finest
 
+LEAST_P = 0.001  # smaller p-values are not written out
 PLAIN = {"time", "origin", "step", "lag"}  # whole numbers written without marks
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -153,15 +156,31 @@ def _time(value: Any) -> Any:
 def _tables(page: Page) -> dict[str, list[list[dict[str, Any]]]]:
     """Return the cells of every table, written for a person."""
     found = [b for s in page.sections for b in s.blocks if isinstance(b, Table)]
-    return {table.key: _cells(table.frame) for table in found}
+    return {table.key: _cells(table) for table in found}
 
 
-def _cells(frame: pd.DataFrame) -> list[list[dict[str, Any]]]:
+def _cells(table: Table) -> list[list[dict[str, Any]]]:
+    frame = table.frame
     sizes = finest(frame)
     columns = [
         _column(frame.iloc[:, i], sizes.get(str(name), 0.0)) for i, name in enumerate(frame.columns)
     ]
-    return [list(row) for row in zip(*columns, strict=True)]
+    for name, cells in zip(frame.columns, columns, strict=True):
+        for cell, blank in zip(cells, table.blanks.get(str(name), ()), strict=False):
+            cell["text"] = cell["text"] or blank
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    if table.by_row:
+        for row, values in zip(rows, frame.itertuples(index=False), strict=True):
+            _align_row(row, values)
+    return rows
+
+
+def _align_row(row: list[dict[str, Any]], values: Sequence[Any]) -> None:
+    """Write the floating-point numbers of a row with the decimals that these need."""
+    places = [i for i, value in enumerate(values) if isinstance(value, float)]
+    texts = _aligned(np.array([values[i] for i in places], dtype=np.float64), 0.0)
+    for i, text in zip(places, texts, strict=True):
+        row[i]["text"] = text
 
 
 def _column(column: pd.Series[Any], fine: float) -> list[dict[str, Any]]:
@@ -172,12 +191,24 @@ def _column(column: pd.Series[Any], fine: float) -> list[dict[str, Any]]:
         return [_cell(label, str(v) if label in PLAIN else f"{v:,}", True) for v in column]
     if pd.api.types.is_float_dtype(column):
         values = column.to_numpy(dtype=np.float64)
+        if label == "p_value" or label.endswith("_p"):
+            return [_cell(label, _p_text(v), True) for v in values]
         return [_cell(label, text, True) for text in _aligned(values, fine)]
     times = pd.api.types.is_datetime64_any_dtype(column)
-    return [
-        _cell(label, time_text(v) if times else ("" if _missing(v) else str(v)), False)
-        for v in column
-    ]
+    return [_cell(label, time_text(v) if times else _text(label, v), False) for v in column]
+
+
+def _text(label: str, value: Any) -> str:
+    if _missing(value):
+        return ""
+    return short_verdict(str(value)) if label == "verdict" else str(value)
+
+
+def _p_text(value: float) -> str:
+    """Write a p-value; one that rounds to nothing as less than the least."""
+    if not np.isfinite(value):
+        return ""
+    return f"<{LEAST_P}" if value < LEAST_P else f"{value:.3f}"
 
 
 def _aligned(values: NDArray[np.float64], fine: float) -> list[str]:

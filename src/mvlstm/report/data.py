@@ -87,6 +87,21 @@ class ReportData:
         return "unseen" if self.evaluation.part == "new" else "validation"
 
     @property
+    def of_series(self) -> str:
+        """The words that name the series shown, to follow a title; empty if there is one only."""
+        return f" of series {self.series}" if self.series else ""
+
+    @property
+    def one_step(self) -> str:
+        """The words for what is told of the first step, to follow a title, if there are more."""
+        return ", one step ahead" if self.forecast.horizon > 1 else ""
+
+    @property
+    def shown_only(self) -> str:
+        """What a figure of one step of one series is of, to follow its title."""
+        return f"{self.of_series}{self.one_step}"
+
+    @property
     def is_ahead(self) -> bool:
         """Whether ``future`` lies after the last row, and is not the last rows for want of more."""
         return not np.isfinite(self.future.actual).any()
@@ -167,12 +182,26 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table that can be sorted and downloaded."""
+    """A table that can be sorted and downloaded.
+
+    Parameters
+    ----------
+    key, title, caption : str
+        As of a `Panel`.
+    frame : DataFrame
+        Its values.
+    by_row : bool
+        Whether each row has its own unit, and so its own number of decimals.
+    blanks : mapping
+        What to write where a column has no value, by column, a text a row.
+    """
 
     key: str
     title: str
     caption: str
     frame: pd.DataFrame
+    by_row: bool = False
+    blanks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     kind: Literal["table"] = "table"
 
 
@@ -187,12 +216,13 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """One question of the reader with all that answers it."""
+    """One question of the reader with all that answers it; ``short`` names it in a small menu."""
 
     key: str
     title: str
     lead: str
     blocks: Sequence[Panel | Table | Block]
+    short: str = ""
 
 
 @dataclass(frozen=True, eq=False)

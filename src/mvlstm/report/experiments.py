@@ -12,6 +12,8 @@ from mvlstm import plot
 from mvlstm.report.build import render_page
 from mvlstm.report.data import Block, Page, Panel, Section, Table
 
+SHORT = 20  # letters of a part of a heading in a small menu
+
 
 class TableLike(Protocol):
     """A table as texts and as numbers; ``figure`` is given where the numbers are histograms."""
@@ -29,7 +31,7 @@ class TableLike(Protocol):
 
 
 class SectionLike(Protocol):
-    """A heading, sentences and tables."""
+    """A heading, sentences and tables; one of level 1 begins a chapter."""
 
     @property
     def title(self) -> str: ...  # noqa: D102
@@ -37,6 +39,8 @@ class SectionLike(Protocol):
     def text(self) -> tuple[str, ...]: ...  # noqa: D102
     @property
     def tables(self) -> Sequence[TableLike]: ...  # noqa: D102
+    @property
+    def level(self) -> int: ...  # noqa: D102
 
 
 def experiments_page(title: str, sections: Sequence[SectionLike]) -> str:
@@ -48,14 +52,20 @@ def experiments_page(title: str, sections: Sequence[SectionLike]) -> str:
         Heading.
     sections : sequence
         Each with ``title``, ``text`` and ``tables``, such as those of a document of results. The
-        sentences of sections without tables stand at the top of the page.
+        sentences of sections without tables stand at the top of the page. Those of ``level`` 1
+        are chapters, whose titles stand before the headings of the sections that follow.
     """
     summary = [text for one in sections if not one.tables for text in (one.title + ".", *one.text)]
-    drawn = [
-        Section(f"part-{place}", one.title, _sentences(one.text), _blocks(place, one.tables))
-        for place, one in enumerate(sections)
-        if one.tables
-    ]
+    drawn, chapter = [], ""
+    for place, one in enumerate(sections):
+        chapter = one.title if one.level == 1 else chapter
+        if not one.tables:
+            continue
+        heading = f"{chapter}. {one.title}" if chapter and one.level > 1 else one.title
+        blocks = _blocks(place, one.tables)
+        drawn.append(
+            Section(f"part-{place}", heading, _sentences(one.text), blocks, _short(heading))
+        )
     return render_page(Page(title, "", summary, drawn, footer="Made with mvlstm"))
 
 
@@ -72,6 +82,12 @@ def _blocks(section: int, tables: Sequence[TableLike]) -> list[Panel | Table | B
                 Panel(key, table.title, notes, table.title, figure, table.numbers, wide=True)
             )
     return blocks
+
+
+def _short(heading: str) -> str:
+    """Shorten each part of a heading for a small menu: chapter, name and what is shown of it."""
+    parts = re.split(r"[.:] ", heading.removeprefix("Suite "))
+    return ", ".join(p if len(p) <= SHORT else p[: SHORT - 1].rstrip(" ,") + "…" for p in parts)
 
 
 def _sentences(text: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ def explained_rows(data: ReportData) -> pd.DataFrame:
     """Return the forecasts whose contributions are known and that the page can show.
 
     Those are one step ahead for known rows, and every step after the last row; columns as in
-    `Forecast.to_frame`, and ``next`` for the latter.
+    `Forecast.to_frame`, and ``latest`` for the latter.
     """
     table = data.explanation.contribution
     if table is None or not len(table):
@@ -30,8 +30,8 @@ def explained_rows(data: ReportData) -> pd.DataFrame:
     origins = table.index.get_level_values(0)
     keys = set(zip(origins, steps, strict=True))
     past = data.forecast.to_frame()
-    past = past[past["step"] == 1].assign(next=False)
-    ahead = data.future.to_frame().assign(next=True)
+    past = past[past["step"] == 1].assign(latest=False)
+    ahead = data.future.to_frame().assign(latest=True)
     rows = pd.concat([past[~past["origin"].isin(ahead["origin"])], ahead], ignore_index=True)
     pairs = zip(rows["origin"], rows["step"], strict=True)
     rows = rows[[pair in keys for pair in pairs]]
@@ -58,7 +58,8 @@ def explorer(data: ReportData, rows: pd.DataFrame) -> dict[str, Any] | None:
             "time": time_text(row["time"]),
             "origin": time_text(origin),
             "step": step,
-            "next": bool(row["next"]),
+            "next": bool(row["latest"]) and data.is_ahead,
+            "last": bool(row["latest"]) and not data.is_ahead,
             "forecast": float(bars["value"].iloc[-1]),
             "background": float(bars["value"].iloc[0]),
             "low": float(row["q05"]),

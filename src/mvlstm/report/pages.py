@@ -40,9 +40,11 @@ def comparison_page(
     """
     rows: Comparison | pd.DataFrame = comparison
     notes: tuple[str, ...] = ()
+    references: Mapping[str, str] = {}
     heading, subtitle = "Methods compared", ""
     if isinstance(comparison, Comparison):
         rows, notes = comparison.to_frame(), comparison.notes
+        references = comparison.best_on_validation
         first, last = (time_text(t) for t in comparison.period)
         subtitle = f"Unseen rows, {first} to {last}"
         heading = f"{comparison.target}: methods compared"
@@ -52,9 +54,10 @@ def comparison_page(
             "scores",
             "How do the methods compare?",
             "All methods forecast the same unseen rows. Skill is the share of persistence's RMSE "
-            "that is removed; dm p the p-value that the method best on validation rows is not "
-            "more accurate than this one.",
-            _comparison_blocks(rows),
+            "that is removed. The reference is the method best on validation rows; dm p says how "
+            "often a difference as large would come by chance if the reference were no better "
+            "than this method (one-sided Diebold-Mariano test, after Holm).",
+            _comparison_blocks(rows, references),
         ),
         *_notes(notes, command),
     ]
@@ -69,12 +72,15 @@ def comparison_page(
     )
 
 
-def _comparison_blocks(rows: pd.DataFrame) -> list[Panel | Table | Block]:
+def _comparison_blocks(
+    rows: pd.DataFrame, references: Mapping[str, str]
+) -> list[Panel | Table | Block]:
     failed = rows["error"].map(_given) if "error" in rows else pd.Series(False, index=rows.index)
     good = rows[~failed]
     scores, costs = (good[[c for c in names if c in rows]] for names in (SHOWN, COSTS))
     hint = "Choose a column's name to sort."
-    blocks: list[Panel | Table | Block] = [Table("methods", "Scores", hint, scores)]
+    blanks = {"dm_p": _references(good, references)}
+    blocks: list[Panel | Table | Block] = [Table("methods", "Scores", hint, scores, blanks=blanks)]
     for score, caption in SCORES.items():
         if score in good and pd.to_numeric(good[score], errors="coerce").notna().any():
             table = plot.comparison_table(good, score=score)
@@ -95,6 +101,12 @@ def _comparison_blocks(rows: pd.DataFrame) -> list[Panel | Table | Block]:
         text = "The other methods went on without them."
         blocks.append(Table("failed", "Failed", text, rows.loc[failed, ["method", "error"]]))
     return blocks
+
+
+def _references(rows: pd.DataFrame, references: Mapping[str, str]) -> list[str]:
+    """Return "reference" for the method of each kind that the others are held against."""
+    pairs = zip(rows["method"], rows.get("kind", rows["method"]), strict=True)
+    return ["reference" if references.get(str(kind)) == method else "" for method, kind in pairs]
 
 
 def tables_page(

@@ -10,16 +10,18 @@ import numpy as np
 import pandas as pd
 
 from mvlstm import plot
+from mvlstm._words import counted
 from mvlstm.report.data import Block, Page, Panel, ReportData, Section, Table, View, records
 from mvlstm.report.encode import interval_text, number, percent, time_text
 from mvlstm.report.explorer import explained_rows, explorer
-from mvlstm.report.summary import CAVEAT, cards, checks, summary
+from mvlstm.report.summary import CAVEAT, PERSISTENCE, cards, checks, summary
 from mvlstm.results import IMPORTANCE_COLUMNS, Explanation
 
 LATEST = 200  # rows of the first view
 TOP_LAGS = 15  # of all variables, in the table of lags
 LAG_COLUMNS = ("variable", "lag", "contribution", "low", "high", "share")
 NARROW_COLUMNS, WIDE_COLUMNS = 2, 4
+PARTS = {"new": "unseen", "calibration": "validation"}  # of an explanation, in words
 
 
 def report_page(data: ReportData, *, title: str | None = None) -> Page:
@@ -34,7 +36,7 @@ def report_page(data: ReportData, *, title: str | None = None) -> Page:
     """
     explained = explained_rows(data)
     return Page(
-        title=title or f"{data.target}: what comes next, and what drives it",
+        title=title or _title(data),
         subtitle=_subtitle(data),
         summary=summary(data),
         cards=cards(data),
@@ -52,6 +54,11 @@ def report_page(data: ReportData, *, title: str | None = None) -> Page:
     )
 
 
+def _title(data: ReportData) -> str:
+    first = "what comes next" if data.is_ahead else "how it is forecast"
+    return f"{data.target}: {first}, and what drives it"
+
+
 def _subtitle(data: ReportData) -> str:
     rows = data.facts.get("Rows", f"{len(data.forecast):,} rows")
     return f"{data.model}, {data.facts.get('Period', '')} ({rows})"
@@ -62,7 +69,7 @@ def _subtitle(data: ReportData) -> str:
 
 def _next(data: ReportData, explained: pd.DataFrame) -> Section:
     times = list(explained["time"]) if len(explained) else []
-    past = [t for t, ahead in zip(times, explained.get("next", ()), strict=True) if not ahead]
+    past = [t for t, last in zip(times, explained.get("latest", ()), strict=True) if not last]
     drawn = plot.forecast_table(data.forecast, keep=past)
     figure = plot.forecast(data.forecast, future=data.future, explained=past)
     thinned = len(data.forecast) - len(drawn)
@@ -77,7 +84,7 @@ def _next(data: ReportData, explained: pd.DataFrame) -> Section:
     blocks: list[Panel | Table | Block] = [
         Panel(
             key="forecast",
-            title="Forecast and what happened",
+            title=f"Forecast and what happened{data.of_series}",
             caption=caption,
             alt=_forecast_alt(data),
             figure=figure,
@@ -102,7 +109,8 @@ def _next(data: ReportData, explained: pd.DataFrame) -> Section:
         lead = "Forecasts up to the last row; what is known ahead of it was not given."
     if data.series:
         lead += f" The figure shows series {data.series}; scores and importance are of all series."
-    return Section("next", "What will happen next?", lead, blocks)
+    question = "What will happen next?" if data.is_ahead else "What happened last?"
+    return Section("next", question, lead, blocks, "Next" if data.is_ahead else "Last")
 
 
 def _quality(data: ReportData) -> Section:
@@ -112,7 +120,7 @@ def _quality(data: ReportData) -> Section:
     panel = Panel(
         key="methods",
         title="Error beside simple rivals",
-        caption="RMSE on the same rows; the dotted line is persistence (tomorrow equals today).",
+        caption=f"RMSE on the same rows; the dotted line is persistence ({PERSISTENCE}).",
         alt="RMSE of each method: "
         + "; ".join(f"{r['method']} {number(float(r['rmse']), 4)}" for r in records(rows)),
         figure=plot.comparison(rows),
@@ -121,28 +129,44 @@ def _quality(data: ReportData) -> Section:
     residual = plot.residuals_table(data.forecast)
     series: list[Table] = []
     if data.evaluation.by_series is not None:
-        caption = "Of the same unseen rows, one series at a time; skill is against persistence."
+        caption = (
+            f"Of the same {data.scored_on} rows, one series at a time; skill is against "
+            "persistence."
+        )
         table = data.evaluation.by_series
         series = [Table("series-scores", "Scores of each series", caption, table)]
     return Section(
         "quality",
-        "How good is it on rows it has not seen?",
-        f"Scores on {data.scored_on} rows, {start} to {end}. Skill is the share of persistence's "
-        "error that is removed; coverage is that of the 90 % interval.",
+        _quality_question(data),
+        f"Scores on {data.scored_on} rows, {start} to {end}{_all_steps(data)}. Skill is the share "
+        "of persistence's error that is removed; coverage is that of the 90 % interval.",
         [
             Table("scores", "Scores", "Less is better for RMSE, MAE and CRPS.", scores),
             *series,
             panel,
             Panel(
                 key="residuals",
-                title="Residuals over time",
+                title=f"Residuals over time{data.shown_only}",
                 caption="Value minus forecast; a cloud without shape around zero is good.",
-                alt=f"Residuals of {len(residual):,} drawn rows around zero.",
+                alt=f"Residuals of {len(residual):,} drawn rows around zero{data.shown_only}.",
                 figure=plot.residuals(data.forecast),
                 table=residual,
             ),
         ],
     )
+
+
+def _quality_question(data: ReportData) -> str:
+    """Ask how good it is, on the rows there are scores of."""
+    if data.scored_on == "unseen":
+        return "How good is it on rows it has not seen?"
+    return f"How good is it on {data.scored_on} rows?"
+
+
+def _all_steps(data: ReportData) -> str:
+    """Say that a number is of all steps ahead, where there are several."""
+    steps = data.forecast.horizon
+    return f", all {steps} steps ahead together" if steps > 1 else ""
 
 
 def _by_series(explanation: Explanation) -> list[Table]:
@@ -177,7 +201,7 @@ def _drivers(data: ReportData) -> Section:
         Table(
             "importance-table",
             "The numbers",
-            f"Measured on {explanation.n_windows:,} {explanation.part} windows, effort "
+            f"Measured on {explanation.n_windows:,} {_part(explanation)} windows, effort "
             f"{explanation.effort}.",
             table[list(IMPORTANCE_COLUMNS)],
         ),
@@ -188,11 +212,12 @@ def _drivers(data: ReportData) -> Section:
         blocks.append(
             Panel(
                 key="attention",
-                title="Attention before and after seeing the value",
+                title=f"Attention before and after seeing the value{data.of_series}",
                 caption="How often each variable got how much attention: grey before (prior), "
                 "coloured after (posterior). A posterior far to the right of the prior: the data "
                 "confirm the variable.",
-                alt="Histograms of prior and posterior attention for each variable.",
+                alt="Histograms of prior and posterior attention for each variable"
+                f"{data.of_series}.",
                 figure=plot.attention_histograms(explanation, columns=WIDE_COLUMNS),
                 narrow=plot.attention_histograms(explanation, columns=NARROW_COLUMNS),
                 table=attention,
@@ -247,8 +272,8 @@ def _when(data: ReportData) -> Section:
             Panel(
                 key="lags",
                 title="Which lags move the forecast",
-                caption="Mean size of the contributions over the forecasts explained, in units of "
-                f"{data.target}.",
+                caption="Mean size of the contributions over the forecasts explained"
+                f"{_all_steps(data)}, in units of {data.target}.{_early_lags(lags)}",
                 alt=_heat_alt(lags),
                 figure=plot.contribution_lags(explanation, mean=True),
                 table=lags.rename_axis("variable").reset_index(),
@@ -261,7 +286,8 @@ def _when(data: ReportData) -> Section:
                 key="lag-intervals",
                 title="The lags that matter most",
                 caption="Mean size of a lag's contributions with its 90 % interval over members "
-                f"and forecasts, in units of {data.target}; the largest {TOP_LAGS}.",
+                f"and forecasts{_all_steps(data)}, in units of {data.target}; the largest "
+                f"{TOP_LAGS}.",
                 frame=explanation.lags.nlargest(TOP_LAGS, "contribution")[list(LAG_COLUMNS)],
             )
         )
@@ -283,9 +309,10 @@ def _when(data: ReportData) -> Section:
         blocks.append(
             Panel(
                 key="attention-over-time",
-                title="Attention over time",
-                caption="Mean posterior attention in stretches of the unseen rows.",
-                alt="Share of attention of each variable over time, stacked to one.",
+                title=f"Attention over time{data.shown_only}",
+                caption=f"Mean posterior attention in stretches of the {_part(explanation)} rows.",
+                alt="Share of attention of each variable over time, stacked to one"
+                f"{data.shown_only}.",
                 figure=plot.attention_over_time(explanation),
                 table=over_time,
                 wide=True,
@@ -339,26 +366,28 @@ def _calibration(data: ReportData) -> Iterator[Panel]:
     at90 = float(coverage.loc[coverage["level"] == 0.9, "observed"].iloc[0])
     yield Panel(
         key="calibration",
-        title="Do intervals hold what they promise?",
-        caption="Observed against promised coverage; on the dotted line is perfect.",
-        alt=f"Reliability: the 90 % interval held {percent(at90, 1)} of the values.",
+        title=_asked("Do intervals hold what they promise?", data.of_series),
+        caption="Observed against promised coverage; on the dotted line is perfect. "
+        + _judged(data, int(coverage["n"].iloc[0])),
+        alt=f"Reliability{data.of_series}: the 90 % interval held {percent(at90, 1)} of the "
+        f"{data.scored_on} values.",
         figure=plot.calibration(data.forecast),
         table=coverage,
     )
     yield Panel(
         key="pit",
-        title="Where values fell in their distribution",
+        title=f"Where values fell in their distribution{data.of_series}",
         caption="Flat is calibrated; a hump means intervals too wide, a valley too narrow.",
-        alt="Histogram of the probability integral transform.",
+        alt=f"Histogram of the probability integral transform{data.of_series}.",
         figure=plot.pit_histogram(data.forecast),
         table=plot.pit_table(data.forecast),
     )
     lags = plot.autocorrelation_table(data.forecast)
     yield Panel(
         key="autocorrelation",
-        title="Is something left in the residuals?",
+        title=_asked("Is something left in the residuals?", data.shown_only),
         caption="Autocorrelation of the residuals; bars inside the band are as good as noise.",
-        alt="Autocorrelation of the residuals by lag.",
+        alt=f"Autocorrelation of the residuals by lag{data.shown_only}.",
         figure=plot.residual_autocorrelation(data.forecast),
         table=lags,
     )
@@ -369,9 +398,10 @@ def _agreement(data: ReportData) -> Iterator[Panel]:
     if data.forecast.members.shape[0] > 1:
         yield Panel(
             key="members",
-            title="Do the members agree?",
+            title=_asked("Do the members agree?", data.shown_only),
             caption="Each member's forecast of the latest rows, around their mean.",
-            alt=f"Forecasts of {data.forecast.members.shape[0]} members for the latest rows.",
+            alt=f"Forecasts of {data.forecast.members.shape[0]} members for the latest rows"
+            f"{data.shown_only}.",
             figure=plot.members(data.forecast),
             table=plot.members_table(data.forecast),
         )
@@ -380,8 +410,9 @@ def _agreement(data: ReportData) -> Iterator[Panel]:
         yield Panel(
             key="stability",
             title="Is the ranking stable?",
-            caption="Agreement of rankings of the variables, mean over pairs; variables that do "
-            "nothing are ranked by chance, so the overlap of the leading ones says more.",
+            caption="Agreement of rankings of the variables, mean over pairs; 1 is the same order. "
+            "Variables that do nothing are ranked by chance, so the overlap of the leading ones "
+            "says more.",
             alt="; ".join(f"{r.ranking}: tau {r.kendall_tau:.2f}" for r in stable.itertuples()),
             figure=plot.stability(explanation),
             table=stable,
@@ -390,9 +421,12 @@ def _agreement(data: ReportData) -> Iterator[Panel]:
         yield Panel(
             key="training",
             title="How training went",
-            caption="Validation error of each member; the ringed epoch was kept.",
-            alt=repr(data.history),
-            figure=plot.training_curves(data.history),
+            caption=f"Validation error of each member, in {_scale(data)}; the ringed epoch was "
+            "kept.",
+            alt=_training_alt(data),
+            figure=plot.training_curves(
+                data.history, scale=_scale(data).removesuffix(" of each series")
+            ),
             table=data.history.to_frame(),
         )
     if explanation.leakage is not None:
@@ -413,7 +447,9 @@ def _making(data: ReportData) -> Section:
         Block("facts", "Settings", settings),
     ]
     if data.profile is not None:
-        blocks.append(Table("variables", "The variables", "Values in the rows used.", data.profile))
+        caption = "Values in the rows used, each variable in its own unit."
+        table = Table("variables", "The variables", caption, data.profile, by_row=True)
+        blocks.append(table)
     if data.command:
         blocks.append(Block("code", "To repeat it", data.command))
     return Section("making", "How was it made?", "Enough to do it again.", blocks)
@@ -449,10 +485,54 @@ def _views(data: ReportData, drawn: pd.DataFrame) -> tuple[View, ...]:
 def _forecast_alt(data: ReportData) -> str:
     own = data.own
     mean, low, high = interval_text(data.ahead[0])
+    of_all = " of all series" if data.series else ""
     return (
-        f"Line chart of {data.target}, forecast and actual, {len(data.forecast):,} rows. RMSE on "
-        f"unseen rows {number(float(own['rmse']))}. Next value {mean}, 90 % interval {low} to "
-        f"{high}."
+        f"Line chart of {data.target}{data.of_series}, forecast and actual, "
+        f"{len(data.forecast):,} rows. RMSE on {data.scored_on} rows{of_all} "
+        f"{number(float(own['rmse']))}. {'Next' if data.is_ahead else 'Last'} forecast {mean}, "
+        f"90 % interval {low} to {high}."
+    )
+
+
+def _asked(question: str, words: str) -> str:
+    """Say in brackets what a question is asked of, if there are words for it."""
+    return f"{question} ({words.strip(' ,')})" if words else question
+
+
+def _part(explanation: Explanation) -> str:
+    return PARTS.get(explanation.part, explanation.part)
+
+
+def _judged(data: ReportData, n: int) -> str:
+    """Say which values coverage is of, and whether the scores are of others."""
+    scored = int(data.own["n"])
+    text = f"Of {n:,} {data.scored_on} values{data.of_series}{_all_steps(data)}"
+    if n == scored:
+        return f"{text}."
+    return f"{text}; the scores are of {scored:,} values{' of all series' if data.series else ''}."
+
+
+def _early_lags(lags: pd.DataFrame) -> str:
+    """Explain lags below one, where a variable known ahead has them."""
+    if not (lags.columns.to_numpy() < 1).any():
+        return ""
+    return " Lag 0 and below: rows of the times forecast, known ahead."
+
+
+def _scale(data: ReportData) -> str:
+    """Name what the errors of training are measured in."""
+    if data.series:
+        return "standard deviations of each series"
+    return f"units of {data.forecast.transform.scale_name(data.target)}"
+
+
+def _training_alt(data: ReportData) -> str:
+    history = data.history
+    best, epochs = history.best_rmse, history.best_epoch
+    return (
+        f"Validation RMSE over the epochs, in {_scale(data)}, of "
+        f"{counted(history.members, 'member')}: at best {number(float(best.min()))} to "
+        f"{number(float(best.max()))}, kept at epochs {epochs.min()} to {epochs.max()}."
     )
 
 

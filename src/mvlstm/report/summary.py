@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ CAVEAT = (
     "Predictive, not causal: importance says what this model's forecasts rest on, not what would "
     "happen if a variable were changed."
 )
+PERSISTENCE = "the next value equals the last"
 COVERAGE, TOLERANCE = 0.9, 0.03
 
 
@@ -34,7 +36,7 @@ def cards(data: ReportData) -> list[Card]:
         Card(
             f"{'Next' if data.is_ahead else 'Last'} {_target(data)}",
             mean,
-            f"{time_text(first['time'])}; 90 %: {low} to {high}",
+            f"{time_text(first['time'])}; 90 %: {low} to {high}{_happened(first, ', it was ')}",
         ),
         Card(
             f"Error on {data.scored_on} rows",
@@ -59,7 +61,7 @@ def checks(data: ReportData) -> list[Check]:
     return [
         *(Check("warn", "A warning from the data", text) for text in _warnings(data)),
         *_score_checks(data),
-        *_residual_checks(data.forecast),
+        *_residual_checks(data),
         *_ranking_checks(data.explanation),
         *_contribution_checks(data),
     ]
@@ -79,18 +81,28 @@ def _next(data: ReportData) -> str:
         "expected to be "
     )
     mean, low, high = interval_text(first)
-    text += f"{mean}; with 90 % probability it lies between {low} and {high}."
+    text += f"{mean}; with 90 % probability "
+    text += f"it lies between {low} and {high}" if data.is_ahead else f"between {low} and {high}"
+    text += f"{_happened(first, '; it was ')}."
     if len(rows) > 1:
         mean, low, high = interval_text(rows[-1])
         text += (
-            f" {len(rows)} steps ahead, at {time_text(rows[-1]['time'])}, {mean} is expected "
-            f"({low} to {high})."
+            f" {len(rows)} steps ahead, at {time_text(rows[-1]['time'])}, {mean} "
+            f"{'is' if data.is_ahead else 'was'} expected ({low} to {high})"
+            f"{_happened(rows[-1], '; it was ')}."
         )
     if data.next_values is not None:
         count = data.next_values["series"].nunique()
         which = "next" if data.is_ahead else "last"
         text += f" The {which} values of all {count:,} series are in a table below."
     return text
+
+
+def _happened(row: Mapping[str, Any], words: str) -> str:
+    """Return the words and what happened, where that is known."""
+    actual = float(row.get("actual", np.nan))
+    width = float(row["q95"]) - float(row["q05"])
+    return f"{words}{number(actual, 3, width)}" if np.isfinite(actual) else ""
 
 
 def _target(data: ReportData) -> str:
@@ -118,7 +130,7 @@ def _quality(data: ReportData) -> str:
 def _against(name: str, own: float, other: float) -> str:
     change = 1.0 - own / other if other else float("nan")
     words = "less than" if change >= 0 else "MORE than"
-    who = f"{name} (tomorrow equals today)" if name == "persistence" else name
+    who = f"{name} ({PERSISTENCE})" if name == "persistence" else name
     return f"{percent(abs(change), 1)} {words} {who}"
 
 
@@ -212,18 +224,23 @@ def _score_checks(data: ReportData) -> Iterator[Check]:
             f"Better than {name}" if better else f"Not better than {name}",
             f"RMSE {number(float(own['rmse']), 4)} against {number(float(row['rmse']), 4)}.",
         )
-    coverage = float(own["coverage"])
-    kept = abs(coverage - COVERAGE) <= TOLERANCE
+    coverage, n = float(own["coverage"]), int(own["n"])
+    chance = 2.0 * float(np.sqrt(COVERAGE * (1.0 - COVERAGE) / max(n, 1)))
+    allowed = max(TOLERANCE, chance)
+    kept = abs(coverage - COVERAGE) <= allowed
     wrong = "wider than they need be" if coverage > COVERAGE else "too narrow"
     yield Check(
         "pass" if kept else "warn",
         "Intervals keep their promise" if kept else f"Intervals are {wrong}",
         f"The 90 % interval held {percent(coverage, 1)} of the values; within "
-        f"{percent(TOLERANCE)} of 90 % counts as kept.",
+        f"{100 * allowed:.2g} percentage points of 90 % counts as kept"
+        + (f"; by chance alone {n:,} values stray so far." if chance > TOLERANCE else "."),
     )
 
 
-def _residual_checks(forecast: Forecast) -> Iterator[Check]:
+def _residual_checks(data: ReportData) -> Iterator[Check]:
+    forecast, only = data.forecast, data.shown_only.strip(" ,")
+    only = f" ({only})" if only else ""
     table = plot.residuals_table(forecast, limit=10**9)
     residual = table["residual"].to_numpy(dtype=np.float64)
     if len(residual) < 20:
@@ -233,7 +250,7 @@ def _residual_checks(forecast: Forecast) -> Iterator[Check]:
     small = abs(bias) <= 0.1 * size
     yield Check(
         "pass" if small else "warn",
-        "No bias" if small else "Forecasts are biased",
+        f"{'No bias' if small else 'Forecasts are biased'}{only}",
         f"On average the value is {number(abs(bias))} "
         f"{'above' if bias >= 0 else 'below'} the forecast, "
         f"{percent(abs(bias) / size)} of the RMSE.",
@@ -243,7 +260,7 @@ def _residual_checks(forecast: Forecast) -> Iterator[Check]:
     steady = late <= 1.25 * early
     yield Check(
         "pass" if steady else "warn",
-        "Error is steady" if steady else "Error grows over time",
+        f"{'Error is steady' if steady else 'Error grows over time'}{only}",
         f"RMSE {number(early)} in the first half of these rows, {number(late)} in the second.",
     )
     lags = plot.autocorrelation_table(forecast)
@@ -252,7 +269,7 @@ def _residual_checks(forecast: Forecast) -> Iterator[Check]:
         white = abs(first) <= 0.1
         yield Check(
             "pass" if white else "warn",
-            "Little is left to learn" if white else "Something is left to learn",
+            f"{'Little is left to learn' if white else 'Something is left to learn'}{only}",
             f"Residuals of neighbouring times have correlation {first:.2f}; "
             "0 means nothing simple was missed.",
         )

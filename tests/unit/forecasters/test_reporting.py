@@ -10,8 +10,9 @@ import pytest
 
 import mvlstm as mv
 from mvlstm.cli.app import app
+from mvlstm.data.frame import build_frame
 from mvlstm.errors import MissingExtraError
-from mvlstm.forecasters.reporting import gather_report, part_sizes
+from mvlstm.forecasters.reporting import _profile, gather_report, part_sizes
 from mvlstm.report import build, render_report
 
 TINY = {"window": 4, "hidden_size": 2, "members": 2, "max_epochs": 2, "verbose": 0}
@@ -42,6 +43,14 @@ def test_results_are_those_of_the_model(model, data):
     own = model.evaluate(table).scores
     pd.testing.assert_frame_equal(data.evaluation.scores.loc[own.index], own)
     assert data.profile["highest"].tolist() == table.max().tolist()
+
+
+def test_categories_are_among_the_variables():
+    table = make_table().assign(sky=["blue", "grey", "blue"] * 100)
+    found = _profile(build_frame(table, target="y")).set_index("variable")
+    assert list(found.index) == ["x", "z'; rm", "sky", "y"]
+    assert list(found["levels"]) == ["", "", "2, most often blue", ""]
+    assert found.loc["sky", ["lowest", "highest"]].isna().all()
 
 
 def test_the_rival_sees_the_same_rows(model, data):
@@ -90,6 +99,19 @@ def test_any_forecaster_can_be_reported(name, tmp_path):
     assert found.model == name
     page = path.read_text(encoding="utf-8")
     assert "What drives it, and how sure is that?" in page
+
+
+@pytest.mark.filterwarnings("ignore::mvlstm.errors.MVLSTMWarning")
+def test_without_a_look_ahead_the_last_rows_are_called_last():
+    model = mv.MVLSTM(**TINY).fit(make_table(), "y", known="x", test=0.2)
+    data = gather_report(model, make_table(), effort="quick")
+    assert not data.is_ahead
+    page = build.report_page(data)
+    assert page.sections[0].title == "What happened last?"
+    assert [p["last"] for p in page.explorer["points"]][-2:] == [False, True]
+    heat = page.explorer["points"][-1]["heat"]["data"][0]
+    assert heat["zmax"] == -heat["zmin"] and heat["zmax"] > 0, "though x has a lag others lack"
+    assert any("there is no look ahead" in note for note in data.notes)
 
 
 def test_a_missing_extra_is_found_before_the_work(model, monkeypatch):

@@ -10,10 +10,11 @@ import pytest
 
 from made_results import HOSTILE, LAGS, NAMES, make_explanation, make_forecast, make_history
 from mvlstm import plot
-from mvlstm.errors import DataError
+from mvlstm.errors import DataError, ParameterError
 from mvlstm.plot import get_theme, label, styles
 from mvlstm.plot._tables import thin, variable_order, wall_times
-from mvlstm.results import Explanation, History
+from mvlstm.results import Comparison, Explanation, History
+from mvlstm.results.comparison import COLUMNS
 
 LIGHT = get_theme("light")
 
@@ -59,6 +60,13 @@ class TestForecast:
         ahead = trace(figure, "next")
         np.testing.assert_allclose(ahead.y, future.mean)
         np.testing.assert_allclose(ahead.y + ahead.error_y.array, future.interval(0.9)[1])
+
+    def test_what_is_known_already_is_not_called_next(self, forecast):
+        figure = plot.forecast(forecast, future=forecast.take(slice(-1, None)))
+        np.testing.assert_allclose(trace(figure, "last").y, forecast.mean.iloc[-1:])
+        assert "next" not in [t.name for t in figure.data]
+        lines = [t for t in figure.data if t.name == "what happened"]
+        assert [list(t.y) for t in lines[1:]] == [[forecast.actual[-1, 0]]]
 
     def test_thinning_keeps_extremes_the_latest_and_what_is_explained(self):
         forecast = make_forecast(rows=5_000)
@@ -169,6 +177,24 @@ class TestDrivers:
         gap = plot.attention_over_time_table(shifted, stretches=2)
         assert not ((gap["start"] < "2024-02") & (gap["end"] > "2024-03")).any()
 
+    def test_ticks_of_attention_over_time_have_hours_where_dates_repeat(self, explanation):
+        ticks = plot.attention_over_time(explanation).layout.xaxis.ticktext
+        assert len(set(ticks)) == len(ticks) and all("<br>" in t for t in ticks)
+        daily = explanation.prior.copy()
+        daily.index = pd.date_range("2024-01-01", periods=len(daily), name="origin")
+        late = Explanation(target="pm", importance=explanation.importance, prior=daily)
+        assert plot.attention_over_time(late).layout.xaxis.ticktext[0] == "2024-01-01"
+
+    def test_words_fit_a_narrow_screen(self, forecast):
+        names = ("a_rather_long_name_without_any_space", "other", "pm")
+        explanation = make_explanation(forecast, names=names)
+        titles = [a.text for a in plot.attention_histograms(explanation).layout.annotations]
+        assert max(map(len, titles)) <= 20
+        figure = plot.variable_importance(explanation)
+        assert {a.xref for a in figure.layout.annotations} == {"paper"}
+        assert figure.layout.margin.r > 80, "room for the verdicts, whatever the width"
+        assert len(plot.stability(explanation).layout.xaxis.title.text) < 12
+
     def test_without_attention(self, explanation):
         bare = Explanation(target="pm", importance=explanation.importance)
         assert plot.variable_importance(bare).data
@@ -215,6 +241,44 @@ class TestContributions:
         sizes = explanation.contribution.abs().mean().to_numpy().reshape(len(NAMES), LAGS)
         np.testing.assert_allclose(mean.z[::-1], sizes)
 
+    def test_lags_that_a_variable_lacks_leave_the_colours_alone(self, explanation):
+        known = explanation.contribution.drop(columns=[("temp", 5)])
+        known[("pm", 0)] = -100.0
+        known.columns = pd.MultiIndex.from_tuples(known.columns, names=["variable", "lag"])
+        ahead = replace(explanation, contribution=known)
+        heat = plot.contribution_lags(ahead).data[0]
+        assert (heat.zmin, heat.zmax) == (-100.0, 100.0)
+        assert np.isnan(heat.z).any()
+        mean = plot.contribution_lags(ahead, mean=True).data[0]
+        assert (mean.zmin, mean.zmax) == (0.0, 100.0)
+
+    def test_the_mean_of_lags_is_over_all_steps(self):
+        explanation = make_explanation(make_forecast(horizon=3))
+        sizes = explanation.contribution.abs()
+        shape = (len(NAMES), LAGS)
+        table = plot.lag_table(explanation, mean=True)
+        np.testing.assert_allclose(table, sizes.mean().to_numpy().reshape(shape))
+        second = plot.lag_table(explanation, mean=True, step=2)
+        expected = sizes.xs(2, level="step").mean().to_numpy().reshape(shape)
+        np.testing.assert_allclose(second, expected)
+
+    def test_amounts_stand_to_the_right_of_their_bars(self, explanation):
+        figure = plot.contributions(explanation)
+        bars = plot.waterfall_table(explanation).iloc[1:-1]
+        amounts = figure.data[3]
+        np.testing.assert_allclose(amounts.x, bars[["start", "end"]].max(axis=1))
+        assert amounts.textposition == "middle right"
+        low, high = figure.layout.xaxis.range
+        assert high - max(amounts.x) > 0.25 * (high - low)
+        whole = replace(explanation, contribution=1e3 * explanation.contribution)
+        assert not any("e" in text for text in plot.contributions(whole).data[3].text)
+
+    def test_one_forecast_taken_apart_is_no_explanation(self, explanation):
+        point = explanation.at(explanation.contribution.index[-1])
+        for draw in (plot.contributions, plot.contribution_lags, plot.contribution_sums):
+            with pytest.raises(ParameterError, match=r"contributions\(explanation, origin\)"):
+                draw(point)
+
 
 class TestTrust:
     def test_calibration_counts_what_the_intervals_held(self, forecast):
@@ -248,6 +312,23 @@ class TestTrust:
         assert list(trace(figure, "Kendall's tau").x)[::-1] == [0.8, 0.1]
         assert list(trace(figure, "top overlap").x)[::-1] == [1.0, 0.4]
 
+    def test_several_series_are_not_mixed(self, forecast):
+        names = np.array(["a", "b"]).repeat(len(forecast) // 2)
+        several = replace(forecast, series=names)
+        for draw in (
+            plot.forecast,
+            plot.members,
+            plot.residuals,
+            plot.residual_autocorrelation,
+        ):
+            with pytest.raises(DataError, match=r"forecast\.take\(forecast\.series == name\)"):
+                draw(several)
+            assert draw(several.take(names == "b")).data
+        with pytest.raises(DataError, match="several series"):
+            plot.forecast(forecast, future=several)
+        assert list(plot.future_table(several)["series"]) == list(names)
+        assert plot.calibration(several).data, "where order does not count, all are judged"
+
     def test_nothing_to_judge(self):
         with pytest.raises(DataError, match="No value of 'pm' is known"):
             plot.calibration(make_forecast(future=True))
@@ -261,6 +342,11 @@ def test_training_curves_mark_where_rates_were_lowered():
     figure = plot.training_curves(replace(history, lowered=turned))
     (mark,) = [trace for trace in figure.data if trace.name == "back to the best, slower"]
     assert list(mark.x) == [2] and list(mark.y) == [history.valid_rmse[1, 1]]
+
+
+def test_training_curves_name_their_scale():
+    figure = plot.training_curves(make_history(), scale="units of pm")
+    assert figure.layout.yaxis.title.text == "validation RMSE (units of pm)"
 
 
 def test_training_curves():
@@ -300,6 +386,13 @@ def test_comparison_averages_folds_and_leaves_failures_out():
     assert list(plot.comparison_table(rows)["method"][:2]) == ["MVLSTM, ensemble", "MVLSTM, single"]
     with pytest.raises(DataError, match="no column"):
         plot.comparison(rows, score="wape")
+
+
+def test_a_comparison_is_drawn_by_its_rows():
+    rows = pd.DataFrame({"method": ["AR", "GBT"], "rmse": [2.0, 1.0]}).reindex(columns=COLUMNS)
+    found = Comparison("pm", rows, pd.DataFrame())
+    pd.testing.assert_frame_equal(plot.comparison_table(found), plot.comparison_table(rows))
+    assert list(plot.comparison(found).data[0].x) == [2.0, 1.0]
 
 
 def test_thin_keeps_short_series_whole():

@@ -34,4 +34,6 @@ def test_sections_keep_tables_of_the_same_name() -> None:
         "attention of x",
     ):
         assert text in page
+    assert ">Suite mine. first</h2>" in page and "Part-1" not in page
+    assert '<span class="short">mine, first</span>' in page
     assert "**" not in page.partition("<main")[2].partition("<script")[0] and "a note" in page

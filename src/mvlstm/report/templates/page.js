@@ -41,6 +41,11 @@
     toImageButtonOptions: { filename: name, format: "svg" },
   });
   const drawn = new Map(); // element -> () => redraw
+  const waiting = new Map(); // element -> () => draw for the first time
+  const MANY = Object.keys(DATA.figures).length > 30; // then each is drawn when it comes into view
+  const inView = new IntersectionObserver((entries) => entries.forEach((entry) => {
+    if (entry.isIntersecting) waiting.get(entry.target)();
+  }), { rootMargin: "400px" });
 
   // Paper is laid out after the event that announces it, so its widths (A4, px) are given here.
   function printWidth(element) {
@@ -70,17 +75,23 @@
       element.dataset.variant = narrow ? "narrow" : "wide";
       return draw(element, narrow ? figure.narrow : figure.wide, key, extra);
     };
-    drawn.set(element, redraw);
-    redraw();
+    const show = () => {
+      if (drawn.has(element)) return;
+      drawn.set(element, redraw);
+      redraw();
+      if (key === "forecast" && DATA.explorer) {
+        element.on("plotly_click", ({ points: [{ x, data }] }) => chooseNearest(x, data.name));
+      }
+    };
+    waiting.set(element, show);
+    if (MANY) inView.observe(element);
+    else show();
     const buttons = all("[data-view]", element.closest("figure"));
     buttons.forEach((button) => button.addEventListener("click", () => {
       view = Number(button.dataset.view);
       buttons.forEach((b) => b.setAttribute("aria-pressed", String(b === button)));
       redraw();
     }));
-    if (key === "forecast" && DATA.explorer) {
-      element.on("plotly_click", (event) => chooseNearest(event.points[0].x));
-    }
   }
 
   function redrawAll() { for (const redraw of drawn.values()) redraw(); }
@@ -105,10 +116,12 @@
     return Date.parse(`${text.replace(" ", "T")}${text.length <= 10 ? "T00:00" : ""}Z`);
   };
 
-  function chooseNearest(x) {
-    const distance = points.map((p) => Math.abs(moment(p.time) - moment(x)));
+  function chooseNearest(x, name) {
+    // What is several steps ahead and what is one step ahead may be of the same time.
+    const other = (p) => (p.next || p.last) === (name === "next" || name === "last") ? 0 : 0.5;
+    const distance = points.map((p) => Math.abs(moment(p.time) - moment(x)) || other(p));
     const best = distance.indexOf(Math.min(...distance));
-    choose(best, distance[best] > 0 ? String(x) : null);
+    choose(best, moment(points[best].time) !== moment(x) ? String(x) : null);
   }
 
   function choose(index, asked = null) {
@@ -160,7 +173,7 @@
     points.forEach((p, i) => {
       const option = document.createElement("option");
       option.value = String(i);
-      option.textContent = p.next ? `${p.time} (next)` : p.time;
+      option.textContent = p.next ? `${p.time} (next)` : p.last ? `${p.time} (last)` : p.time;
       select.append(option);
     });
     select.addEventListener("change", () => choose(Number(select.value)));
@@ -228,20 +241,30 @@
     }
   }
 
+  // The number a cell begins with, such as the mean of "20.09 \u00b1 0.02"; null for other texts.
+  function amount(cell) {
+    if (typeof cell === "number") return cell;
+    const found = /^[<>]?\s*([+\-\u2212]?[\d,]*\.?\d+(?:e[+\-\u2212]?\d+)?)(?=$|[\s%\u00b1(])/i.exec(String(cell));
+    return found ? Number(found[1].replaceAll(",", "").replaceAll("\u2212", "-")) : null;
+  }
+
   function sortTable(table, column, button) {
     const header = button.closest("th");
-    const columns = DATA.tables[table.dataset.sortable].data;
-    const numeric = columns[column].some((v) => typeof v === "number");
+    const texts = DATA.tables[table.dataset.sortable].data[column].map((v) => v ?? "");
+    const amounts = texts.map(amount), given = texts.filter((v) => v !== "").length;
+    const numeric = 2 * amounts.filter((v) => v !== null).length > given;
     const first = numeric ? "descending" : "ascending", second = numeric ? "ascending" : "descending";
     const order = header.getAttribute("aria-sort") === first ? second : first;
     all("th", table).forEach((th) => th.setAttribute("aria-sort", "none"));
     header.setAttribute("aria-sort", order);
     const sign = order === "ascending" ? 1 : -1;
-    const value = (tr) => columns[column][Number(tr.dataset.row)];
+    // Cells that can be ordered come first, other texts after them, empty cells last.
+    const rank = (i) => texts[i] === "" ? 2 : numeric && amounts[i] === null ? 1 : 0;
     const rows = [...table.tBodies[0].rows].sort((a, b) => {
-      const x = value(a), y = value(b);
-      if (x === null || y === null) return (x === null) - (y === null);
-      return sign * (numeric ? x - y : String(x).localeCompare(String(y)));
+      const i = Number(a.dataset.row), j = Number(b.dataset.row);
+      if (rank(i) !== rank(j) || rank(i) === 2) return rank(i) - rank(j);
+      const both = numeric && rank(i) === 0;
+      return sign * (both ? amounts[i] - amounts[j] : String(texts[i]).localeCompare(String(texts[j])));
     });
     table.tBodies[0].append(...rows);
   }
@@ -267,17 +290,30 @@
   all("table[data-sortable]").forEach((table) => all("[data-column]", table).forEach((button) =>
     button.addEventListener("click", () => sortTable(table, Number(button.dataset.column), button))));
 
+  function keepInView(link) { // in a menu that is longer than the screen
+    const menu = link.offsetParent;
+    if (!menu?.matches(".contents")) return;
+    const above = link.offsetTop < menu.scrollTop;
+    const below = link.offsetTop + link.offsetHeight > menu.scrollTop + menu.clientHeight;
+    if (above || below) menu.scrollTop = link.offsetTop - menu.clientHeight / 2;
+  }
   const links = new Map(all(".contents a").map((a) => [a.hash.slice(1), a]));
   const observer = new IntersectionObserver((entries) => entries.forEach((entry) => {
     if (!entry.isIntersecting) return;
     links.forEach((a) => a.removeAttribute("aria-current"));
-    links.get(entry.target.id)?.setAttribute("aria-current", "true");
+    const link = links.get(entry.target.id);
+    link?.setAttribute("aria-current", "true");
+    if (link) keepInView(link);
   }), { rootMargin: "-10% 0px -75% 0px" });
   all("section.question").forEach((section) => observer.observe(section));
 
   all("[data-figure]").forEach(setUpFigure);
   if (points.length) setUpExplorer();
-  addEventListener("beforeprint", () => { printing = true; redrawAll(); });
+  addEventListener("beforeprint", () => {
+    printing = true;
+    redrawAll();
+    waiting.forEach((show) => show());
+  });
   addEventListener("afterprint", () => {
     printing = false;
     redrawAll();
