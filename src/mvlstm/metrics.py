@@ -9,7 +9,7 @@ shape ``(...)``. Work is done in chunks of rows, so memory stays bounded for any
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,7 +94,7 @@ def coverage(actual: ArrayLike, low: ArrayLike, high: ArrayLike) -> float:
     >>> coverage([0.0, 1.0, 5.0, 2.0], [0, 0, 0, 0], [2, 2, 2, 2])
     0.75
     """
-    y, lo, hi = (np.asarray(a, dtype=np.float64) for a in (actual, low, high))
+    y, lo, hi = _intervals(actual, low, high)
     return float(np.mean((lo <= y) & (y <= hi))) if y.size else float("nan")
 
 
@@ -109,7 +109,7 @@ def interval_score(
     6.0
     """
     _check_probability("level", level)
-    y, lo, hi = (np.asarray(a, dtype=np.float64) for a in (actual, low, high))
+    y, lo, hi = _intervals(actual, low, high)
     missed = np.maximum(lo - y, 0.0) + np.maximum(y - hi, 0.0)
     return float(np.mean(hi - lo + 2.0 / (1.0 - level) * missed)) if y.size else float("nan")
 
@@ -351,6 +351,7 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     (1.0, -1.0)
     """
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    _check_match("One ranking has", x, "the other", y)
     upper = np.triu_indices(x.size, 1)
     dx = np.sign(x[:, None] - x[None, :])[upper]
     dy = np.sign(y[:, None] - y[None, :])[upper]
@@ -367,6 +368,7 @@ def auroc(scores: ArrayLike, truth: ArrayLike) -> float:
     1.0
     """
     score, true = np.asarray(scores, dtype=np.float64), np.asarray(truth, dtype=bool)
+    _check_match("Scores have", score, "the truth", true)
     if true.all() or not true.any():
         return float("nan")
     ahead = score[true][:, None] - score[~true][None, :]
@@ -384,6 +386,7 @@ def auprc(scores: ArrayLike, truth: ArrayLike) -> float:
     1.0
     """
     score, true = np.asarray(scores, dtype=np.float64), np.asarray(truth, dtype=bool)
+    _check_match("Scores have", score, "the truth", true)
     if not true.any():
         return float("nan")
     reached = [(score >= value) for value in score[true]]
@@ -519,11 +522,26 @@ def _newey_west(centred: FloatArray, lags: int) -> float:
 
 def _errors(actual: ArrayLike, predicted: ArrayLike) -> FloatArray:
     y, x = np.asarray(actual, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
-    if y.shape != x.shape:
-        raise DataError(
-            f"Actual values have shape {y.shape} but forecasts {x.shape}. Pass arrays that match."
-        )
+    _check_match("Actual values have", y, "forecasts", x)
     return y - x
+
+
+def _intervals(
+    actual: ArrayLike, low: ArrayLike, high: ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return values and their intervals, whose ends may be one number for all."""
+    y, lo, hi = (np.asarray(a, dtype=np.float64) for a in (actual, low, high))
+    for name, end in (("lower", lo), ("upper", hi)):
+        if end.ndim:
+            _check_match("Actual values have", y, f"{name} ends of intervals", end)
+    return y, lo, hi
+
+
+def _check_match(one: str, first: NDArray[Any], other: str, second: NDArray[Any]) -> None:
+    if first.shape != second.shape:
+        raise DataError(
+            f"{one} shape {first.shape} but {other} {second.shape}. Pass arrays that match."
+        )
 
 
 def _check_probability(name: str, value: float) -> None:

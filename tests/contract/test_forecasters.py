@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sklearn.base import clone
 
+import mvlstm as mv
 from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
-from mvlstm.testing import CHECKS
+from mvlstm.testing import CHECKS, check_forecaster
+from mvlstm.testing.checks import check_save_and_load
 
 SMALL_NETWORK = {"hidden_size": 3, "members": 2, "max_epochs": 2, "batch_size": 32}
 SMALL: dict[str, dict[str, Any]] = {
@@ -51,3 +54,32 @@ VARIANTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_contract_of_variants(variant, check) -> None:
     check(clone(small("MVLSTM", **VARIANTS[variant])))
+
+
+class Own(mv.Persistence):
+    """A forecaster of one's own, which `mvlstm.load` does not know."""
+
+
+class Careless(Own):
+    """It writes a file that cannot be read back."""
+
+    def save(self, path: str | Path) -> None:
+        Path(path).write_bytes(b"lost")
+
+
+def test_a_forecaster_of_ones_own_keeps_the_contract() -> None:
+    check_forecaster(Own(window=6, verbose=0))
+
+
+def test_it_must_refuse_to_be_saved() -> None:
+    with pytest.raises(AssertionError, match=r"save\(\) of Careless, which .* cannot read back"):
+        check_save_and_load(Careless(window=6, verbose=0))
+
+
+def test_a_forecaster_of_mvlstm_must_be_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: mv.Persistence, path: str | Path) -> None:
+        raise mv.errors.ParameterError("not today")
+
+    monkeypatch.setattr(mv.Persistence, "save", refuse)
+    with pytest.raises(mv.errors.ParameterError, match="not today"):
+        check_save_and_load(mv.Persistence(window=6, verbose=0))

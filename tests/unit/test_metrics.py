@@ -37,6 +37,27 @@ def test_shapes_must_match():
         metrics.rmse(np.zeros(3), np.zeros((3, 1)))
 
 
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda: metrics.coverage(np.zeros(3), np.zeros(2), np.ones(3)),
+        lambda: metrics.coverage(np.zeros(3), np.zeros(3), np.ones(2)),
+        lambda: metrics.interval_score(np.zeros(3), np.zeros(2), np.ones(2)),
+        lambda: metrics.auroc([0.1, 0.2, 0.3], [True, False]),
+        lambda: metrics.auprc([0.1, 0.2, 0.3], [True, False]),
+        lambda: metrics.kendall_tau([1, 2, 3], [1, 2]),
+    ],
+)
+def test_lengths_must_match(score):
+    with pytest.raises(DataError, match=r"shape \(3,\) but .* \(2,\)\. Pass arrays that match"):
+        score()
+
+
+def test_ends_of_intervals_may_be_one_number():
+    assert metrics.coverage([0.0, 3.0], 0, 2) == 0.5
+    assert metrics.interval_score([0.0, 3.0], -1.0, 1.0, level=0.5) == 6.0
+
+
 def test_coverage_includes_the_borders():
     assert metrics.coverage([0.0, 1.0, 1.1], [0, 0, 0], [1, 1, 1]) == pytest.approx(2 / 3)
 

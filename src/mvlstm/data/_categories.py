@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm._words import counted
 from mvlstm.data._columns import (
     exclude_hint,
     is_dressed,
@@ -122,11 +123,13 @@ def encode(
     return columns, rows < 0
 
 
-def unseen_note(name: str, unseen: NDArray[np.bool_], codes: Any, found: Sequence[str]) -> str:
-    """Say how many rows have a level that training did not."""
-    count = int(unseen.sum())
+def unseen_note(
+    name: str, unseen: NDArray[np.bool_], codes: Any, found: Sequence[str], *, ahead: bool = False
+) -> str:
+    """Say how many rows, or rows after the last target, have a level that training did not."""
     others = [found[int(code)] for code in np.unique(codes[unseen])]
+    where = " after the last target" if ahead else ""
     return (
-        f"Column '{name}' has {count:,} {'row' if count == 1 else 'rows'} with levels that "
+        f"Column '{name}' has {counted(int(unseen.sum()), 'row')}{where} with levels that "
         f"training did not have, {name_list(others)}; they count as none of its levels."
     )

@@ -19,14 +19,14 @@ def future_rows(values: NDArray[np.float64], missing: str, panel: Panel | None) 
     Where incomplete rows are dropped it is the last complete row that counts: later ones may
     still hold what is known ahead.
     """
-    later = _after_last(np.isnan(values[:, -1]), panel)
+    later = after_last(np.isnan(values[:, -1]), panel)
     if missing != "drop":
         return later
-    incomplete = _after_last(np.asarray(~np.isfinite(values).all(axis=1)), panel)
+    incomplete = after_last(np.asarray(~np.isfinite(values).all(axis=1)), panel)
     return later if incomplete.all() else incomplete
 
 
-def _after_last(unknown: BoolArray, panel: Panel | None) -> BoolArray:
+def after_last(unknown: BoolArray, panel: Panel | None) -> BoolArray:
     """Say which rows come after the last one (of their series) that is known."""
     rows = np.arange(len(unknown))
     last = np.maximum.accumulate(np.where(unknown, -1, rows))  # the last row known

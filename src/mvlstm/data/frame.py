@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm._words import counted
 from mvlstm.data._calendar import calendar_columns, check_calendar, choose_parts
 from mvlstm.data._categories import check_levels, encode, unseen_note
 from mvlstm.data._columns import as_names, column_names, exclude_hint, name_list, option_list
-from mvlstm.data._future import usable_rows
+from mvlstm.data._future import after_last, usable_rows
 from mvlstm.data._gaps import check_series_steps, check_spacing, find_segments
 from mvlstm.data._reading import Raw, choose_columns, read_values
 from mvlstm.data._series import Future, SeriesFrame
@@ -140,7 +141,7 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
     layout : Layout
         As stored in ``SeriesFrame.layout`` by `build_frame`.
     caller : str
-        Name of the calling method, for messages.
+        Name of the calling method, for messages and notes.
 
     Raises
     ------
@@ -164,6 +165,8 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
     used = {*layout.columns, *layout.time, *layout.exclude, layout.series}
     extra = [name for name in names if name not in used]
     notes = [*read_notes, *zone_notes, *raw.notes, *gap_notes]
+    if caller == "forecast":
+        notes += _filled_ends(raw)
     if extra:
         notes.append(f"Ignored columns that fit() did not see: {name_list(extra)}.")
     return _assemble(raw, segments, layout, notes)
@@ -193,6 +196,7 @@ def _assemble(
 ) -> SeriesFrame:
     step = layout.step if layout.step is not None else find_step(raw.times)
     values, unseen = _encode(raw.values, raw.times, raw.levels, layout)
+    future, unseen_ahead = _future(raw, segments, layout)
     return SeriesFrame(
         values=values,
         columns=layout.inputs,
@@ -202,17 +206,35 @@ def _assemble(
         segments=segments,
         step=step,
         layout=layout,
-        notes=(*notes, *unseen),
+        notes=(*notes, *unseen, *unseen_ahead),
         panel=raw.panel,
-        future=_future(raw, segments, layout),
+        future=future,
         measured=None if raw.measured.all() else raw.measured,
     )
 
 
-def _future(raw: Raw, segments: NDArray[np.int64], layout: Layout) -> Future | None:
-    """Keep the rows after the last target, as far as what is known ahead is given."""
+def _filled_ends(raw: Raw) -> list[str]:
+    """Note how many of the last targets were filled in, after which a forecast starts."""
+    filled = after_last(~raw.measured, raw.panel)
+    count = int(filled.sum())
+    if not count:
+        return []
+    which = "target was" if count == 1 else f"{count:,} targets were"
+    if raw.panel is not None:
+        series = len(np.unique(raw.panel.codes[filled]))
+        which = f"targets of {series:,} series, {counted(count, 'row')}, were"
+    return [f"The last {which} missing and filled in: forecasts start after the last row."]
+
+
+def _future(
+    raw: Raw, segments: NDArray[np.int64], layout: Layout
+) -> tuple[Future | None, list[str]]:
+    """Keep the rows after the last target, as far as what is known ahead is given.
+
+    Levels never seen in them are noted.
+    """
     if not len(raw.after):
-        return None
+        return None, []
     wanted = [layout.columns.index(name) for name in layout.known]
     complete = np.asarray(np.isfinite(raw.after[:, wanted]).all(axis=1))
     panels = None
@@ -222,17 +244,17 @@ def _future(raw: Raw, segments: NDArray[np.int64], layout: Layout) -> Future | N
         raw.times, raw.after_times, complete, layout.step, layout.gaps, panels=panels
     )
     if not usable.any():
-        return None
+        return None, []
     known = raw.after[usable]
     known[:, [c for c in range(known.shape[1]) if c not in wanted]] = 0.0
-    values, _ = _encode(known, raw.after_times[usable], raw.levels, layout)
+    values, notes = _encode(known, raw.after_times[usable], raw.levels, layout, ahead=True)
     values[:, ~np.array(layout.ahead)] = np.nan
     if raw.panel is None or raw.after_panel is None:
         continued = np.full(len(values), segments[-1])
     else:
         ends = np.searchsorted(raw.panel.codes, raw.after_panel.codes[usable], side="right") - 1
         continued = segments[ends]
-    return Future(values, raw.after_times[usable], continued)
+    return Future(values, raw.after_times[usable], continued), notes
 
 
 def _encode(
@@ -240,8 +262,13 @@ def _encode(
     times: pd.Index,
     found: dict[str, tuple[str, ...]],
     layout: Layout,
+    *,
+    ahead: bool = False,
 ) -> tuple[NDArray[np.float64], list[str]]:
-    """Replace codes by a column a level and add the calendar; note levels never seen."""
+    """Replace codes by a column a level and add the calendar; note levels never seen.
+
+    With ``ahead`` the rows come after the last target, and only what is known there is noted.
+    """
     if not layout.levels and not layout.calendar:
         return values, []
     levels = dict(layout.levels)
@@ -255,8 +282,8 @@ def _encode(
             place += width
         if name in levels:
             column, unseen = encode(values[:, j], found[name], levels[name])
-            if unseen.any():
-                notes.append(unseen_note(name, unseen, values[:, j], found[name]))
+            if unseen.any() and (not ahead or name in layout.known):
+                notes.append(unseen_note(name, unseen, values[:, j], found[name], ahead=ahead))
         result[:, place : place + column.shape[1]] = column
         place += column.shape[1]
     return result, notes

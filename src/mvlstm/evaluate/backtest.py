@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mvlstm import metrics
+from mvlstm.data._future import future_rows
+from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import SeriesFrame, build_frame
 from mvlstm.data.splits import chronological
-from mvlstm.errors import ParameterError
+from mvlstm.errors import DataError, ParameterError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.steps import show_steps
 from mvlstm.forecasters.transforming import choose_transform
@@ -129,7 +131,8 @@ def backtest(
         Number of origins K; the last ``test`` rows are cut into K pieces, and the model is
         fitted on all rows before each piece.
     test, valid : float
-        Share of the rows to score on; share of a fold's rows to stop and calibrate on.
+        Share of the rows to score on (below 1), or their number; share of a fold's rows to stop
+        and calibrate on, or their number.
 
     Examples
     --------
@@ -139,6 +142,7 @@ def backtest(
     >>> list(scores.index)
     [1, 2, 'pooled']
     """
+    _check_forecaster(model)
     frame = build_frame(
         table,
         target=target,
@@ -161,8 +165,8 @@ def backtest(
     with show_steps(model.verbose, "backtest", len(cuts), every=0.0) as advance:
         for start, end in cuts:
             one = clone(model).set_params(**settings)
-            until = rows[frame.order < end]
-            runs.append(run_fold(one, until, frame.target, end - start, valid, columns))
+            until, times = fold_table(frame, rows, start, end)
+            runs.append(run_fold(one, until, frame.target, times, valid, columns))
             advance("folds fitted")
     scored = [run.recent.take(run.new) for run in runs]
     pooled = join(scored)
@@ -176,15 +180,25 @@ def backtest(
             ("pooled", pooled, runs),
         ]
     }
-    periods = tuple((one.time.min(), one.time.max()) for one in scored)
+    periods = tuple((frame.clock[start], frame.clock[end - 1]) for start, end in cuts)
     return Backtest(frame.target, pd.DataFrame(table_of).T.astype({"n": int}), periods, pooled)
+
+
+def _check_forecaster(model: object) -> None:
+    """Refuse a class or a name where a forecaster with its settings is needed."""
+    if isinstance(model, AbstractForecaster):
+        return
+    given = f"the class {model.__name__}" if isinstance(model, type) else repr(model)
+    raise ParameterError(
+        f"backtest() received {given}; pass a forecaster with its settings, such as "
+        "mv.AR(window=30)."
+    )
 
 
 def clean_table(frame: SeriesFrame) -> pd.DataFrame:
     """Return a validated frame as a table again, so that every method sees the same rows.
 
-    Targets that were filled in are missing again, to be filled in anew and not scored against; but
-    where variables are known ahead, rows without a target at the end would be future ones.
+    Targets that were filled in are missing again, to be filled in anew and not scored against.
     """
     layout, columns = frame.layout, {}
     levels = dict(layout.levels)
@@ -197,7 +211,7 @@ def clean_table(frame: SeriesFrame) -> pd.DataFrame:
             columns[name] = np.array(levels[name], dtype=object)[values.argmax(axis=1)]
         else:
             columns[name] = values[:, 0]
-    if frame.measured is not None and not layout.known:
+    if frame.measured is not None:
         columns[frame.target] = np.where(frame.measured, frame.target_values, np.nan)
     if layout.series is not None:
         columns[layout.series] = frame.names_of(np.arange(frame.n_rows))
@@ -234,6 +248,29 @@ def fold_rows(n_rows: int, *, folds: int, test: float, valid: float) -> list[tup
     return list(pairwise(borders))
 
 
+def fold_table(
+    frame: SeriesFrame, rows: pd.DataFrame, start: int, end: int
+) -> tuple[pd.DataFrame, int]:
+    """Return the rows of `clean_table` before a fold's end, and how many times the fold has.
+
+    Where variables are known ahead, rows after the last target would be future ones to ``fit``:
+    they are left out, for there is nothing in them to score.
+    """
+    keep = frame.order < end
+    if frame.layout.known:
+        targets = rows[frame.target].to_numpy(dtype=float)[keep]
+        panel = None if frame.panel is None else frame.panel.take(keep)
+        keep[keep] = ~future_rows(targets[:, None], "fill", panel)
+    times = len(np.unique(frame.order[keep & (frame.order >= start)]))
+    if not times:
+        raise DataError(
+            f"No target was measured from {describe_time(frame.clock[start])} to "
+            f"{describe_time(frame.clock[end - 1])}, rows to score on. Use missing='drop' "
+            "(--missing drop), fewer folds (--folds) or more test rows (--test)."
+        )
+    return rows[keep], times
+
+
 def run_fold(
     model: AbstractForecaster,
     table: pd.DataFrame,
@@ -246,8 +283,7 @@ def run_fold(
     columns = columns or {}
     started = clock.monotonic()
     model.fit(table, target, test=test, valid=valid, **columns)
-    if model.stopped_ == "interrupt":  # a half-trained rival must not be compared
-        raise KeyboardInterrupt
+    model._require_whole()
     fitted = clock.monotonic()
     recent = table
     if model.local and columns.get("series") is None:

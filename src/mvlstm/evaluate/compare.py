@@ -16,13 +16,14 @@ from mvlstm import metrics
 from mvlstm.data._calendar import Calendar
 from mvlstm.data.frame import SeriesFrame, build_frame
 from mvlstm.data.splits import split_windows
-from mvlstm.data.windows import gather_labels, origin_rows
+from mvlstm.data.windows import gather_labels, measured_labels, origin_rows
 from mvlstm.errors import DataError, MVLSTMError, ParameterError, check_option
 from mvlstm.evaluate.backtest import (
     FoldRun,
     clean_columns,
     clean_table,
     fold_rows,
+    fold_table,
     join,
     persistence_rmse,
     run_fold,
@@ -101,7 +102,7 @@ def compare(
     folds : int
         1: one chronological split. More: so many rolling origins, each with a fit of its own.
     test, valid : float
-        Share of the rows to score on, and to choose and calibrate on.
+        Share of the rows (below 1) to score on, and to choose and calibrate on; or their number.
     budget : {"quick", "full"}
         How much each method may tune and train; every row states it.
     seed : int
@@ -153,8 +154,8 @@ def compare(
                 runs = []
                 for start, end in cuts:
                     model, words = build(key, budget=budget, n_train=n_train, shared=shared)
-                    until = rows[frame.order < end]
-                    runs.append(run_fold(model, until, target, end - start, valid, columns))
+                    until, times = fold_table(frame, rows, start, end)
+                    runs.append(run_fold(model, until, target, times, valid, columns))
                 found = _entries(key, runs, rows, frame, words)
             except Exception as error:  # whatever it is, the other methods go on
                 found = [_failure(METHODS[key].label, error, words)]
@@ -280,7 +281,7 @@ def _own_entry(
     horizon: int,
     cuts: list[tuple[int, int]],
 ) -> Entry:
-    """Score given forecasts on the rows that they and the methods share."""
+    """Score given forecasts on the measured rows that they and the methods share."""
     if frame.panel is not None:
         raise ParameterError(
             "Own forecasts are of one series, and the table has several. Leave them out, or "
@@ -301,6 +302,7 @@ def _own_entry(
         again = given.index[given.index.duplicated()][0]
         raise DataError(f"Own forecasts name the time {again} twice; keep one row a time.")
     origins = origin_rows(frame, window, 1)
+    origins = origins[measured_labels(frame, origins, 1)[:, 0]]
     series = pd.Series(
         given.reindex(frame.times[origins + 1]).to_numpy() - gather_labels(frame, origins, 1)[:, 0],
         index=frame.times[origins],

@@ -76,12 +76,13 @@ def agreement_table(
     Returns
     -------
     table : DataFrame or None
-        Columns ``importance`` and ``verdict`` (headline), ``posterior``; ``gradients``: mean
-        absolute contribution of the variable, as a share; ``drop_refit``: rise in squared error of
-        a model fitted without it, as a share of the error; ``shadow``: its rise in error over the
-        largest rise of any shadow variable, in a model that has both; ``granger``: share of the
-        remaining variance its past explains in a linear model, ``granger_p`` its adjusted p-value;
-        ``disagreement``: what speaks against the verdict, in words, or nothing.
+        Columns ``importance``: the headline's share among the exogenous variables alone, which the
+        importance table calls ``importance_exogenous``; ``verdict``, ``posterior``; ``gradients``:
+        mean absolute contribution of the variable, as a share; ``drop_refit``: rise in squared
+        error of a model fitted without it, as a share of the error; ``shadow``: its rise in error
+        over the largest rise of any shadow variable, in a model that has both; ``granger``: share
+        of the remaining variance its past explains in a linear model, ``granger_p`` its adjusted
+        p-value; ``disagreement``: what speaks against the verdict, in words, or nothing.
     notes : tuple of str
     """
     frame = prepared.frame
@@ -149,6 +150,7 @@ def _refit(
     other = clone(model).set_params(**changes)
     with warnings.catch_warnings(action="ignore", category=MVLSTMWarning):
         fitted: AbstractForecaster = other.fit(table, target, test=test)
+    fitted._require_whole()
     return fitted
 
 

@@ -30,6 +30,7 @@ PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 FOREST_DEPTHS = {"paper": tuple(range(3, 11)), "quick": (5, 10)}
 BOOST_DEPTHS = {"paper": tuple(range(3, 11)), "quick": (3, 5, 8)}
 BOOST_PENALTIES = {"paper": PENALTIES, "quick": (1e-2, 10.0)}
+ALONE = 100_000  # values of windows up to which threads gain little and, on busy cores, lose much
 
 
 @dataclass(frozen=True)
@@ -270,7 +271,8 @@ class XGT(AbstractTrees):
     seed : int
         Fixes everything random.
     n_jobs : int
-        Threads; -1 uses every core.
+        Threads; -1 uses every core, but one alone where the windows hold at most 100,000 values:
+        more gain little there, and wait for one another on busy cores.
     missing, gaps, calendar, transform : str
         As in `mvlstm.MVLSTM`.
     verbose : int
@@ -339,7 +341,7 @@ class XGT(AbstractTrees):
                     reg_lambda=penalty,
                     learning_rate=self.learning_rate,
                     random_state=self.seed,
-                    n_jobs=None if self.n_jobs == -1 else self.n_jobs,
+                    n_jobs=_threads(self.n_jobs, data.X.size),
                     eval_metric="rmse",
                 )
                 stop = (data.X_stop, data.y_stop[:, h])
@@ -471,6 +473,13 @@ class GBT(AbstractTrees):
                     chosen = {**one.__dict__, "least": least, "rounds": rounds}
                     found = (trees.first(rounds), Sum(start, relative=one.relative), gains, chosen)
         return found
+
+
+def _threads(n_jobs: int, values: int) -> int | None:
+    """Return the threads that xgboost is to use on so many values; None is one for each core."""
+    if n_jobs != -1:
+        return n_jobs
+    return 1 if values <= ALONE else None
 
 
 def _check_count(name: str, value: int) -> None:

@@ -8,7 +8,8 @@ that of the model as it was, it stays as it was, but for its intervals.
 
 With ``refit="full"`` nothing is held out: the members are trained again, from their seeds, on all
 rows and for as many steps as the fit found best. Intervals then rest on the errors that the model
-as it was made on the new rows, which it had not seen.
+as it was made on the new rows, which it had not seen; fewer than 40 of them cannot tell, and the
+intervals stay as they were.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from mvlstm._words import counted
 from mvlstm.data._steps import describe_time
 from mvlstm.errors import DataError, ParameterError, check_option
 from mvlstm.forecasters.borders import Borders
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-FEWEST = 40  # new windows that an update needs
+FEWEST = 40  # new windows that an update needs, or that intervals are calibrated anew on
 HELD_OUT = 0.4  # share of the new times that is held out, at their end
 OLD_SHARE = 3  # windows of older rows trained on, for each new one
 SLOWER = 0.2  # learning rate, as a share of the fit's
@@ -315,9 +317,10 @@ def _epochs_found(
 def _require_enough(new: NewRows) -> None:
     if len(new.every) < FEWEST or not len(new.held_out) or not len(new.train):
         raise DataError(
-            f"{new.rows:,} new rows (from {describe_time(new.first)}) give {len(new.every):,} "
-            f"windows; an update needs {FEWEST}, to train on the first and judge by the last of "
-            "them. Wait for more rows, or fit anew."
+            f"{counted(new.rows, 'new row')} (from {describe_time(new.first)}) "
+            f"{'gives' if new.rows == 1 else 'give'} {counted(len(new.every), 'window')}; an "
+            f"update needs {FEWEST}, to train on the first and judge by the last of them. Wait "
+            "for more rows, or fit anew."
         )
 
 

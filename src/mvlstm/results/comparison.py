@@ -42,9 +42,9 @@ class Comparison:
         (one model; the first member of an ensemble) or "ensemble" (the members' mean); ``skill``
         the share of persistence's RMSE that is removed; ``dm_p`` the p-value, after Holm, that
         the method best on validation rows is not more accurate than this one; ``valid_rmse`` the
-        error on the validation rows, on which that choice rests; ``top_variables`` the three
-        whose scrambling costs most; ``budget`` what was tuned; ``error`` why a method failed,
-        else None.
+        error on the later half of the validation rows, on which that choice rests;
+        ``top_variables`` the three whose scrambling costs most; ``budget`` what was tuned;
+        ``error`` why a method failed, else None.
     folds : DataFrame
         RMSE of each method and kind on every fold.
     best_on_validation : mapping

@@ -87,7 +87,8 @@ class Explanation:
     agreement : DataFrame, optional
         With ``effort="full"``: other measures beside the headline, a row an exogenous variable:
         posterior attention, gradients, drop-and-refit, shadow variables, Granger's tests, and in
-        words what speaks against the verdict.
+        words what speaks against the verdict. Its ``importance`` is the share among the exogenous
+        variables alone, ``importance_exogenous`` of the importance table.
     summary : DataFrame, optional
         How far the data move the attention, a row a variable: ``shift``, ``kl``, entropies.
     part : str

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any, Literal
 
+from mvlstm._words import counted
+
 Refit = Literal["newest", "full"]
 REFITS: tuple[Refit, ...] = ("newest", "full")
 
@@ -27,7 +29,8 @@ class Update:
         Windows trained on, older ones included; newest windows held out to choose and calibrate
         on, 0 if all were trained on.
     refit : {"newest", "full"}
-        Whether training went on, or all was trained again on all rows.
+        Whether training went on, or all was trained again on all rows. With ``"full"`` there may be
+        fewer than 40 new rows; the intervals then stayed as they were.
     settings : dict
         With what: epochs and learning rate, for networks; other forecasters are fitted anew.
     changed, members : int
@@ -78,8 +81,9 @@ class Update:
         how = "trained further" if self.settings else "fitted anew"
         how = "trained again on all rows" if self.refit == "full" else how
         where = "the new rows" if self.refit == "full" else "those held out"
+        rows = counted(self.rows, "new row")
         return (
-            f"{self.when}: {how}, {self.rows:,} new rows from {self.first} to {self.last}, "
+            f"{self.when}: {how}, {rows} from {self.first} to {self.last}, "
             f"{self.changed} of {self.members} members changed, RMSE on {where} "
             f"{self.rmse_before:.4g} before and {self.rmse_after:.4g} after"
             f"{', trained on them' if self.refit == 'full' else ''}"

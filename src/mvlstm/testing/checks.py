@@ -22,6 +22,7 @@ from mvlstm.errors import (
 )
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import load
+from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
 
 Check = Callable[[AbstractForecaster], None]
 TARGET = "y"
@@ -31,7 +32,8 @@ def check_forecaster(model: AbstractForecaster) -> None:
     """Raise `AssertionError` if a forecaster breaks the contract.
 
     ``model`` is an unfitted forecaster with settings that train within a second or two. It is
-    cloned for each check and left as it was.
+    cloned for each check and left as it was. It may be of a class of one's own, whose models
+    ``mvlstm.load`` cannot read back: ``save`` must then refuse.
 
     Examples
     --------
@@ -204,11 +206,17 @@ def check_one_at_a_time(model: AbstractForecaster) -> None:
 
 
 def check_save_and_load(model: AbstractForecaster) -> None:
-    """Check that a saved and loaded model gives the same forecasts and parameters."""
+    """Check that a saved and loaded model gives the same forecasts and parameters.
+
+    A forecaster that is not one of mvlstm's must refuse to be saved with `ParameterError`.
+    """
     table = example_table()
     fitted(model, table)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
+        if not _registered(model):
+            _check_save_refuses(model, path)
+            return
         model.save(path)
         again = load(path)
     assert type(again) is type(model)
@@ -216,6 +224,24 @@ def check_save_and_load(model: AbstractForecaster) -> None:
     one, two = model.predict(table).to_frame(), again.predict(table).to_frame()
     pd.testing.assert_frame_equal(one, two)
     assert repr(again.history_) == repr(model.history_)
+
+
+def _registered(model: AbstractForecaster) -> bool:
+    """Say whether `load` knows the class of a forecaster."""
+    name = type(model).__name__
+    return name in FORECASTERS and forecaster_class(name) is type(model)
+
+
+def _check_save_refuses(model: AbstractForecaster, path: Path) -> None:
+    try:
+        model.save(path)
+    except ParameterError:
+        assert not path.exists(), "save() refused and left a file all the same"
+        return
+    raise AssertionError(
+        f"save() of {type(model).__name__}, which mvlstm.load cannot read back, must raise "
+        "ParameterError"
+    )
 
 
 def check_bad_tables(model: AbstractForecaster) -> None:

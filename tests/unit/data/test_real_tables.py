@@ -375,3 +375,45 @@ def test_what_is_known_ahead_may_be_categorical() -> None:
     ahead, given = frame.values_ahead(2)
     assert given.all()
     np.testing.assert_array_equal(ahead[-1], [events[-1] == e for e in ("fair", "match", "none")])
+
+
+def test_levels_never_seen_are_counted_in_rows_known_ahead_too() -> None:
+    events = np.array(["none", "fair"])[np.arange(400) % 2]
+    source = table(event=events).astype({"event": object})
+    layout = build_frame(source, target="y", known="event").layout
+    source.iloc[-3:, [0, 1, 3]] = np.nan
+    source.loc[source.index[-2:], "event"] = "match"
+    frame = rebuild_frame(source, layout)
+    (note,) = frame.notes
+    assert note.startswith("Column 'event' has 2 rows after the last target with levels")
+    assert "match" in note
+    source["event"] = events
+    source.loc[source.index[:-3], "wind"] = "a storm"  # not known ahead: nothing to say of the end
+    (note,) = rebuild_frame(source, layout).notes
+    assert note.startswith("Column 'wind' has 397 rows with levels")
+
+
+@pytest.mark.parametrize(
+    ("last", "words"), [(1, "last target was missing"), (3, "last 3 targets were missing")]
+)
+def test_a_forecast_tells_how_many_of_the_last_targets_were_filled_in(
+    last: int, words: str
+) -> None:
+    layout = build_frame(table(), target="y", missing="fill").layout
+    source = table()
+    source.iloc[-last:, 3] = np.nan
+    source.iloc[100, 3] = np.nan
+    notes = rebuild_frame(source, layout, caller="forecast").notes
+    assert f"The {words} and filled in: forecasts start after the last row." in notes
+    assert len(rebuild_frame(source, layout).notes) == len(notes) - 1 == 1
+    assert len(rebuild_frame(source.iloc[:-last], layout, caller="forecast").notes) == 1
+
+
+def test_so_it_does_of_several_series() -> None:
+    source = panel(a=1.0, b=2.0, c=3.0)
+    layout = build_frame(source, target="y", series="station", missing="fill").layout
+    place = source.columns.get_loc("y")
+    ends = np.flatnonzero(source["station"].to_numpy() == "b")[-2:]
+    source.iloc[[5, *ends], place] = np.nan
+    notes = rebuild_frame(source, layout, caller="forecast").notes
+    assert any("last targets of 1 series, 2 rows, were missing" in note for note in notes)

@@ -68,3 +68,41 @@ def test_impossible_folds_are_refused(
 ) -> None:
     with pytest.raises(mv.errors.ParameterError, match=words):
         backtest(mv.AR(window=3, verbose=0), table, "y", **changes)
+
+
+def test_filled_targets_are_not_scored_against_where_something_is_known_ahead(
+    table: pd.DataFrame,
+) -> None:
+    whole = table.assign(holiday=(np.arange(300) % 7 == 0) * 1.0, place="a")
+    holed = whole.assign(place="b")
+    holed.loc[[250, 257, 258, 259, 281], "y"] = np.nan  # the first fold ends without targets
+    model = mv.AR(window=3, missing="fill", verbose=0)
+    alone = backtest(model, holed.drop(columns="place"), "y", folds=3, known="holiday")
+    assert list(alone.scores["n"]) == [16, 20, 19, 55]
+    assert list(alone.forecast.origin) == [*range(239, 256), *range(259, 299)]
+    both = pd.concat([whole, holed])
+    result = backtest(model, both, "y", folds=3, known="holiday", series="place")
+    assert list(result.scores["n"]) == [36, 40, 39, 115]
+
+
+def test_a_fold_without_any_target_is_named(table: pd.DataFrame) -> None:
+    holed = table.assign(holiday=(np.arange(300) % 7 == 0) * 1.0)
+    holed.loc[260:279, "y"] = np.nan
+    model = mv.AR(window=3, missing="fill", verbose=0)
+    with pytest.raises(mv.errors.DataError, match="No target was measured from 260 to 279"):
+        backtest(model, holed, "y", folds=3, known="holiday")
+
+
+@pytest.mark.parametrize("model", [mv.AR, "ar"])
+def test_a_class_or_a_name_is_refused_in_words(table: pd.DataFrame, model: object) -> None:
+    with pytest.raises(mv.errors.ParameterError, match=r"such as mv\.AR\(window=30\)"):
+        backtest(model, table, "y")  # type: ignore[arg-type]
+
+
+def test_parts_may_be_numbers_of_rows(table: pd.DataFrame) -> None:
+    model = mv.AR(window=3, verbose=0)
+    one, two = (
+        backtest(model, table, "y", folds=1, test=test, valid=valid).scores["rmse"]
+        for test, valid in ((0.2, 0.1), (60, 30))
+    )
+    pd.testing.assert_series_equal(one, two)

@@ -206,3 +206,18 @@ def test_own_forecasts_of_some_rows_are_said_to_be_so(table: pd.DataFrame) -> No
     own = pd.DataFrame({"time": table.index[-10:], "value": table["y"].to_numpy()[-10:]})
     found = compare(table, "y", methods=["ar"], window=3, own=own, own_name="mine", verbose=0)
     assert any("mine has forecasts of 10 of the" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("folds", [1, 3])
+@pytest.mark.parametrize("known", [None, ["holiday"]])
+def test_no_method_and_no_own_forecast_is_scored_against_filled_targets(
+    table: pd.DataFrame, known: list[str] | None, folds: int
+) -> None:
+    holed = table.assign(holiday=(np.arange(400) % 7 == 0) * 1.0)
+    own = pd.DataFrame({"time": table.index, "value": table["y"].to_numpy()})
+    holed.loc[[*range(330, 390, 5), 345, 346, 372], "y"] = np.nan  # folds end at 346 and 373
+    found = run(holed, "ar", known=known, missing="fill", own=own, folds=folds)
+    rows = found.rows.set_index("method")
+    assert rows["error"].isna().all() and set(rows["n"]) == {80 - 14}
+    assert rows.loc["own forecasts", "rmse"] == 0.0
+    assert rows.loc["own forecasts", "skill"] == 1.0

@@ -32,6 +32,13 @@ def test_every_measure_finds_the_drivers(explanation) -> None:
     assert (rows.loc[["a0", "a1"], "disagreement"] == "").all()
 
 
+def test_importance_is_the_share_among_the_exogenous_variables(explanation) -> None:
+    shares = explanation.agreement.set_index("variable")["importance"]
+    whole = explanation.importance.set_index("variable").loc[shares.index]
+    np.testing.assert_array_equal(shares, whole["importance_exogenous"])
+    assert shares.sum() == pytest.approx(1.0) and whole["importance"].sum() < 0.999
+
+
 def test_the_rankings_are_compared(explanation) -> None:
     taus = [explanation.stability[f"{name}_tau"] for name in ("drop_refit", "shadow", "granger")]
     assert all(-1 <= tau <= 1 for tau in taus)

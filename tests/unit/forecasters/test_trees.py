@@ -187,3 +187,29 @@ def test_boosting_splits_short_tables_too(
     model = fitted("GBT", table)
     assert model.chosen_[0]["least"] == 5
     assert len(model.trees_[0].feature) > len(model.trees_[0].roots)
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "alone", "threads"), [(-1, 10**6, 1), (-1, 100, None), (2, 10**6, 2)]
+)
+def test_one_thread_boosts_few_values(
+    table: pd.DataFrame,
+    monkeypatch: pytest.MonkeyPatch,
+    n_jobs: int,
+    alone: int,
+    threads: int | None,
+) -> None:
+    import xgboost
+
+    used = []
+
+    class Watched(xgboost.XGBRegressor):
+        def fit(self, *args: object, **kwargs: object) -> xgboost.XGBRegressor:
+            used.append(self.n_jobs)
+            self.set_params(n_jobs=1)
+            return super().fit(*args, **kwargs)
+
+    monkeypatch.setattr(xgboost, "XGBRegressor", Watched)
+    monkeypatch.setattr(module, "ALONE", alone)
+    fitted("XGT", table, n_jobs=n_jobs, max_rounds=2)
+    assert set(used) == {threads}

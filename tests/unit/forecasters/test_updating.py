@@ -118,6 +118,17 @@ def test_full_trains_on_all_rows() -> None:
     assert 0.8 <= model.evaluate(later).scores.loc["MVLSTM", "coverage"] <= 1.0
 
 
+def test_full_takes_a_single_row_and_leaves_the_intervals() -> None:
+    rows = table()
+    model = fitted(rows=rows)
+    before, sizes = model.calibration_, model.spread_
+    model.update(rows.iloc[: OLD + 1], refit="full")
+    assert "1 new row from 2024-01-21 20:00 to 2024-01-21 20:00" in str(model.updates_[-1])
+    assert model.borders_.calibration == rows.index[OLD]
+    np.testing.assert_array_equal(model.calibration_, before)
+    np.testing.assert_array_equal(model.spread_, sizes)
+
+
 def test_full_is_for_networks_with_the_whole_history() -> None:
     rows = table()
     with pytest.raises(ParameterError, match="AR is none"):
@@ -179,7 +190,11 @@ def test_updates_do_not_wear_out_the_rows_of_calibration() -> None:
 
 @pytest.mark.parametrize(
     ("count", "message"),
-    [(0, "no rows after 2024-01-21 19:00"), (30, "30 new rows .* give 30 windows; .* needs 40")],
+    [
+        (0, "no rows after 2024-01-21 19:00"),
+        (1, "1 new row .* gives 1 window; .* needs 40"),
+        (30, "30 new rows .* give 30 windows; .* needs 40"),
+    ],
 )
 def test_too_few_new_rows(count: int, message: str) -> None:
     with pytest.raises(DataError, match=message):
