@@ -19,7 +19,7 @@ from mvlstm._version import __version__
 from mvlstm.forecasters.registry import FORECASTERS as _FORECASTERS
 
 if TYPE_CHECKING:
-    from mvlstm import errors, plot, testing
+    from mvlstm import errors, explain, metrics, plot, results, testing
     from mvlstm.data import datasets
     from mvlstm.errors import MVLSTMError, MVLSTMWarning
     from mvlstm.evaluate.backtest import backtest
@@ -63,15 +63,21 @@ __all__ = [
     "compare",
     "datasets",
     "errors",
+    "explain",
     "load",
+    "metrics",
     "plot",
+    "results",
     "testing",
 ]
 
 _MODULES = {
     "datasets": "mvlstm.data.datasets",
     "errors": "mvlstm.errors",
+    "explain": "mvlstm.explain",
+    "metrics": "mvlstm.metrics",
     "plot": "mvlstm.plot",
+    "results": "mvlstm.results",
     "testing": "mvlstm.testing",
 }
 _NAMES = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Real
+from typing import TypeGuard
 
 
 class MVLSTMError(Exception):
@@ -39,6 +41,17 @@ class MissingExtraError(MVLSTMError, ImportError):
 
 class MVLSTMWarning(UserWarning):
     """The result is usable, but something about it should be known."""
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Say whether a value is a real number; a truth value is none.
+
+    Examples
+    --------
+    >>> is_number(1), is_number(0.5), is_number(True), is_number("1")
+    (True, True, False, False)
+    """
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_option(name: str, value: object, options: Iterable[object]) -> None:

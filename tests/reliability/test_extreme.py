@@ -201,13 +201,17 @@ def test_500_variables_do_not_end_in_a_lack_of_memory(monkeypatch: pytest.Monkey
 def test_memory_is_estimated_from_the_settings() -> None:
     from mvlstm.nn.mvlstm import MVLSTMNetwork
 
-    def needed(n: int, gates: Any = "full", **sizes: int) -> float:
+    def needed(n: int, gates: Any = "full", **sizes: Any) -> float:
         network = MVLSTMNetwork(tuple(range(n)), n, 10, gates=gates)
         return memory.training_bytes(network, **{"members": 5, "batch": 64, "window": 30} | sizes)
 
     assert needed(200) > 3 * needed(100) > 9 * needed(100, "variable") / 3
     assert needed(100, members=10) > 1.5 * needed(100)
     assert needed(100, window=300) > needed(100)
+    # a GPU works on all members at once, and holds some 9 GB for these (N = d = 20, T = 100)
+    many = {"members": 128, "window": 100, "device": "cuda"}
+    network = MVLSTMNetwork(tuple(range(20)), 20, 20)
+    assert 8e9 < memory.training_bytes(network, batch=64, **many) < 14e9
     free = memory.free_bytes(torch.device("cpu"))
     assert free is not None and 2**20 < free < 2**50
 

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import DTypeLike, NDArray
 
 from mvlstm.bench.protocols import PROTOCOLS, Protocol, Ranges
-from mvlstm.bench.spec import Job
+from mvlstm.bench.spec import Job, file_digest
 from mvlstm.data import datasets
 from mvlstm.data.frame import SeriesFrame, build_frame
 from mvlstm.data.scaling import Scaler
@@ -157,7 +157,13 @@ def _user_rows(name: str, options: dict[str, Any]) -> Rows:
 
     given = {k: v for k, v in options.items() if k not in ("sha256", "test", "valid")}
     reading = {key: given.pop(key) for key in ("sep", "decimal") if key in given}
-    table = read_table(given.pop("file"), **reading)
+    file = given.pop("file")
+    if options.get("sha256") not in (None, file_digest(file)):
+        raise DataError(
+            f"'{file}' changed after this experiment was planned; run it again, so that its "
+            "records are of the file as it is."
+        )
+    table = read_table(file, **reading)
     if "target" not in given:
         raise ParameterError(f"Data set '{name}' needs a target: the column to forecast.")
     return _validated(name, build_frame(table, **given), None, given.get("calendar", "none"))

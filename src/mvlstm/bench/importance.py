@@ -180,6 +180,7 @@ def _known(settings: Settings, device: str, build: Build | None) -> Record:
     model = (build or _build)(settings, device)
     begun = clock.monotonic()
     model.fit(table, target, test=0.2)
+    model._require_whole()
     fitted = clock.monotonic()
     explanation = explain_forecaster(
         model,
@@ -285,6 +286,7 @@ def _real(settings: Settings, device: str) -> Record:
     for place, part in enumerate(tables):
         seed = settings["seed"] + place if settings["method"] == "members" else settings["seed"]
         model = kind(seed=seed, **options).fit(part, data.target, test=0.2)
+        model._require_whole()
         found.append(model.explain(part, contributions=20).importance.set_index("variable"))
     return _agreement(found[0], found[1])
 

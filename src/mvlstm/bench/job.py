@@ -240,8 +240,7 @@ def _fit(
         members=members,
         ensemble=ensemble,
     )
-    if model.stopped_ == "interrupt":  # a half-trained model must not be recorded
-        raise KeyboardInterrupt
+    model._require_whole()
     return problem
 
 

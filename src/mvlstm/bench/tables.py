@@ -71,9 +71,9 @@ def newest(found: Sequence[Record]) -> tuple[list[Record], list[str]]:
     if not left:
         return kept, []
     return kept, [
-        f"{len(left)} records of cells that were run again with other repeats, seeds or settings "
-        f"are left out, such as '{left[0]}'; the newest of each cell counts. To see both, give "
-        "each a folder of its own."
+        f"{len(left)} records of cells that were run again with other repeats, seeds, settings "
+        f"or data are left out, such as '{left[0]}'; the newest of each cell counts. To see both, "
+        "give each a folder of its own."
     ]
 
 

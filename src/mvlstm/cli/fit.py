@@ -304,27 +304,31 @@ def fit(
 
         from mvlstm import MVLSTM
         from mvlstm.data.io import read_table
-        from mvlstm.forecasters.checkpoint import prepare_checkpoint, remove_checkpoint
+        from mvlstm.forecasters.checkpoint import (
+            is_unfinished,
+            prepared_checkpoint,
+            remove_checkpoint,
+        )
 
         folder = checkpoint or out.with_suffix(".checkpoint")
-        prepare_checkpoint(folder, resume=resume)
-
-        build = MVLSTM if preset == PRESETS[0] else getattr(MVLSTM, preset)
-        model = build(**{name: value for name, value in settings.items() if value is not None})
-        table = read_table(data, sep=sep, decimal=decimal)
-        model.fit(
-            table,
-            target,
-            time=split_names(time, table.columns),
-            variables=split_names(variables, table.columns),
-            exclude=split_names(exclude, table.columns),
-            series=series,
-            known=split_names(known, table.columns),
-            categorical=split_names(categorical, table.columns),
-            checkpoint=folder,
-            time_limit=time_limit,
-            **{name: value for name, value in parts.items() if value is not None},
-        )
+        anew = bool(resume) and not is_unfinished(folder)
+        with prepared_checkpoint(folder, resume=resume):
+            build = MVLSTM if preset == PRESETS[0] else getattr(MVLSTM, preset)
+            model = build(**{name: value for name, value in settings.items() if value is not None})
+            table = read_table(data, sep=sep, decimal=decimal)
+            model.fit(
+                table,
+                target,
+                time=split_names(time, table.columns),
+                variables=split_names(variables, table.columns),
+                exclude=split_names(exclude, table.columns),
+                series=series,
+                known=split_names(known, table.columns),
+                categorical=split_names(categorical, table.columns),
+                checkpoint=folder,
+                time_limit=time_limit,
+                **{name: value for name, value in parts.items() if value is not None},
+            )
         model.save(out)
         if model.stopped_ is None:
             remove_checkpoint(folder)
@@ -341,9 +345,11 @@ def fit(
             "notes": list(model.notes_),
             "stopped": model.stopped_,
         }
-        output.notes([*model.notes_, *history.notes])
+        told = () if model.stopped_ else history.notes  # an early end was warned of
+        none = f"There was no unfinished fit in '{folder}': this one began anew."
+        output.notes([*([none] if anew else []), *model.notes_, *told])
         output.show(
-            repr(history),
+            history.summary,
             f"wrote {out}",
             next_command("evaluate", out, data, sep=sep, decimal=decimal),
         )

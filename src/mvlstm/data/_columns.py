@@ -51,6 +51,8 @@ def missing_column_message(what: str, name: str, names: Sequence[str], option: s
     if near:
         candidates = " or ".join(f"'{lower[key]}'" for key in near)
         hint = f"Did you mean {candidates} ({option} {option_list([lower[near[0]]])})?"
+    elif len(names) == 1 and name in re.split(r"\W+", names[0]):
+        hint = "If these are several columns, name what separates them: sep=' ' (--sep ' ')."
     else:
         hint = f"Choose one with {option} COLUMN."
     return f"{what} '{name}' is not in the table; its columns are {name_list(names)}. {hint}"

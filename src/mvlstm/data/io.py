@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError, ParameterError, StorageError
@@ -24,6 +25,7 @@ from mvlstm.errors import DataError, ParameterError, StorageError
 SEPARATORS = (",", ";", "\t", "|")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 _HEAD = 65_536
+_DOTTED = r"\s*[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d*)?\s*"  # 1.234.567,8
 _DISK_FAULTS = (errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
@@ -154,6 +156,8 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
             f"'{file}' cannot be read as a table: {_first_line(error)}. Name the separator with "
             "sep=... (--sep) if it is not a comma."
         ) from error
+    if decimal == ",":
+        table = table.apply(_without_thousands)
     named = header[: table.shape[1]]
     nameless = [j for j, name in enumerate(named) if j and not name.strip()]
     blank = [j for j in nameless if table.iloc[:, j].isna().all()]  # as spreadsheets leave them
@@ -164,6 +168,20 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
     if header[0].strip() == "" and len(header) > 1:
         return _with_index(table)
     return table
+
+
+def _without_thousands(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Read text such as ``1.234,5`` as numbers: where commas are decimal, dots mark thousands.
+
+    Only if every entry is such a number; dates with dots are none.
+    """
+    if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
+        return column
+    entries = column.dropna().astype(str)
+    if entries.empty or not entries.str.fullmatch(_DOTTED).all():
+        return column
+    bare = entries.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
+    return bare.astype(np.float64).reindex(column.index)
 
 
 def _read_head(file: Path) -> tuple[str, str]:

@@ -290,6 +290,7 @@ def measure(
             positions=positions,
             window=window,
             period=period,
+            clocks=clocks,
             series=codes,
             seed=seed,
         )

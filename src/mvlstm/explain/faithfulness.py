@@ -32,6 +32,7 @@ def faithfulness_curves(
     positions: IntArray,
     window: int,
     period: int = 1,
+    clocks: Sequence[int] = (),
     series: IntArray | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -49,8 +50,9 @@ def faithfulness_curves(
         The variables, most important first; the target's own past is left out.
     positions : array of int (M,)
         Row of each window's origin, increasing.
-    window, period, series, seed
-        As in `mvlstm.explain.importance.error_increase`.
+    window, period, clocks, series, seed
+        As in `mvlstm.explain.importance.error_increase`. Where a clock is among the variables
+        taken away, none of them keeps the phase.
 
     Returns
     -------
@@ -61,12 +63,16 @@ def faithfulness_curves(
     """
     rng = np.random.default_rng([seed, 5])
     donors = exchange(positions, window=window, period=period, rng=rng, series=series)
+    free = donors
+    if period > 1 and clocks:
+        other = np.random.default_rng([seed, 6])
+        free = exchange(positions, window=window, period=1, rng=other, series=series)
     plain = _error(base, labels)
     known: dict[frozenset[int], float] = {frozenset(): 1.0}
 
     def error_without(away: frozenset[int]) -> float:
         if away not in known:
-            moved = scrambled(tuple(sorted(away)), donors)
+            moved = scrambled(tuple(sorted(away)), donors if away.isdisjoint(clocks) else free)
             known[away] = _error(moved, labels) / max(plain, np.finfo(np.float64).tiny)
         return known[away]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time as clock
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -15,7 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from mvlstm._words import counted
 from mvlstm.data._calendar import Calendar, check_calendar
+from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import Layout, SeriesFrame, build_frame, rebuild_frame
 from mvlstm.data.joining import join_future
 from mvlstm.data.windows import check_window, gather_windows
@@ -25,6 +28,7 @@ from mvlstm.errors import (
     NotFittedError,
     ParameterError,
     check_option,
+    is_number,
 )
 from mvlstm.forecasters.beginning import begin
 from mvlstm.forecasters.borders import Borders
@@ -244,13 +248,13 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             test=test,
             valid=valid,
         )
-        if run.time_limit is not None:  # reading the table counts too
-            run = replace(run, time_limit=run.time_limit - (clock.monotonic() - started))
-        problem = self._start(frame, test=test, valid=valid)
-        self._learn(replace(problem, run=run))
-        calibrate(self, problem)
-        self._keep_background(problem)
-        self.fit_seconds_ = clock.monotonic() - started
+        run = run.after(clock.monotonic() - started)  # reading the table counts too
+        with _whole_or_not(self):
+            problem = self._start(frame, test=test, valid=valid)
+            self._learn(replace(problem, run=run))
+            calibrate(self, problem)
+            self._keep_background(problem)
+            self.fit_seconds_ = clock.monotonic() - started
         return self
 
     def predict(self, table: pd.DataFrame) -> Forecast:
@@ -485,6 +489,11 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         self._require_fitted(caller)
         return rebuild_frame(table, self.layout_, caller=caller)
 
+    def _require_whole(self) -> None:
+        """Raise if Ctrl-C ended training: half a model must not be compared, or recorded."""
+        if self.stopped_ == "interrupt":
+            raise KeyboardInterrupt
+
     def _require_fitted(self, caller: str) -> None:
         if not hasattr(self, "calibration_"):
             raise NotFittedError(
@@ -499,10 +508,16 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             )
 
     def _too_short(self, frame: SeriesFrame, needed: int, caller: str) -> None:
-        gap = " without a gap" if len(np.unique(frame.segments)) > 1 else ""
+        gap, remedy = "", "Supply a longer history."
+        after = np.flatnonzero(frame.segments != frame.segments[-1])
+        if len(after) and frame.panel is None:
+            since = frame.n_rows - 1 - int(after[-1])
+            gap = f" without a gap, and {counted(since, 'row')} came after the last one, which "
+            gap += f"follows {describe_time(frame.times[after[-1]])}"
+            remedy = "Fill the gap, wait for more rows, or fit with gaps='close' (--gaps close)."
         raise DataError(
             f"{caller}() received {frame.n_rows:,} usable rows; window={self.window} with "
-            f"horizon={self.horizon} needs {needed} rows{gap}. Supply a longer history."
+            f"horizon={self.horizon} needs {needed} rows{gap}. {remedy}"
         )
 
 
@@ -513,9 +528,21 @@ def _warned(forecast: Forecast) -> Forecast:
     return forecast
 
 
+@contextmanager
+def _whole_or_not(model: AbstractForecaster) -> Iterator[None]:
+    """Leave a model as it was if what is done to it fails: fitted before, or not at all."""
+    before = dict(model.__dict__)
+    try:
+        yield
+    except BaseException:
+        model.__dict__.clear()
+        model.__dict__.update(before)
+        raise
+
+
 def _seconds(limit: float | None) -> float | None:
     if limit is None:
         return None
-    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0:
+    if not is_number(limit) or not limit > 0:
         raise ParameterError(f"time_limit={limit!r} must be a positive number of seconds.")
     return float(limit)

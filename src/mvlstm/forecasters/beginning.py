@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mvlstm.data._columns import name_list
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.splits import (
     HELD_OUT,
@@ -103,6 +104,10 @@ def _learn_preparation(
         choice = choose_differencing(transformed(train, transform)[:, free], columns)
         orders[free] = choice.orders
         notes = (*notes, *choice.notes)
+    steady = np.flatnonzero(np.ptp(train, axis=0) == 0)
+    if len(steady):
+        names = name_list([frame.columns[j] for j in steady])
+        notes = (*notes, f"Nothing can be learned from {names}: constant in the training rows.")
     ahead = model.horizon if any(layout.ahead) else 0
     check_reach(model.window, ahead)
     preparation = Preparation.learn(train, orders, transform, ahead)

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -178,23 +178,47 @@ def remove_checkpoint(folder: Path) -> None:
         folder.rmdir()
 
 
-def prepare_checkpoint(folder: Path, *, resume: bool | None) -> None:
+def is_unfinished(folder: Path) -> bool:
+    """Say whether an unfinished fit lies in a folder."""
+    return (folder / NAME).is_file()
+
+
+@contextlib.contextmanager
+def prepared_checkpoint(folder: Path, *, resume: bool | None) -> Iterator[None]:
     """Make a folder ready for a fit that should or should not go on from it.
 
     Parameters
     ----------
     folder : Path
     resume : bool, optional
-        True: go on with an unfinished fit if one lies there. False: delete it. None: it is an
-        error, so that none is lost by mistake.
+        True: go on with an unfinished fit if one lies there. False: delete it, once the fit has
+        ended or has a checkpoint of its own. None: it is an error, so that none is lost by mistake.
     """
-    if resume is False:
-        remove_checkpoint(folder)
-    if resume is None and (folder / NAME).is_file():
+    if resume is None and is_unfinished(folder):
         raise ParameterError(
             f"An unfinished fit lies in '{folder}'. Add --resume to go on with it, or --no-resume "
             "to delete it and start anew."
         )
+    if resume is not False:
+        yield
+        return
+    aside = {folder / name: folder / f"{name}.aside" for name in (NAME, AGAIN)}
+    for path, other in aside.items():
+        with contextlib.suppress(OSError):
+            path.replace(other)
+    try:
+        yield
+    except BaseException:
+        if not (folder / NAME).exists():  # this fit did not come so far
+            for path, other in aside.items():
+                with contextlib.suppress(OSError):
+                    other.replace(path)
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            for other in aside.values():
+                other.unlink(missing_ok=True)
+            folder.rmdir()  # if nothing is left in it
 
 
 def make_folder(folder: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+import time as clock
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,14 +17,14 @@ from sklearn.base import clone
 from torch import Tensor
 
 from mvlstm.data._calendar import Calendar
-from mvlstm.errors import ModelFileError, ParameterError, check_option
+from mvlstm.errors import ModelFileError, MVLSTMWarning, ParameterError, check_option
 from mvlstm.forecasters.base import AbstractForecaster, Difference
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.link import LINKS, LinkName
 from mvlstm.forecasters.networks import SEEDS_APART, check_training, fit_batch
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
-from mvlstm.forecasters.problem import Problem
+from mvlstm.forecasters.problem import Problem, Run
 from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
 from mvlstm.forecasters.transforming import TransformChoice
 from mvlstm.nn.clstm import every_step_loss, input_membership
@@ -164,13 +167,16 @@ class CLSTM(AbstractForecaster):
     # ----------------------------------------------------------------------------------- learning
 
     def _learn(self, problem: Problem) -> None:
+        started = clock.monotonic()
         labels = Labels.learn(self.link, problem)
-        penalties = np.sort(np.asarray(self.penalties or PENALTIES, dtype=np.float64))[::-1]
+        given = PENALTIES if self.penalties is None else self.penalties
+        penalties = np.sort(np.asarray(list(given), dtype=np.float64))[::-1]
         if self.verbose > 0:
             print(f"CLSTM: {len(penalties)} penalties side by side", file=sys.stderr, flush=True)
         norms = self._norms(problem, labels, penalties)  # (L, N)
-        self._choose(problem, labels, penalties, norms)
+        self._choose(problem, labels, penalties, norms, started)
         network = self._network(len(problem.groups), self._columns(problem.groups))
+        problem = replace(problem, run=problem.run.after(clock.monotonic() - started))
         self.trained_, self.history_ = TrainedNetwork.fit(network, problem, labels, self)
         self.device_ = self.trained_.device
 
@@ -226,19 +232,34 @@ class CLSTM(AbstractForecaster):
         return every
 
     def _choose(
-        self, problem: Problem, labels: Labels, penalties: FloatArray, norms: FloatArray
+        self,
+        problem: Problem,
+        labels: Labels,
+        penalties: FloatArray,
+        norms: FloatArray,
+        started: float,
     ) -> None:
-        """Take the largest penalty whose refit is within one standard error of the best."""
+        """Take the largest penalty whose refit is within one standard error of the best.
+
+        Of a time limit, each refit may take as much as would leave the others, and the fit of the
+        members, the same. Their state is not kept: a fit that is resumed chooses again.
+        """
         one = clone(self).set_params(members=1, verbose=0)
         y, rows = problem.labels("stop"), problem.origins["stop"]
         refits: dict[tuple[bool, ...], FloatArray] = {}
-        for chosen in map(tuple, norms > 0):
-            if chosen not in refits:
-                columns = _columns(chosen, problem.groups)
-                network = self._network(len(problem.groups), columns)
-                trained, _ = TrainedNetwork.fit(network, problem, labels, one)
-                errors = trained.rows(problem.prepared.table, rows)[0] - y
-                refits[chosen] = np.mean(errors**2, axis=1)
+        choices = list(dict.fromkeys(map(tuple, norms > 0)))
+        for place, chosen in enumerate(choices):
+            limit = problem.run.after(clock.monotonic() - started).time_limit
+            share = None if limit is None else limit / (len(choices) - place + 1)
+            columns = _columns(chosen, problem.groups)
+            network = self._network(len(problem.groups), columns)
+            alone = replace(problem, run=Run(time_limit=share))
+            with warnings.catch_warnings(action="ignore", category=MVLSTMWarning):
+                trained, _ = TrainedNetwork.fit(network, alone, labels, one)
+            one._require_whole()
+            trained = replace(trained, labels=labels)  # the link has not seen the stopping rows
+            errors = trained.rows(problem.prepared.table, rows)[0] - y
+            refits[chosen] = np.mean(errors**2, axis=1)
         squared = np.stack([refits[tuple(row)] for row in norms > 0])  # (L, S)
         means = squared.mean(axis=1)
         best = int(means.argmin())

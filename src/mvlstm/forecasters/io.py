@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from mvlstm._version import __version__
 from mvlstm.data.frame import Layout
 from mvlstm.data.io import write_atomic
-from mvlstm.errors import MissingExtraError, ModelFileError, MVLSTMError
+from mvlstm.errors import MissingExtraError, ModelFileError, MVLSTMError, ParameterError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.container import pack, unpack
@@ -29,10 +29,16 @@ KIND = "mvlstm"
 
 def save(model: AbstractForecaster, path: str | Path) -> None:
     """Write a fitted model to ``path``, whole or not at all."""
+    name = type(model).__name__
+    if name not in FORECASTERS or forecaster_class(name) is not type(model):
+        raise ParameterError(
+            f"{name} is no forecaster of mvlstm, and mvlstm.load could not read it back. Keep it "
+            "with pickle, and load that file where the class is at hand."
+        )
     arrays, extra = model._weights()
     header = {
         "schema": SCHEMA,
-        "class": type(model).__name__,
+        "class": name,
         "parameters": model.get_params(deep=False),
         "layout": model.layout_.to_dict(),
         "preparation": model.preparation_.to_dict(),

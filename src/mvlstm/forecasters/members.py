@@ -102,13 +102,15 @@ def member_errors(
     model._check_parameters()
     problem = model._start(frame, test=test, valid=valid, preparation=preparation)
     model._learn(replace(problem, members=tuple(members), ensemble=ensemble, search=True))
-    if model.stopped_ == "interrupt":
-        raise KeyboardInterrupt
-    failed = ~np.isfinite(model.history_.best_rmse).reshape(-1, together).all(axis=1)
-    if together > 1:
-        errors = _errors_of_means(model, problem, ("stop", "calibration"), together)
-    elif getattr(model, "leave_out", 0.0):
-        errors = _errors_of_means(model, problem, ("stop",), 1)  # not what a member left out
+    model._require_whole()
+    sound = np.isfinite(model.history_.best_rmse).reshape(-1, together)
+    failed = np.asarray(~sound.all(axis=1))
+    parts: tuple[PartName, ...] = ("stop",) if together == 1 else ("stop", "calibration")
+    leaves_out = bool(getattr(model, "leave_out", 0.0))
+    if problem.prepared.preparation.transform:
+        errors = _errors_in_units(model, problem, parts, together, failed)
+    elif together > 1 or leaves_out:  # and then not on what a member left out
+        errors = _errors_of_means(model, problem, parts, together)
     else:
         errors = model.history_.best_rmse
     return np.where(failed, np.inf, errors)
@@ -124,6 +126,24 @@ def _errors_of_means(
     means = each.reshape(-1, size, *each.shape[1:]).mean(axis=1)
     errors = means - problem.prepared.labels(rows, problem.horizon)
     return np.asarray(np.sqrt(np.square(errors).mean(axis=(1, 2))))
+
+
+def _errors_in_units(
+    model: Any,
+    problem: Problem,
+    parts: Sequence[PartName],
+    size: int,
+    failed: NDArray[np.bool_],
+) -> FloatArray:
+    """Return what `_errors_of_means` does, in units of the target before it was transformed."""
+    rows = np.concatenate([problem.origins[part] for part in parts])
+    unaware = copy.copy(model)
+    unaware.trained_ = replace(model.trained_, labels=Labels.learn(model.link, problem))
+    errors = np.full(len(failed), np.inf)
+    for i in np.flatnonzero(~failed):
+        few = take_members(unaware, problem, slice(i * size, (i + 1) * size))
+        errors[i] = forecast_part(few, problem, rows).score(part="all")["rmse"]
+    return errors
 
 
 def seeds_of(seed: int, count: int) -> list[int]:

@@ -18,22 +18,29 @@ from mvlstm.train.stepper import cut_batch
 NUMBER = 4  # bytes of a float32
 COPIES = 9  # weights, two moments and best, in the state and in work; one more while drawing
 KEPT = 12  # values that a step of a cell keeps for each unit until its gradient is known
+KEPT_ON_GPU = 7  # the same where most of them are held in half precision
 
 
-def training_bytes(network: Network, *, members: int, batch: int, window: int) -> float:
+def training_bytes(
+    network: Network, *, members: int, batch: int, window: int, device: str = "cpu"
+) -> float:
     """Estimate the bytes that training takes beside the table.
 
     The weights count once for every copy and every piece of a batch whose gradient waits to be
-    added up; what the recurrence keeps counts for the pieces that are worked on at once.
+    added up; what the recurrence keeps counts for the pieces that are worked on at once. On a GPU
+    these are the whole batches of all members.
     """
     weights = count(network.shapes)
-    pieces = cut_batch(batch, weights, window)
     width = getattr(network, "n_variables", 1) * getattr(network, "hidden_size", 1)
     width *= getattr(network, "layers", 1)
-    at_once = min(torch.get_num_threads(), members * len(pieces))
-    windows = max(piece.stop - piece.start for piece in pieces)
-    states = at_once * windows * window * width * KEPT
-    return float(NUMBER * (members * weights * (COPIES + len(pieces)) + states))
+    if device == "cuda":
+        copies, states = COPIES + 1, members * batch * window * width * KEPT_ON_GPU
+    else:
+        pieces = cut_batch(batch, weights, window)
+        at_once = min(torch.get_num_threads(), members * len(pieces))
+        windows = max(piece.stop - piece.start for piece in pieces)
+        copies, states = COPIES + len(pieces), at_once * windows * window * width * KEPT
+    return float(NUMBER * (members * weights * copies + states))
 
 
 def check_memory(
@@ -44,6 +51,7 @@ def check_memory(
     The remedy names gates that see one variable each, if these are not used and would help.
     """
     sizes: dict[str, Any] = {"members": members, "batch": batch, "window": window}
+    sizes["device"] = device.type
     needed, free = training_bytes(network, **sizes), free_bytes(device)
     if free is None or needed <= free:
         return

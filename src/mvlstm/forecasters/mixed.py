@@ -32,7 +32,7 @@ from mvlstm.forecasters.networks import (
     patience_notes,
     train_config,
 )
-from mvlstm.forecasters.problem import Problem, Run
+from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.trained import Labels, TrainedNetwork
 from mvlstm.results import History
 from mvlstm.train.config import Member
@@ -69,7 +69,7 @@ def fit_mixed(
     )
     ensembles = ensembles_of(members)
     errors = _stop_errors(replace(trained, labels=labels), problem)
-    if model.stopped_ is None:
+    if history.valid_rmse.shape[1]:  # else all were stopped before they could be judged
         errors[history.best_epoch == 0] = np.nan  # members that failed
     harmful = np.flatnonzero(find_harmful(errors, kinds == Kind.PLAIN, ensembles))
     if not len(harmful):
@@ -80,7 +80,7 @@ def fit_mixed(
     if model.stopped_ is None:
         few = replace(
             problem,
-            run=_time_left(problem.run, clock.monotonic() - started),
+            run=replace(problem.run.after(clock.monotonic() - started), again=True),
             members=tuple(members[k] for k in harmful),
         )
         again, later = TrainedNetwork.fit(network, few, replace(labels, bare=None), model, l2=l2)
@@ -137,12 +137,6 @@ def _with_copies(
     )
     found = history.with_rows(rows, replace(history.take(others), seconds=0.0))
     return copied, replace(found, notes=(*found.notes, note))
-
-
-def _time_left(run: Run, seconds: float) -> Run:
-    """Return how the members that did harm may be trained again, after so many seconds."""
-    limit = None if run.time_limit is None else max(run.time_limit - seconds, 0.0)
-    return replace(run, time_limit=limit, again=True)
 
 
 def keeps_its_levels(problem: Problem, labels: Labels) -> bool:

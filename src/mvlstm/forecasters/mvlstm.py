@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from mvlstm.data._calendar import Calendar
-from mvlstm.errors import ParameterError, check_option
+from mvlstm.errors import ParameterError, check_option, is_number
 from mvlstm.explain.attention import calibrated_sigma2, posterior
 from mvlstm.forecasters.base import AbstractForecaster, Difference
 from mvlstm.forecasters.io import take_array
@@ -247,8 +247,7 @@ class MVLSTM(AbstractForecaster):
             check_option(name, getattr(self, name), get_args(choices))
         check_option("link", self.link, (*LINKS, "auto"))
         check_option("target_scale", self.target_scale, ("standard", "raw"))
-        sigma_ok = isinstance(self.sigma, int | float) and 0 < self.sigma < np.inf
-        if not sigma_ok or isinstance(self.sigma, bool):
+        if not is_number(self.sigma) or not 0 < self.sigma < np.inf:
             check_option("sigma", self.sigma, ("a positive number", *SIGMAS))
         fixed = self.sigma not in ("learned", "predicted")
         if self.link == "auto" and self.target_scale == "raw" and fixed:
@@ -259,13 +258,16 @@ class MVLSTM(AbstractForecaster):
         check_training(self)
         for name in ("isolation", "clock_penalty"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 <= value < np.inf:
+            if not is_number(value) or not 0 <= value < np.inf:
                 raise ParameterError(f"{name}={value!r} must be a number, 0 or more.")
+        if not isinstance(self.l2_sum, bool | np.bool_):
+            raise ParameterError(f"l2_sum={self.l2_sum!r} must be True or False.")
 
     def _network(
         self, groups: tuple[int, ...], n_variables: int, label_scale: float
     ) -> MVLSTMNetwork:
-        sigma = 1.0 if self.sigma == "calibrated" else self.sigma
+        sigma = float(self.sigma) if is_number(self.sigma) else self.sigma
+        sigma = 1.0 if sigma == "calibrated" else sigma
         if sigma == "predicted" and not self._has_mixture:
             sigma = "learned"
         if isinstance(sigma, int | float) and self.target_scale == "raw":

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mvlstm._words import counted
-from mvlstm.errors import MVLSTMWarning, ParameterError
+from mvlstm.errors import MVLSTMWarning, ParameterError, is_number
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.checkpoint import Checkpoint, Identity, seconds_between
 from mvlstm.forecasters.memory import check_memory
@@ -59,8 +59,7 @@ def check_training(model: Any) -> None:
             raise ParameterError(f"{name}={value!r} must be a whole number, at least 1.")
     for name in ("dropout", "learning_rate", "l2", "averaging", "finish", "leave_out"):
         value = getattr(model, name, 0.0)
-        number = isinstance(value, int | float | np.floating | np.integer)
-        if isinstance(value, bool) or not number or not np.isfinite(value):
+        if not is_number(value) or not np.isfinite(value):
             raise ParameterError(f"{name}={value!r} must be a number.")
     if not 0 <= model.dropout < 1:
         raise ParameterError(f"dropout={model.dropout!r} must be at least 0 and below 1.")
@@ -229,13 +228,19 @@ def _end_notes(
         return patience_notes(history, config)
     cause = "by Ctrl-C" if stopped == "interrupt" else "at its time limit"
     onward = (
-        f"Fit again with checkpoint='{run.checkpoint}' to go on from here."
+        f"Fit again with checkpoint='{run.checkpoint}' (--resume) to go on from here."
         if run.checkpoint is not None
         else "Fit with checkpoint=DIR to be able to go on from such a point."
     )
+    done = history.valid_rmse.shape[1]
+    kept = (
+        "; the best weights so far are kept"
+        if done
+        else ", before its weights were first judged: do not rely on this model"
+    )
     note = (
-        f"Training was stopped {cause} in epoch {history.valid_rmse.shape[1] + 1} of at most "
-        f"{config.max_epochs}; the best weights so far are kept. {onward}"
+        f"Training was stopped {cause} in epoch {done + 1} of at most {config.max_epochs}"
+        f"{kept}. {onward}"
     )
     warnings.warn(note, MVLSTMWarning, stacklevel=2)
     return (note,)
@@ -250,7 +255,8 @@ def patience_notes(history: History, config: TrainConfig) -> tuple[str, ...]:
         return ()
     which, epochs = f"{unfinished} of {history.members} members", counted(last.max(), "epoch")
     epochs += " at the full rate" if config.finishes else ""
-    return (f"{which} had not run out of patience after {epochs}; raise max_epochs for more.",)
+    more = "raise max_epochs (--max-epochs) for more"
+    return (f"{which} had not run out of patience after {epochs}; {more}.",)
 
 
 class Details(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from mvlstm._words import counted
+from mvlstm.errors import MVLSTMWarning, TrainingError
 from mvlstm.forecasters.networks import (
     fit_batch,
     given_members,
@@ -100,8 +103,10 @@ def train_again(
         max_epochs=int((epochs + finishing).max()),
         leave_out=0.0,
         planned=True,
+        drop_failed=True,
     )
     kept = torch.tensor(trained.flat, device=data.device)
+    changed = torch.zeros(len(kept), dtype=torch.bool, device=data.device)
 
     def keep(progress: Progress, state: TrainState) -> None:
         weights = state.mean if config.averaging else state.flat
@@ -111,9 +116,19 @@ def train_again(
         done = torch.as_tensor(epochs + finishing == progress.epoch, device=kept.device)
         sound = done & torch.isfinite(weights).all(dim=1)  # a member that failed stays as it was
         kept[sound] = weights[sound]
+        changed[sound] = True
         state.running &= ~done
 
     _run(trained, data, members, config, state, settings, keep)
+    failed = int((~changed).sum())
+    if failed == len(kept):
+        raise TrainingError(
+            "Loss became NaN or infinite when the members were trained again. Lower "
+            "learning_rate, or look for extreme values in the table."
+        )
+    if failed:
+        note = f"{counted(failed, 'member')} could not be trained again and stayed as before."
+        warnings.warn(note, MVLSTMWarning, stacklevel=2)
     return replace(trained, flat=kept.cpu().numpy(), labels=labels)
 
 

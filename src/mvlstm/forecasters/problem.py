@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +34,12 @@ class Run:
     checkpoint: Path | None = None
     time_limit: float | None = None
     again: bool = False
+
+    def after(self, seconds: float) -> Run:
+        """Return what is left of it after so many seconds."""
+        if self.time_limit is None:
+            return self
+        return replace(self, time_limit=max(self.time_limit - seconds, 0.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from mvlstm.errors import DataError
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.dated import part_names
 from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.serving import numbered_rows
 from mvlstm.results import Evaluation, Forecast
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def unseen_rows(
     if not rows.any():
         raise DataError(
             "The table has no rows the model has not trained on. Supply newer rows, or fit "
-            "with test=0.2 (--test 0.2) to leave some unseen."
+            f"with test=0.2 (--test 0.2) to leave some unseen.{numbered_rows(times.dtype)}"
         )
     note = (
         "There are no new rows; the rows the intervals were calibrated on are used, which "

@@ -216,7 +216,8 @@ def age_warnings(times: pd.Index[Any], borders: Borders) -> tuple[str, ...]:
     if last < fitted:
         return (
             f"The table ends at {describe_time(last)}, but the model was fitted on rows up to "
-            f"{describe_time(fitted)}: the data are stale. Supply the most recent rows.",
+            f"{describe_time(fitted)}: the data are stale. Supply the most recent rows."
+            f"{numbered_rows(times.dtype)}",
         )
     if last - fitted > fitted - borders.start:
         return (
@@ -225,6 +226,16 @@ def age_warnings(times: pd.Index[Any], borders: Borders) -> tuple[str, ...]:
             "time it learned from. Fit it anew.",
         )
     return ()
+
+
+def numbered_rows(times: Any) -> str:
+    """Say what whole numbers as times may be, after a sentence on what is old and what new."""
+    if not pd.api.types.is_integer_dtype(times):
+        return ""
+    return (
+        " Rows without times are numbered from the table's first: give the whole table, or fit "
+        "with time=... (--time COLUMN)."
+    )
 
 
 def not_finite(members: NDArray[np.float64]) -> NDArray[np.int64]:

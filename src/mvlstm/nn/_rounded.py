@@ -30,6 +30,7 @@ from torch import Tensor
 from mvlstm.nn._library import each_member, pick_columns, spread_columns
 from mvlstm.nn.cell import Layer
 from mvlstm.nn.parameters import Parameters
+from mvlstm.nn.precision import whole_batch
 
 LEAST_WORK = 64 * 100 * 100  # windows times squared units, from which the loops pay
 NAMES = ("W", "b", "Wx", "Wh", "bj")
@@ -38,7 +39,8 @@ NAMES = ("W", "b", "Wx", "Wh", "bj")
 def suits(layer: Layer, x: Tensor) -> bool:
     """Say whether a layer has this form, and is large enough to gain by it."""
     form = layer.cell == "lstm" and layer.gates == "full" and layer.n_variables > 1
-    return form and x.dtype == torch.float32 and x.shape[2] * layer.size**2 >= LEAST_WORK
+    windows = max(x.shape[2], whole_batch())
+    return form and x.dtype == torch.float32 and windows * layer.size**2 >= LEAST_WORK
 
 
 def rounded_recurrence(layer: Layer, p: Parameters, x: Tensor) -> Tensor:

@@ -13,23 +13,34 @@ _thread = local()
 
 
 @contextmanager
-def rounded_gradients() -> Iterator[None]:
+def rounded_gradients(windows: int = 0) -> Iterator[None]:
     """Let this thread's gradients take bfloat16 products, where the CPU is faster at these.
 
     Weights, states and loss stay in single precision. Training uses it; predictions,
     explanations and gradients taken by anyone else are not affected.
+
+    Parameters
+    ----------
+    windows : int
+        Those of the whole batch, where a piece of it is worked on: the size of the whole decides
+        whether rounding pays, so that a member learns the same however its batch is cut.
     """
-    before = gradients_are_rounded()
-    _thread.rounded = multiplies_bfloat16()
+    before = gradients_are_rounded(), whole_batch()
+    _thread.rounded, _thread.windows = multiplies_bfloat16(), windows
     try:
         yield
     finally:
-        _thread.rounded = before
+        _thread.rounded, _thread.windows = before
 
 
 def gradients_are_rounded() -> bool:
     """Say whether the calling thread is inside `rounded_gradients`, on a CPU that gains by it."""
     return getattr(_thread, "rounded", False)
+
+
+def whole_batch() -> int:
+    """Return the windows of the batch that the calling thread works on a piece of; 0 if unknown."""
+    return getattr(_thread, "windows", 0)
 
 
 @lru_cache(maxsize=1)

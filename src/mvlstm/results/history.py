@@ -148,17 +148,24 @@ class History:
             lowered=np.asarray(data.get("lowered", np.zeros_like(best)), dtype=np.int64),
         )
 
-    def __repr__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """How many members were trained, for how long, and how far they came."""
         if self.members == 0:
-            return "History(no training)"
+            return "no training"
+        if not self.valid_rmse.shape[1]:
+            return f"{counted(self.members, 'member')}, no epoch done, {self.seconds:.1f} s"
         best = self.best_rmse
         span = f" ({np.nanmin(best):.4g} to {np.nanmax(best):.4g})" if self.members > 1 else ""
         members = counted(self.members, "member")
         epochs = counted(int(self.epochs.max()), "epoch")
         return (
-            f"History({members}, {epochs}, validation RMSE {np.nanmean(best):.4g}{span}, "
-            f"{self.seconds:.1f} s)"
+            f"{members}, {epochs}, validation RMSE {np.nanmean(best):.4g}{span}, "
+            f"{self.seconds:.1f} s"
         )
+
+    def __repr__(self) -> str:
+        return f"History({self.summary})"
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>{html(self.to_frame())}"

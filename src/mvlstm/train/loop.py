@@ -95,6 +95,7 @@ class Clock:
 
     def __init__(self, closing: float) -> None:
         self.closing, self.steps, self.started = closing, 0, time.monotonic()
+        self.first = 0.0  # seconds until the first step was done, in which all is set up
 
     @property
     def seconds(self) -> float:
@@ -104,7 +105,10 @@ class Clock:
     def closing_seconds(self) -> float:
         """Count a step; return the seconds to keep back for the work after training."""
         self.steps += 1
-        return self.seconds / self.steps * self.closing
+        if self.steps == 1:
+            self.first = self.seconds
+            return 0.0
+        return (self.seconds - self.first) / (self.steps - 1) * self.closing
 
 
 def pause(control: Control, stepper: Stepper, state: TrainState, clock: Clock) -> bool:
@@ -118,8 +122,11 @@ def pause(control: Control, stepper: Stepper, state: TrainState, clock: Clock) -
 
 
 def with_weights_now(state: TrainState) -> TrainState:
-    """Return the state of a run that was stopped, with weights for members that had no best."""
-    never = state.best_epoch == 0
+    """Return the state of a run that was stopped, with weights for members that had no best.
+
+    A member that is not running and has none had failed, and is left as it is.
+    """
+    never = (state.best_epoch == 0) & state.running
     if not bool(torch.isfinite(state.flat[never]).all()):
         raise TrainingError(
             "The run was stopped before its first validation, and its weights are no longer "

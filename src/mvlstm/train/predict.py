@@ -16,6 +16,7 @@ from mvlstm.train.workers import run_all
 
 CHUNK = 512
 CHUNK_ON_GPU = 500_000  # time steps of all windows and members
+MOST_ON_GPU = 65_535  # windows of one launch: the limit of a grid's second axis
 TASK = 128  # windows of one member that a CPU core takes at once
 
 
@@ -25,6 +26,11 @@ def chunks(n: int, size: int = CHUNK) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
+def gpu_chunk(members: int, window: int) -> int:
+    """Return the windows of each member that a GPU predicts at once."""
+    return min(MOST_ON_GPU, max(CHUNK // 2, CHUNK_ON_GPU // (members * window)))
+
+
 def predict_rows(
     network: Network, p: Parameters, table: Tensor, origins: Tensor, window: int
 ) -> Iterator[tuple[slice, Prediction]]:
@@ -32,7 +38,7 @@ def predict_rows(
     members = len(next(iter(p.values())))
     origins = origins.expand(members, -1)  # (K, S)
     every = [slice(k, k + 1) for k in range(members)]
-    size = max(CHUNK // 2, CHUNK_ON_GPU // (members * window)) if table.is_cuda else CHUNK
+    size = gpu_chunk(members, window) if table.is_cuda else CHUNK
     for piece in chunks(origins.shape[1], size):
         rows = origins[:, piece]
         if table.is_cuda:

@@ -13,7 +13,7 @@ def resolve_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         raise ParameterError(
             f"device={name!r} is not a device; choose 'auto', 'cpu' or 'cuda'."
         ) from error

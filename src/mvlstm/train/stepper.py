@@ -201,7 +201,7 @@ class Stepper:
         x = self.data.windows(origins)  # (k, T, B, C)
         y = self.data.targets(origins, self.variants[members])  # (k, B, H)
         dropout = self.dropout.part(members, piece) if self.drops else None
-        with rounded_gradients():
+        with rounded_gradients(self.batch):
             prediction = self.network(unflatten(flat, self.network.shapes), x, dropout)
         loss = self.network.loss(prediction, y) * (origins.shape[1] / self.batch)  # (k,)
         (gradient,) = torch.autograd.grad(loss.sum(), flat)

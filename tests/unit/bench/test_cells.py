@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mvlstm.bench.cells import StepScaler, build_cell, step_preparation, window_rows
+from mvlstm.bench import cells
+from mvlstm.bench.cells import StepScaler, build_cell, load_rows, step_preparation, window_rows
 from mvlstm.bench.protocols import PROTOCOLS, Ranges
-from mvlstm.bench.spec import Job
+from mvlstm.bench.spec import Job, file_digest
 from mvlstm.data import datasets
 from mvlstm.data.windows import origin_rows
 from mvlstm.errors import DataError, ParameterError
@@ -114,3 +115,16 @@ def test_folds_are_consecutive_and_end_with_the_rows() -> None:
 def test_row_ranges_take_no_folds() -> None:
     with pytest.raises(ParameterError, match="fixed row ranges"):
         build_cell(replace(JOB, dataset="energy", protocol="authors", folds=2))
+
+
+def test_a_file_that_changed_since_the_job_was_made_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "own.csv"
+    table = datasets.load("synthetic", n=60).frame
+    table.to_csv(file, index=False)
+    data = {"file": str(file), "target": "y", "sha256": file_digest(file)}
+    job = Job("own", "main", "own", "ar", data=data, base="ar", window=3)
+    assert load_rows(job).frame.n_rows == 60
+    (1000 * table).to_csv(file, index=False)
+    cells._load_rows.cache_clear()
+    with pytest.raises(DataError, match=r"own\.csv' changed after this experiment was planned"):
+        load_rows(job)

@@ -52,3 +52,29 @@ def test_taking_the_first_away_is_the_largest_step(curves) -> None:
     steps = np.diff(true.sort_values("changed")["error"])
     assert np.argmax(steps) == 0
     assert steps[-1] == pytest.approx(0.0, abs=1e-9)  # a variable without effect
+
+
+def test_a_clock_is_taken_away_by_exchanges_that_do_not_keep_its_phase() -> None:
+    rows, period = np.arange(600), 12
+    windows = np.random.default_rng(0).standard_normal((600, 4, 2))
+    windows[:, :, 0] = np.sin(2 * np.pi * rows / period)[:, None]
+
+    def predict(x):
+        return (x[:, -1] @ np.array([3.0, 1.0]))[None, :, None]
+
+    def first_loss(**more):
+        found = faithfulness_curves(
+            predict(windows),
+            predict(windows)[0] + 0.5,
+            scrambler(predict, windows, range(2)),
+            [0, 1],
+            positions=rows,
+            window=4,
+            period=period,
+            **more,
+        )
+        errors = found.set_index(["curve", "order", "changed"])["error"]
+        return errors["deletion", "importance", 1]
+
+    assert first_loss() == pytest.approx(1.0)  # the phase is kept, and with it all that it tells
+    assert first_loss(clocks=(0,)) > 10

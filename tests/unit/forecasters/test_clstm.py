@@ -152,3 +152,52 @@ def test_it_selects_the_true_drivers_of_the_synthetic_series(seed: int) -> None:
     assert all(weights[name] == 0 for name in table.columns if name not in model.selected_)
     scores = model.evaluate(table).scores
     assert scores.loc["CLSTM", "rmse"] < scores.loc["persistence", "rmse"]
+
+
+def test_the_refits_that_choose_leave_the_checkpoint_to_the_members(easy, tmp_path: Path) -> None:
+    settings = SMALL | {"penalties": [3e-1, 3e-2]}
+    plain = mv.CLSTM(**settings).fit(easy, target="y", test=0.2)
+    kept = mv.CLSTM(**settings).fit(easy, target="y", test=0.2, checkpoint=tmp_path)
+    np.testing.assert_array_equal(kept.refit_rmse_, plain.refit_rmse_)
+    np.testing.assert_array_equal(kept.trained_.flat, plain.trained_.flat)
+
+
+def test_a_time_limit_is_shared_by_the_refits_and_the_members(easy, monkeypatch) -> None:
+    from mvlstm.forecasters import clstm
+
+    shares = []
+    fit = clstm.TrainedNetwork.fit
+
+    def watched(network, problem, *rest, **more):
+        shares.append(problem.run.time_limit)
+        return fit(network, problem, *rest, **more)
+
+    monkeypatch.setattr(clstm.TrainedNetwork, "fit", watched)
+    model = mv.CLSTM(**SMALL, penalties=[3e-1, 3e-2])
+    model.fit(easy, target="y", test=0.2, time_limit=600)
+    *refits, members = shares
+    assert len(refits) > 1
+    assert all(share < 600 / 2 for share in refits)
+    assert 300 < members < 600
+
+
+def test_an_interrupted_choice_ends_the_fit(easy, monkeypatch) -> None:
+    from mvlstm.forecasters import clstm
+
+    fit = clstm.TrainedNetwork.fit
+
+    def interrupted(network, problem, labels, settings, **more):
+        found = fit(network, problem, labels, settings, **more)
+        settings.stopped_ = "interrupt"
+        return found
+
+    monkeypatch.setattr(clstm.TrainedNetwork, "fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        mv.CLSTM(**SMALL, penalties=[3e-1, 3e-2]).fit(easy, target="y", test=0.2)
+
+
+def test_the_choice_is_judged_by_a_link_that_has_not_seen_its_rows(easy) -> None:
+    settings = SMALL | {"members": 1, "link": "linear", "penalties": np.array([3e-1])}
+    model = mv.CLSTM(**settings).fit(easy, target="y", test=0.2)
+    # the member that is kept is trained as the refit was: its own validation error is the refit's
+    assert model.refit_rmse_[0] == pytest.approx(model.history_.best_rmse[0], rel=1e-4)

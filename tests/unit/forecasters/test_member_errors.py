@@ -7,7 +7,13 @@ import pytest
 
 import mvlstm as mv
 from mvlstm.data.frame import build_frame
-from mvlstm.forecasters.members import Member, fit_frame, forecast_part, member_errors
+from mvlstm.forecasters.members import (
+    Member,
+    fit_frame,
+    forecast_part,
+    member_errors,
+    take_members,
+)
 
 SHARES = {"test": 0.2, "valid": 0.2}
 MEMBERS = [Member(seed, rate) for rate in (1e-2, 1e-3) for seed in (0, 1)]
@@ -67,3 +73,19 @@ def test_one_setting_that_fails_is_no_error(frame, together) -> None:
     wild = [Member(seed, 1e20) for seed in (0, 1)]
     found = member_errors(make(), frame, wild, together=together, **SHARES)
     assert (found == np.inf).all() and len(found) == 2 // together
+
+
+@pytest.mark.parametrize("together", [1, 2])
+def test_errors_of_a_transformed_target_are_in_its_own_units(together: int) -> None:
+    table = mv.datasets.load("synthetic", n=300).frame
+    table = table.assign(y=np.exp(table["y"]))
+    frame = build_frame(table, target="y")
+    found = member_errors(make(transform="log1p"), frame, MEMBERS, together=together, **SHARES)
+    model = make(transform="log1p", members=4, l2=1.0)
+    problem = fit_frame(model, frame, members=MEMBERS, **SHARES)
+    parts = ("stop", "calibration") if together == 2 else ("stop",)
+    rows = np.concatenate([problem.origins[part] for part in parts])
+    few = take_members(model, problem, slice(0, together))
+    expected = forecast_part(few, problem, rows).score(part="all")["rmse"]
+    assert found[0] == pytest.approx(expected, rel=1e-4)
+    assert found.min() > 2 * model.history_.best_rmse.max()  # which is that of the logarithms

@@ -147,3 +147,11 @@ def test_it_serves_large_lstms_with_full_gates_in_single_precision():
     assert not suits(Layer(LARGE.groups, 6, 20, gates="variable"), x)
     assert not suits(Layer(LARGE.groups, 6, 20, cell="gru"), x)
     assert not suits(Layer((0,) * 6, 1, 120), x)
+
+
+def test_the_size_of_the_whole_batch_decides_for_its_pieces(fast_cpu):
+    piece = torch.zeros(1, 30, 2, 6)
+    assert not suits(LARGE, piece)
+    with rounded_gradients(windows=64):
+        assert suits(LARGE, piece)
+    assert not suits(LARGE, piece)

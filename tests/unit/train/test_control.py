@@ -13,10 +13,11 @@ import torch
 
 from mvlstm.errors import TrainingError
 from mvlstm.nn.mvlstm import MVLSTMNetwork
+from mvlstm.train import loop
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.control import Control
 from mvlstm.train.data import WindowData
-from mvlstm.train.loop import train, with_weights_now
+from mvlstm.train.loop import Clock, train, with_weights_now
 from mvlstm.train.state import TrainState
 
 NETWORK = MVLSTMNetwork((0, 1), 2, 3, attention="free", loss_name="mse")
@@ -45,7 +46,7 @@ class StopAfter(Control):
         self.states.append(({k: v.clone() for k, v in state.tensors().items()}, finished))
 
     def must_stop(self, closing: float) -> bool:
-        assert closing > 0
+        assert closing >= 0
         self.left -= 1
         if self.left == 0:
             self.stopped = "interrupt"
@@ -150,3 +151,19 @@ def test_handlers_of_others_and_other_threads_are_left_alone() -> None:
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+def test_what_the_first_step_sets_up_is_not_expected_of_others(monkeypatch) -> None:
+    moments = iter([0.0, 30.0, 30.5, 31.0])  # the start, and the ends of three steps
+    monkeypatch.setattr(loop.time, "monotonic", lambda: next(moments))
+    clock = Clock(closing=100)
+    assert [clock.closing_seconds() for _ in range(3)] == [0.0, 50.0, 50.0]
+
+
+def test_a_stop_leaves_members_that_failed_as_they_are() -> None:
+    members = [Member(1, 1e-2), Member(2, float("inf"), shrinkage=0.02)]  # sparse: it may fail
+    control = StopAfter(STEPS + 3)
+    state = train(NETWORK, make_data(), members, CONFIG, control=control)
+    assert control.stopped == "interrupt"
+    assert state.best_epoch.tolist() == [1, 0]
+    assert torch.isfinite(state.best).all()

@@ -10,11 +10,12 @@ import pytest
 import torch
 
 import mvlstm as mv
-from mvlstm.errors import ModelFileError, ParameterError
+from mvlstm.errors import ModelFileError, MVLSTMWarning, ParameterError, TrainingError
 from mvlstm.forecasters import onward
 from mvlstm.forecasters.networks import patience_notes
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.results import History
+from mvlstm.train import loop
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.control import Control
 from mvlstm.train.data import WindowData
@@ -286,10 +287,10 @@ def test_a_member_that_fails_when_trained_again_stays_as_it_was(table, monkeypat
         kept.append(train_again(*args).flat)
         return replace(args[0], flat=kept[0])
 
-    monkeypatch.setattr(Member, "is_plain", False)  # those of other kinds may fail
     monkeypatch.setattr(onward, "_run", failing)
     monkeypatch.setattr(onward, "train_again", watched)
-    model.update(table, refit="full")
+    with pytest.warns(MVLSTMWarning, match="1 member could not be trained again"):
+        model.update(table, refit="full")
     np.testing.assert_array_equal(kept[0][1], before[1])
     assert not np.array_equal(kept[0][0], before[0])
 
@@ -314,3 +315,13 @@ def test_the_paper_s_models_just_end(table) -> None:
     assert mv.MVLSTM.paper().finish == mv.MVLSTM.fusion().finish == 0.0
     paper = mv.MVLSTM.paper(window=4, hidden_size=2, members=1, max_epochs=6, patience=1, verbose=0)
     assert not paper.fit(table, "y", test=0.2).history_.lowered.any()
+
+
+def test_if_all_fail_when_trained_again_nothing_changes(table, monkeypatch) -> None:
+    model = mv.MVLSTM(**SETTINGS | {"members": 2}, verbose=0).fit(table, "y", test=0.2)
+    before = model.trained_.flat.copy()
+    errors = loop.validation_errors
+    monkeypatch.setattr(loop, "validation_errors", lambda *args: errors(*args) * torch.nan)
+    with pytest.raises(TrainingError, match="trained again"):
+        model.update(table, refit="full")
+    np.testing.assert_array_equal(model.trained_.flat, before)

@@ -14,6 +14,7 @@ from mvlstm.nn.parameters import unflatten
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.data import WindowData
 from mvlstm.train.loop import train, validation_errors
+from mvlstm.train.predict import gpu_chunk
 from mvlstm.train.state import TrainState
 
 NETWORK = MVLSTMNetwork((0, 1, 2), 3, 4, attention="free", loss_name="mse")
@@ -177,3 +178,8 @@ def test_parameters_outside_the_masks_do_not_exist() -> None:
     candidate_x = weight_ih[:, 2 * D : 3 * D].view(3, 3, d, 3)
     off = ~torch.eye(3, dtype=torch.bool)
     assert (candidate_x.permute(0, 1, 3, 2)[:, off] == 0).all()
+
+
+@pytest.mark.parametrize(("members", "window"), [(1, 2), (1, 7), (5, 30), (100, 1000)])
+def test_a_gpu_is_given_no_more_windows_than_a_launch_can_have(members: int, window: int) -> None:
+    assert 256 <= gpu_chunk(members, window) <= 65_535
