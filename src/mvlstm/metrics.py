@@ -433,6 +433,8 @@ def _quantile_rows(mix: _Mixture, q: float) -> FloatArray:
     out = np.full(mix.w.shape[0], np.nan)
     rows = np.flatnonzero(mix.finite())
     mix = mix.take(rows)
+    center = np.sum(mix.w * mix.mu, axis=-1)  # a large level would leave the digits no room
+    mix = mix._replace(mu=mix.mu - center[:, None])
     own = mix.mu + mix.sd * ndtri(q)  # each component's own quantile
     used = mix.w > 0
     low = np.min(np.where(used, own, np.inf), axis=-1)
@@ -443,9 +445,9 @@ def _quantile_rows(mix: _Mixture, q: float) -> FloatArray:
         tolerance = 1e-12 * np.maximum(np.abs(low), np.abs(high)) + _TINY
         done = high - low <= tolerance
         if done.any():
-            out[rows[done]] = 0.5 * (low + high)[done]
+            out[rows[done]] = center[done] + 0.5 * (low + high)[done]
             keep = np.flatnonzero(~done)
-            rows, mix = rows[keep], mix.take(keep)
+            rows, mix, center = rows[keep], mix.take(keep), center[keep]
             low, high, x, previous = low[keep], high[keep], x[keep], previous[keep]
         if rows.size == 0:
             return out
@@ -463,7 +465,7 @@ def _quantile_rows(mix: _Mixture, q: float) -> FloatArray:
         previous = np.abs(moved - x)
         x = moved
         low, high = np.where(settled, x, low), np.where(settled, x, high)
-    out[rows] = x
+    out[rows] = center + x
     return out
 
 

@@ -104,3 +104,36 @@ def test_columns_that_were_not_told_apart_point_to_the_separator(tmp_path: Path,
     table.drop(columns="time").to_csv(tmp_path / "s.csv", sep=" ", index=False)
     found = command("fit", tmp_path / "s.csv", "--target", "y", "--out", tmp_path / "m.safetensors")
     assert found.exit_code == 2 and "--sep ' '" in found.stderr
+
+
+def test_rows_dropped_at_the_end_are_warned_of(table: pd.DataFrame) -> None:
+    timed = table.set_index("time")
+    settings = SETTINGS | {"missing": "drop", "gaps": "close", "verbose": 0}
+    model = mv.MVLSTM(**settings).fit(timed, "y", test=0.2)
+    dead = timed.copy()
+    dead.iloc[-30:, 0] = np.nan
+    with pytest.warns(mv.MVLSTMWarning, match=r"30 rows at the end lack \['x'\].*from 2024-01-08"):
+        forecast = model.forecast(dead)
+    assert any("start before them" in warning for warning in forecast.warnings)
+    dead.iloc[-30:, 1] = np.nan  # the target is not known either: the table ends there
+    assert not any("start before" in warning for warning in model.forecast(dead).warnings)
+
+
+def test_targets_filled_in_at_the_end_are_warned_of(table: pd.DataFrame) -> None:
+    timed = table.set_index("time")
+    model = mv.MVLSTM(**SETTINGS, missing="fill", verbose=0).fit(timed, "y", test=0.2)
+    late = timed.copy()
+    late.iloc[-3:, 1] = np.nan
+    with pytest.warns(mv.MVLSTMWarning, match="last 3 targets were missing.*intervals do not know"):
+        model.forecast(late)
+
+
+def test_quantiles_keep_their_digits_at_a_large_level(table: pd.DataFrame) -> None:
+    from mvlstm.metrics import mixture_quantile
+
+    weights = np.array([[0.3, 0.7]])
+    means, variances = np.array([[-0.5, 0.8]]), np.array([[0.1, 0.4]])
+    for q in (0.05, 0.5, 0.95):
+        low = mixture_quantile(weights, means, variances, q)
+        high = mixture_quantile(weights, means + 1e12, variances, q)
+        assert high[0] - 1e12 == pytest.approx(low[0], abs=5e-4)  # numbers there are 1e-4 apart

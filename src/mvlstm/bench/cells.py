@@ -20,7 +20,7 @@ from mvlstm.data.scaling import Scaler
 from mvlstm.data.splits import chronological
 from mvlstm.data.synthetic import Truth
 from mvlstm.errors import DataError, ParameterError
-from mvlstm.evaluate.backtest import clean_columns, clean_table, fold_rows
+from mvlstm.evaluate.backtest import clean_columns, clean_table, fold_rows, fold_table
 from mvlstm.forecasters.preparation import Preparation
 
 FloatArray = NDArray[np.float64]
@@ -215,7 +215,7 @@ def _plain(
     valid: int,
     scored: NDArray[np.bool_] | None = None,
 ) -> Cell:
-    table = found.table.iloc[:end]
+    table, test = fold_table(found.frame, found.table, end - test, end)
     # Levels of categories are those of the training rows.
     parts: dict[str, Any] = {"test": test, "valid": valid}
     frame = build_frame(table, target=found.frame.target, **found.options, **found.columns, **parts)

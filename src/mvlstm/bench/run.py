@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time as clock
 import traceback
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mvlstm.bench.cells import load_rows
 from mvlstm.bench.circumstances import circumstances
 from mvlstm.bench.job import Arrays, run_job
 from mvlstm.bench.records import SCHEMA, Record, Records, Writer, plain, read_records
@@ -114,8 +116,17 @@ def outstanding(jobs: Sequence[Job], before: Records, *, retry_failed: bool) -> 
 
 
 def check_data(jobs: Sequence[Job]) -> None:
-    """Raise `DataError` if a data set of the jobs is absent or damaged, before any work."""
-    own = ("file", "folder", "made")  # read or made when a job needs them
+    """Raise `DataError` if a data set of the jobs is absent or damaged, before any work.
+
+    Tables of one's own are read, so that a wrong column is told of at once and not by every job.
+    """
+    tables = {json.dumps(job.data, sort_keys=True): job for job in jobs if "file" in job.data}
+    for job in tables.values():
+        try:
+            load_rows(job)
+        except DataError as error:
+            raise DataError(f"Data set '{job.dataset}': {error}") from error
+    own = ("file", "folder", "made")  # those two are read or made when a job needs them
     names = dict.fromkeys(job.dataset for job in jobs if not any(k in job.data for k in own))
     absent = [name for name in names if not datasets.is_present(name)]
     if absent:

@@ -37,7 +37,7 @@ def evaluate(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Score the model on rows it has not seen, beside persistence (tomorrow equals today)."""
+    """Score the model on rows it has not seen, beside persistence (the last value again)."""
     with session(as_json=as_json, debug=debug) as output:
         if out is not None:
             check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))

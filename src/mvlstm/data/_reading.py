@@ -19,7 +19,7 @@ from mvlstm.data._columns import (
     name_list,
     numeric_columns,
 )
-from mvlstm.data._future import future_rows
+from mvlstm.data._future import after_last, future_rows
 from mvlstm.data._missing import handle_missing
 from mvlstm.data._panel import Panel, read_panel
 from mvlstm.data._steps import check_order, position
@@ -39,6 +39,7 @@ class Raw(NamedTuple):
     after_times: pd.Index
     after_panel: Panel | None
     measured: NDArray[np.bool_]  # rows whose target was there, and not filled in
+    dropped_ends: list[str]  # what is to be said of rows dropped at the end
 
 
 def choose_columns(
@@ -113,6 +114,7 @@ def read_values(
     for name in categories:
         column = table.iloc[:, list(names).index(name)]
         values[:, layout.columns.index(name)], levels[name] = category_codes(column)
+    ends = _dropped_ends(values, times, layout, panel)
     later = np.zeros(len(values), dtype=bool)
     if layout.known:
         later = future_rows(values, layout.missing, panel)
@@ -139,4 +141,23 @@ def read_values(
     if keep is not None:
         times, measured = times[keep], measured[keep]
         panel = None if panel is None else panel.take(keep)
-    return Raw(values, times, levels, notes, panel, after, after_times, after_panel, measured)
+    return Raw(values, times, levels, notes, panel, after, after_times, after_panel, measured, ends)
+
+
+def _dropped_ends(
+    values: NDArray[np.float64], times: pd.Index, layout: Layout, panel: Panel | None
+) -> list[str]:
+    """Say that rows at the end are dropped though their target is known, and what they lack."""
+    if layout.missing != "drop":
+        return []
+    absent = ~np.isfinite(values)
+    late = after_last(np.asarray(absent.any(axis=1)), panel) & ~absent[:, -1]
+    if not late.any() or late.all():
+        return []
+    names = [layout.columns[j] for j in np.flatnonzero(absent[late].any(axis=0))]
+    whose = "" if panel is None else " of series"
+    return [
+        f"{counted(int(late.sum()), 'row')} at the end{whose} lack {name_list(names)} and are "
+        f"dropped, from {position(times, int(late.argmax()), panel)} on, though their target is "
+        "known: forecasts start before them."
+    ]

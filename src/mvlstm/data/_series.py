@@ -63,6 +63,8 @@ class SeriesFrame:
     layout : Layout
     notes : tuple of str
         Plain sentences on what was done to the table.
+    doubts : tuple of str
+        What makes the table's end, from which a forecast starts, less than it seems.
     panel : Panel or None
         The series of each row, where there are several; one series follows another.
     future : Future or None
@@ -81,6 +83,7 @@ class SeriesFrame:
     step: Step | None
     layout: Layout
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     panel: Panel | None = None
     future: Future | None = None
     measured: NDArray[np.bool_] | None = None

@@ -141,7 +141,7 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
     layout : Layout
         As stored in ``SeriesFrame.layout`` by `build_frame`.
     caller : str
-        Name of the calling method, for messages and notes.
+        Name of the calling method, for messages.
 
     Raises
     ------
@@ -165,8 +165,6 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
     used = {*layout.columns, *layout.time, *layout.exclude, layout.series}
     extra = [name for name in names if name not in used]
     notes = [*read_notes, *zone_notes, *raw.notes, *gap_notes]
-    if caller == "forecast":
-        notes += _filled_ends(raw)
     if extra:
         notes.append(f"Ignored columns that fit() did not see: {name_list(extra)}.")
     return _assemble(raw, segments, layout, notes)
@@ -207,6 +205,7 @@ def _assemble(
         step=step,
         layout=layout,
         notes=(*notes, *unseen, *unseen_ahead),
+        doubts=(*raw.dropped_ends, *_filled_ends(raw)),
         panel=raw.panel,
         future=future,
         measured=None if raw.measured.all() else raw.measured,
@@ -214,7 +213,7 @@ def _assemble(
 
 
 def _filled_ends(raw: Raw) -> list[str]:
-    """Note how many of the last targets were filled in, after which a forecast starts."""
+    """Say how many of the last targets were filled in, after which a forecast starts."""
     filled = after_last(~raw.measured, raw.panel)
     count = int(filled.sum())
     if not count:
@@ -223,7 +222,10 @@ def _filled_ends(raw: Raw) -> list[str]:
     if raw.panel is not None:
         series = len(np.unique(raw.panel.codes[filled]))
         which = f"targets of {series:,} series, {counted(count, 'row')}, were"
-    return [f"The last {which} missing and filled in: forecasts start after the last row."]
+    return [
+        f"The last {which} missing and filled in: forecasts start after the last row, and their "
+        "intervals do not know of it."
+    ]
 
 
 def _future(

@@ -211,9 +211,10 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         categorical : str or sequence of str, optional
             Columns that are categorical though they hold numbers; those of text are anyway.
         test : float
-            Fraction of the rows, at the end, to leave unseen.
+            Fraction of the rows, at the end, to leave unseen; or, from 1 on, their number.
         valid : float
-            Fraction of all rows, before those, that stops training and calibrates intervals.
+            Fraction of all rows, before those, that stops training and calibrates intervals; or
+            their number.
         checkpoint : str or Path, optional
             Folder in which a network's training keeps its state. If an unfinished fit of the same
             data and settings lies there, training goes on from it, on the CPU to the same bits;
@@ -271,7 +272,11 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         return _warned(self._forecast_rows(prepared, origins))
 
     def forecast(self, table: pd.DataFrame, *, future: pd.DataFrame | None = None) -> Forecast:
-        """Forecast the ``horizon`` steps after the last row with a target.
+        """Forecast the ``horizon`` steps after the last row.
+
+        Where variables are known ahead that is the last row with a target. With
+        ``missing="fill"`` the last targets may have been filled in, with ``missing="drop"`` the
+        last rows dropped; a warning then says so.
 
         Parameters
         ----------
@@ -292,7 +297,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         if not ready.any():
             self._too_short(frame, self.window + self.preparation_.lead, "forecast")
         result = self._forecast_rows(prepared, last[ready])
-        doubts = age_warnings(frame.clock, self.borders_)
+        doubts = (*frame.doubts, *age_warnings(frame.clock, self.borders_))
         doubts = (*doubts, *series_warnings(prepared, last[ready], last[~ready]))
         return _warned(replace(result, warnings=(*result.warnings, *doubts)))
 
@@ -342,7 +347,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         refit : {"newest", "full"}
             "full" trains a network again, from its seeds, on all rows, the newest too, for as
             many steps as the fit found best. Its intervals are then calibrated by the errors
-            that the model as it was made on the new rows.
+            that the model as it was made on the new rows; of fewer than 40 they stay as they were.
         max_epochs : int
             Most epochs of further training.
         learning_rate : float, optional

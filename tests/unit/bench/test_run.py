@@ -193,3 +193,14 @@ def test_a_users_table_can_be_a_data_set(tmp_path: Path) -> None:
     job = Job(suite="s", part="p", dataset="mine", method="ar", base="ar", window=3, data=data)
     record = run_job(replace(job, explain=False), device="cpu").record
     assert record["n"] == 36 and "x9" not in record["data"]["variables"]
+
+
+def test_a_wrong_column_of_a_users_table_stops_a_run_before_it_starts(
+    suite: Suite, tmp_path: Path
+) -> None:
+    mv.datasets.load("synthetic", n=120).frame.to_csv(tmp_path / "mine.csv", index=False)
+    data = {"file": str(tmp_path / "mine.csv"), "target": "q"}
+    job = Job(suite="s", part="p", dataset="mine", method="ar", base="ar", window=3, data=data)
+    with pytest.raises(DataError, match="Data set 'mine': Target 'q' is not in the table"):
+        run_suite(replace(suite, jobs=(job,)), tmp_path / "out", verbose=0)
+    assert not (tmp_path / "out").exists()

@@ -403,10 +403,9 @@ def test_a_forecast_tells_how_many_of_the_last_targets_were_filled_in(
     source = table()
     source.iloc[-last:, 3] = np.nan
     source.iloc[100, 3] = np.nan
-    notes = rebuild_frame(source, layout, caller="forecast").notes
-    assert f"The {words} and filled in: forecasts start after the last row." in notes
-    assert len(rebuild_frame(source, layout).notes) == len(notes) - 1 == 1
-    assert len(rebuild_frame(source.iloc[:-last], layout, caller="forecast").notes) == 1
+    (doubt,) = rebuild_frame(source, layout).doubts
+    assert doubt.startswith(f"The {words} and filled in: forecasts start after the last row")
+    assert not rebuild_frame(source.iloc[:-last], layout).doubts
 
 
 def test_so_it_does_of_several_series() -> None:
@@ -415,5 +414,5 @@ def test_so_it_does_of_several_series() -> None:
     place = source.columns.get_loc("y")
     ends = np.flatnonzero(source["station"].to_numpy() == "b")[-2:]
     source.iloc[[5, *ends], place] = np.nan
-    notes = rebuild_frame(source, layout, caller="forecast").notes
-    assert any("last targets of 1 series, 2 rows, were missing" in note for note in notes)
+    (doubt,) = rebuild_frame(source, layout).doubts
+    assert "last targets of 1 series, 2 rows, were missing" in doubt
