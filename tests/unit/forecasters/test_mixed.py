@@ -21,6 +21,7 @@ from mvlstm.forecasters.checkpoint import AGAIN, NAME
 from mvlstm.forecasters.members import Member, fit_frame, member_errors, take_members
 from mvlstm.forecasters.mixed import ensembles_of, find_harmful, keeps_its_levels
 from mvlstm.forecasters.networks import KINDS, SEEDS_APART, SHRINKAGE, Kind, kinds_of
+from mvlstm.forecasters.problem import Run
 from mvlstm.forecasters.trained import Bare, Labels
 from mvlstm.train.shrinkage import Shrinkage
 
@@ -421,8 +422,13 @@ def test_copies_stand_in_where_there_is_no_time(drop) -> None:
 def test_a_second_training_without_time_changes_nothing_but_members_without_a_link(
     drop, monkeypatch
 ) -> None:
-    left = mixed._time_left
-    monkeypatch.setattr(mixed, "_time_left", lambda run, _: replace(left(run, 0), time_limit=0.0))
+    after, calls = Run.after, []
+
+    def none_left(run: Run, seconds: float) -> Run:
+        calls.append(seconds)  # reading the table, then the first training
+        return replace(run, time_limit=0.0) if len(calls) == 2 else after(run, seconds)
+
+    monkeypatch.setattr(Run, "after", none_left)
     with pytest.warns(mv.MVLSTMWarning, match="time limit"):
         stopped = fitted()
     with monkeypatch.context() as patch:
