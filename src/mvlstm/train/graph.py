@@ -22,22 +22,32 @@ def recorded(step: Callable[[], None], changed: Sequence[Tensor]) -> Callable[[]
         Every tensor that ``step`` changes in place; they are put back after the trial runs.
     """
     kept = [tensor.detach().clone() for tensor in changed]
+
+    def put_back() -> None:
+        for tensor, before in zip(changed, kept, strict=True):
+            tensor.detach().copy_(before)
+
     try:
-        return _record(step).replay
+        return _record(step, put_back).replay
     except RuntimeError:  # the step waits for the host, or this build records no graphs
         torch.cuda.synchronize()
         return step
     finally:
-        for tensor, before in zip(changed, kept, strict=True):
-            tensor.detach().copy_(before)
+        put_back()
 
 
-def _record(step: Callable[[], None]) -> torch.cuda.CUDAGraph:
+def warm_up(step: Callable[[], None], put_back: Callable[[], None]) -> None:
+    """Run a step a few times, each from the same state: the one after the last has no batch."""
+    for _ in range(WARM_UP):
+        step()
+        put_back()
+
+
+def _record(step: Callable[[], None], put_back: Callable[[], None]) -> torch.cuda.CUDAGraph:
     side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
-        for _ in range(WARM_UP):
-            step()
+        warm_up(step, put_back)
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     with warnings.catch_warnings():

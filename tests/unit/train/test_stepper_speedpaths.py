@@ -14,6 +14,7 @@ from mvlstm.train import stepper as stepper_module
 from mvlstm.train.adam import adam, fused_adam, penalise_and_clip
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.data import WindowData
+from mvlstm.train.graph import warm_up
 from mvlstm.train.loop import train
 from mvlstm.train.predict import predict_rows
 from mvlstm.train.state import TrainState
@@ -178,6 +179,24 @@ def test_predictions_in_pieces_equal_one_call(monkeypatch) -> None:
     assert all(torch.equal(q.log_sigma2, expected.log_sigma2) for _, q in pieces)
 
 
+def test_trial_runs_do_not_step_past_the_only_batch() -> None:
+    network, data = make_network(), make_data(torch.float64)
+    members = MEMBERS[:2]
+    state = TrainState.start(network, members, data.device, data.table.dtype)
+    stepper = Stepper(network, data, TrainConfig(batch_size=300), members, state)
+    assert stepper.n_batches == 1
+    changed = [stepper.flat, stepper.step_count, stepper.cursor, stepper.loss_sum]
+    kept = [tensor.detach().clone() for tensor in changed]
+
+    def put_back() -> None:
+        for tensor, before in zip(changed, kept, strict=True):
+            tensor.detach().copy_(before)
+
+    warm_up(stepper.step_at_once, put_back)
+    assert int(stepper.cursor) == 0
+    torch.testing.assert_close(stepper.flat.detach(), kept[0])
+
+
 class TestOnAGPU:
     pytestmark = gpu
 
@@ -193,6 +212,12 @@ class TestOnAGPU:
 
     def test_training_on_a_gpu_follows_training_on_the_cpu(self) -> None:
         network, config = make_network(), TrainConfig(batch_size=64, max_epochs=3)
+        there = train(network, make_data(torch.float32, "cuda"), MEMBERS, config)
+        here = train(network, make_data(torch.float64), MEMBERS, config, dtype=torch.float64)
+        torch.testing.assert_close(there.errors, here.errors, rtol=0, atol=5e-3)
+
+    def test_an_epoch_of_one_batch(self) -> None:
+        network, config = make_network(), TrainConfig(batch_size=300, max_epochs=3)
         there = train(network, make_data(torch.float32, "cuda"), MEMBERS, config)
         here = train(network, make_data(torch.float64), MEMBERS, config, dtype=torch.float64)
         torch.testing.assert_close(there.errors, here.errors, rtol=0, atol=5e-3)
