@@ -40,12 +40,14 @@ def file(table: pd.DataFrame, tmp_path: Path) -> Path:
 
 
 def test_dots_mark_thousands_where_commas_are_decimal(tmp_path: Path) -> None:
-    text = "day;whole;split;mixed;date\n1;0;1.918,6;1.5;31.12.2024\n2;-2.723;0,5;2,25;01.01.2025\n"
-    (tmp_path / "eu.csv").write_text(text + "3;1.000.000;-12,;;\n", encoding="utf-8")
+    text = "day;whole;split;mixed;date;small\n1;0;1.918,6;1.5;31.12.2024;0.125\n"
+    text += "2;-2.723;0,5;2,25;01.01.2025;1.375\n3;1.000.000;-12,;;;0.250\n"
+    (tmp_path / "eu.csv").write_text(text, encoding="utf-8")
     found = read_table(tmp_path / "eu.csv", decimal=",")
     assert found["whole"].tolist() == [0.0, -2723.0, 1e6]
     assert found["split"].tolist() == [1918.6, 0.5, -12.0]
     assert found["mixed"].tolist()[:2] == ["1.5", "2,25"], "neither: the reader is asked"
+    assert found["small"].tolist() == ["0.125", "1.375", "0.250"], "thousands do not begin with 0"
     assert found["date"].tolist()[:2] == ["31.12.2024", "01.01.2025"]
     plain = read_table(tmp_path / "eu.csv", sep=";")
     assert plain["whole"].tolist()[:2] == ["0", "-2.723"]
@@ -112,11 +114,13 @@ def test_rows_dropped_at_the_end_are_warned_of(table: pd.DataFrame) -> None:
     model = mv.MVLSTM(**settings).fit(timed, "y", test=0.2)
     dead = timed.copy()
     dead.iloc[-30:, 0] = np.nan
-    with pytest.warns(mv.MVLSTMWarning, match=r"30 rows at the end lack \['x'\].*from 2024-01-08"):
+    with pytest.warns(
+        mv.MVLSTMWarning, match=r"30 rows at the end for want of \['x'\].*2024-01-08"
+    ):
         forecast = model.forecast(dead)
-    assert any("start before them" in warning for warning in forecast.warnings)
+    assert any("forecasts start earlier" in warning for warning in forecast.warnings)
     dead.iloc[-30:, 1] = np.nan  # the target is not known either: the table ends there
-    assert not any("start before" in warning for warning in model.forecast(dead).warnings)
+    assert not any("start earlier" in warning for warning in model.forecast(dead).warnings)
 
 
 def test_targets_filled_in_at_the_end_are_warned_of(table: pd.DataFrame) -> None:
@@ -137,3 +141,16 @@ def test_quantiles_keep_their_digits_at_a_large_level(table: pd.DataFrame) -> No
         low = mixture_quantile(weights, means, variances, q)
         high = mixture_quantile(weights, means + 1e12, variances, q)
         assert high[0] - 1e12 == pytest.approx(low[0], abs=5e-4)  # numbers there are 1e-4 apart
+
+
+def test_what_a_killed_command_had_set_aside_does_not_come_back(file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "m.checkpoint"
+    folder.mkdir()
+    (folder / "fit.checkpoint.safetensors.aside").write_bytes(b"old")
+    fit = ("fit", file, "--time", "time", *SMALL, "--out", tmp_path / "m.safetensors")
+    assert command(*fit, "--target", "yy", "--no-resume").exit_code == 2
+    assert not (folder / "fit.checkpoint.safetensors").exists()
+    folder.mkdir(exist_ok=True)
+    (folder / "fit.checkpoint.safetensors.aside").write_bytes(b"old")
+    assert command(*fit, "--target", "y").exit_code == 0
+    assert not folder.exists()

@@ -157,7 +157,7 @@ def _dropped_ends(
     names = [layout.columns[j] for j in np.flatnonzero(absent[late].any(axis=0))]
     whose = "" if panel is None else " of series"
     return [
-        f"{counted(int(late.sum()), 'row')} at the end{whose} lack {name_list(names)} and are "
-        f"dropped, from {position(times, int(late.argmax()), panel)} on, though their target is "
-        "known: forecasts start before them."
+        f"Dropped {counted(int(late.sum()), 'row')} at the end{whose} for want of "
+        f"{name_list(names)}, from {position(times, int(late.argmax()), panel)} on, though the "
+        "target is known there: forecasts start earlier."
     ]

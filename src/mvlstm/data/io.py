@@ -25,7 +25,7 @@ from mvlstm.errors import DataError, ParameterError, StorageError
 SEPARATORS = (",", ";", "\t", "|")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 _HEAD = 65_536
-_DOTTED = r"\s*[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d*)?\s*"  # 1.234.567,8
+_DOTTED = r"\s*[+-]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d+)(?:,\d*)?\s*"  # 1.234.567,8
 _DISK_FAULTS = (errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 NAME = "fit.checkpoint.safetensors"
 AGAIN = "fit-again.checkpoint.safetensors"  # of members that are trained a second time
+ASIDE = ".aside"  # ends the names of what is deleted once a new fit has begun
 SCHEMA = 3  # 1: before members had kinds that are shrunk; 2: before they finished at a lower rate
 EVERY = 20.0  # seconds between two checkpoints, unless the environment says otherwise
 FREE = ("verbose", "device")  # settings that may change between the parts of a fit
@@ -53,9 +54,12 @@ class Identity:
     data: str
 
     @classmethod
-    def of(cls, model: AbstractForecaster, problem: Problem) -> Identity:
-        """Describe the fit of ``model`` to ``problem``."""
+    def of(
+        cls, model: AbstractForecaster, problem: Problem, columns: Sequence[int] | None = None
+    ) -> Identity:
+        """Describe the fit of ``model`` to ``problem``, or to some columns of it alone."""
         settings = {k: v for k, v in model.get_params(deep=False).items() if k not in FREE}
+        settings |= {} if columns is None else {"columns": list(columns)}
         plain = json.loads(json.dumps(settings, default=lambda x: np.asarray(x).tolist()))
         return cls(type(model).__name__, plain, _checksum(problem))
 
@@ -175,6 +179,7 @@ def remove_checkpoint(folder: Path) -> None:
     with contextlib.suppress(OSError):
         for name in (NAME, AGAIN):
             (folder / name).unlink(missing_ok=True)
+            (folder / f"{name}{ASIDE}").unlink(missing_ok=True)
         folder.rmdir()
 
 
@@ -202,9 +207,10 @@ def prepared_checkpoint(folder: Path, *, resume: bool | None) -> Iterator[None]:
     if resume is not False:
         yield
         return
-    aside = {folder / name: folder / f"{name}.aside" for name in (NAME, AGAIN)}
+    aside = {folder / name: folder / f"{name}{ASIDE}" for name in (NAME, AGAIN)}
     for path, other in aside.items():
-        with contextlib.suppress(OSError):
+        other.unlink(missing_ok=True)  # of a fit that was killed
+        with contextlib.suppress(FileNotFoundError):
             path.replace(other)
     try:
         yield

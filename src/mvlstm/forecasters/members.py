@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import time as clock
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.splits import PartName
+from mvlstm.errors import DataError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.calibration import calibrate
 from mvlstm.forecasters.networks import SEEDS_APART
@@ -141,8 +143,10 @@ def _errors_in_units(
     unaware.trained_ = replace(model.trained_, labels=Labels.learn(model.link, problem))
     errors = np.full(len(failed), np.inf)
     for i in np.flatnonzero(~failed):
-        few = take_members(unaware, problem, slice(i * size, (i + 1) * size))
-        errors[i] = forecast_part(few, problem, rows).score(part="all")["rmse"]
+        # finite where it was learned, a forecast may not be so when turned back
+        with contextlib.suppress(DataError), np.errstate(over="ignore", invalid="ignore"):
+            few = take_members(unaware, problem, slice(i * size, (i + 1) * size))
+            errors[i] = forecast_part(few, problem, rows).score(part="all")["rmse"]
     return errors
 
 

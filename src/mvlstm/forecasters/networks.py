@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -59,7 +60,7 @@ def check_training(model: Any) -> None:
             raise ParameterError(f"{name}={value!r} must be a whole number, at least 1.")
     for name in ("dropout", "learning_rate", "l2", "averaging", "finish", "leave_out"):
         value = getattr(model, name, 0.0)
-        if not is_number(value) or not np.isfinite(value):
+        if not is_number(value) or not math.isfinite(value):
             raise ParameterError(f"{name}={value!r} must be a number.")
     if not 0 <= model.dropout < 1:
         raise ParameterError(f"dropout={model.dropout!r} must be at least 0 and below 1.")
@@ -192,7 +193,7 @@ def train_network(
     started = time.monotonic()
     checkpoint, state = None, None
     if problem.run.checkpoint is not None:
-        identity = Identity.of(model, problem)
+        identity = Identity.of(model, problem, getattr(network, "columns", None))
         checkpoint = Checkpoint(problem.run.checkpoint, identity, again=problem.run.again)
         fresh = TrainState.start(network, members, where, torch.float32)
         state = checkpoint.load(fresh, where)

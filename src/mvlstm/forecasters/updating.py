@@ -252,7 +252,7 @@ def _train_again(model: AbstractForecaster, prepared: Prepared, new: NewRows) ->
             "epochs": int((epochs + finishing).max()),
             "learning_rate": float(model.learning_rate),
         },
-        "changed": len(model.spread_) if better else 0,
+        "changed": int((model.trained_.flat != former.flat).any(axis=1).sum()),
         "rmse_before": float(before[1]),
         "rmse_after": float(after[1]),
     }

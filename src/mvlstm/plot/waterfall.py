@@ -120,7 +120,7 @@ def lag_table(
     mean : bool
         Mean size over all forecasts explained, in place of one forecast.
     """
-    point = contribution_at(explanation, origin, step=step or 1)
+    point = contribution_at(explanation, origin, step=1 if step is None else step)
     table = point.table.pivot(index="variable", columns="lag", values="contribution")
     if mean:
         assert explanation.contribution is not None

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import mvlstm as mv
+from mvlstm.errors import ParameterError
 from mvlstm.nn.clstm import every_step_loss, input_membership
 from mvlstm.nn.lstm import LSTMNetwork
 from mvlstm.train.sparse import Groups, SparseConfig, sparse_path
@@ -201,3 +202,18 @@ def test_the_choice_is_judged_by_a_link_that_has_not_seen_its_rows(easy) -> None
     model = mv.CLSTM(**settings).fit(easy, target="y", test=0.2)
     # the member that is kept is trained as the refit was: its own validation error is the refit's
     assert model.refit_rmse_[0] == pytest.approx(model.history_.best_rmse[0], rel=1e-4)
+
+
+def test_a_state_of_other_variables_is_not_gone_on_with(easy, tmp_path: Path, monkeypatch) -> None:
+    settings = SMALL | {"penalties": [3e-1]}
+
+    def chosen(names: str):
+        norms = np.array([[float(name in names) for name in "abcdy"]])
+        return lambda self, problem, labels, penalties: norms
+
+    with monkeypatch.context() as patch, pytest.warns(mv.MVLSTMWarning, match="time limit"):
+        patch.setattr(mv.CLSTM, "_norms", chosen("by"))
+        mv.CLSTM(**settings).fit(easy, "y", test=0.2, checkpoint=tmp_path, time_limit=0.001)
+    monkeypatch.setattr(mv.CLSTM, "_norms", chosen("ay"))
+    with pytest.raises(ParameterError, match="another fit: it was made with columns="):
+        mv.CLSTM(**settings).fit(easy, "y", test=0.2, checkpoint=tmp_path)

@@ -89,3 +89,11 @@ def test_errors_of_a_transformed_target_are_in_its_own_units(together: int) -> N
     expected = forecast_part(few, problem, rows).score(part="all")["rmse"]
     assert found[0] == pytest.approx(expected, rel=1e-4)
     assert found.min() > 2 * model.history_.best_rmse.max()  # which is that of the logarithms
+
+
+def test_a_member_that_overflows_when_turned_back_counts_as_failed() -> None:
+    table = mv.datasets.load("synthetic", n=300).frame
+    frame = build_frame(table.assign(y=np.exp(table["y"])), target="y")
+    wild = [Member(0, 1e-3), Member(1, 1e3)]
+    found = member_errors(make(transform="log1p"), frame, wild, **SHARES)
+    assert np.isfinite(found[0]) and not found[1] < 1e3

@@ -293,6 +293,7 @@ def test_a_member_that_fails_when_trained_again_stays_as_it_was(table, monkeypat
         model.update(table, refit="full")
     np.testing.assert_array_equal(kept[0][1], before[1])
     assert not np.array_equal(kept[0][0], before[0])
+    assert model.updates_[-1].changed <= 1
 
 
 def test_a_file_of_before_was_trained_without_it(model, tmp_path, monkeypatch) -> None:
