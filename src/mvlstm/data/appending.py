@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 import os
+import re
 import time as clock
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from mvlstm.data.io import write_atomic
 from mvlstm.errors import DataError
 
 PATIENCE = 60.0  # seconds to wait for another writer
+_ZONED = re.compile(r":\d\d(?:\.\d+)?[+-]\d\d:\d\d$")
 
 
 def append_rows(
@@ -62,6 +64,7 @@ def append_rows(
         if before.strip():
             known = _keys(file, before, names, key)
         places = [names.index(name) for name in key]
+        _check_zones(file, known, [line[places[0]] for line in lines])
         fresh = []
         for line in lines:
             mark = tuple(line[place] for place in places)
@@ -74,6 +77,18 @@ def append_rows(
         joined = start if start.endswith("\n") else f"{start}\n"
         write_atomic(file, joined + _text(fresh))
     return len(fresh)
+
+
+def _check_zones(file: Path, known: set[tuple[str, ...]], times: list[str]) -> None:
+    """Refuse times with a zone in a file of times without one, and the reverse."""
+    there = {_ZONED.search(mark[0]) is not None for mark in known}
+    here = {_ZONED.search(time) is not None for time in times}
+    if there and here and there != here:
+        having, other = ("with", "without") if True in here else ("without", "with")
+        raise DataError(
+            f"'{file}' has times {other} a time zone, and the rows to append {having} one: they "
+            "are of another table. Choose another file."
+        )
 
 
 def _lines(rows: pd.DataFrame) -> list[list[str]]:

@@ -40,8 +40,9 @@ class Comparison:
     rows : DataFrame
         A row a method and kind, the smallest error first, failures last. ``kind`` is "single"
         (one model; the first member of an ensemble) or "ensemble" (the members' mean); ``skill``
-        the share of persistence's RMSE that is removed; ``dm_p`` the p-value, after Holm, that
-        the method best on validation rows is not more accurate than this one; ``valid_rmse`` the
+        the share of persistence's RMSE that is removed; ``dm_p`` how often, after Holm, errors
+        would differ as much in favour of the method best on validation rows if it were no more
+        accurate than this one (Diebold-Mariano, one-sided); ``valid_rmse`` the
         error on the later half of the validation rows, on which that choice rests;
         ``top_variables`` the three whose scrambling costs most; ``budget`` what was tuned;
         ``error`` why a method failed, else None.

@@ -114,3 +114,17 @@ def test_any_order_of_appends_gives_the_union(batches, name, tmp_path_factory) -
         back = pd.read_csv(file, keep_default_na=False)
         assert dict(zip(back["origin"], back["mean"], strict=True)) == expected
         assert set(back["series"]) == {name}
+
+
+def test_times_with_and_without_a_zone_do_not_mix(tmp_path: Path) -> None:
+    file = tmp_path / "f.csv"
+    append_rows(file, rows("2024-01-01"), key=KEY)
+    before = file.read_text()
+    with pytest.raises(DataError, match="times without a time zone, and the rows to append with"):
+        append_rows(file, rows("2024-01-02", zone="UTC"), key=KEY)
+    assert file.read_text() == before
+    zoned = tmp_path / "z.csv"
+    assert append_rows(zoned, rows("2024-01-01", zone="UTC"), key=KEY) == 1
+    assert append_rows(zoned, rows("2024-01-02", zone="Asia/Tokyo"), key=KEY) == 1
+    with pytest.raises(DataError, match="times with a time zone"):
+        append_rows(zoned, rows("2024-01-03"), key=KEY)
