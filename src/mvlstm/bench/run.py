@@ -126,7 +126,7 @@ def check_data(jobs: Sequence[Job]) -> None:
             load_rows(job)
         except DataError as error:
             raise DataError(f"Data set '{job.dataset}': {error}") from error
-    own = ("file", "folder", "made")  # those two are read or made when a job needs them
+    own = ("file", "folder", "made")  # the last two are read or made when a job needs them
     names = dict.fromkeys(job.dataset for job in jobs if not any(k in job.data for k in own))
     absent = [name for name in names if not datasets.is_present(name)]
     if absent:

@@ -18,7 +18,7 @@ from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.container import pack, unpack
 from mvlstm.forecasters.preparation import Preparation
-from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
+from mvlstm.forecasters.registry import FORECASTERS, forecaster_class, is_registered
 from mvlstm.results import History
 from mvlstm.results.reference import Reference
 from mvlstm.results.update import Update
@@ -30,7 +30,7 @@ KIND = "mvlstm"
 def save(model: AbstractForecaster, path: str | Path) -> None:
     """Write a fitted model to ``path``, whole or not at all."""
     name = type(model).__name__
-    if name not in FORECASTERS or forecaster_class(name) is not type(model):
+    if not is_registered(type(model)):
         raise ParameterError(
             f"{name} is no forecaster of mvlstm, and mvlstm.load could not read it back. Keep it "
             "with pickle, and load that file where the class is at hand."

@@ -28,6 +28,12 @@ FORECASTERS = {
 }
 
 
+def is_registered(kind: type[AbstractForecaster]) -> bool:
+    """Say whether a class is one of the package's own, and no other of its name."""
+    name = kind.__name__
+    return name in FORECASTERS and forecaster_class(name) is kind
+
+
 def forecaster_class(name: str) -> type[AbstractForecaster]:
     """Return the class of a forecaster by its public name, or by FILE.py:CLASS or MODULE:CLASS."""
     if ":" in name:

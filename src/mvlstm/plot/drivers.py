@@ -16,7 +16,7 @@ from mvlstm.plot._tables import (
     variable_order,
     wall_times,
 )
-from mvlstm.plot.theme import ThemeName, get_theme, label, new_figure, styles
+from mvlstm.plot.theme import PANEL_TITLE, ThemeName, get_theme, label, new_figure, styles
 from mvlstm.results import Explanation
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 BINS = 24
 LONGEST = 22  # letters of a name beside an axis; the whole name is shown on hovering
-TITLE = 20  # letters of a name above a small panel
 VERDICTS_WIDE = 92  # pixels that the verdicts take at the right
 
 
@@ -250,7 +249,7 @@ def attention_histograms(
             y=top - 0.15 / rows,
             xref="paper",
             yref="paper",
-            text=label(own_past(name, explanation.target), TITLE),
+            text=label(own_past(name, explanation.target), PANEL_TITLE),
             showarrow=False,
             xanchor="left",
             yanchor="bottom",

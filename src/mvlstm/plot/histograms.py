@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError
-from mvlstm.plot.theme import ThemeName, get_theme, label, new_figure
+from mvlstm.plot.theme import PANEL_TITLE, ThemeName, get_theme, label, new_figure
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -81,7 +81,7 @@ def histograms(counts: pd.DataFrame, *, columns: int = 3, theme: ThemeName = "li
             y=top - 0.15 / rows,
             xref="paper",
             yref="paper",
-            text=label(str(name), 20),
+            text=label(str(name), PANEL_TITLE),
             showarrow=False,
             xanchor="left",
             yanchor="bottom",

@@ -24,6 +24,7 @@ FONT = (
 )
 DASHES = ("solid", "dash", "dot", "dashdot")
 HATCHINGS = ("", "/", "x", ".")
+PANEL_TITLE = 20  # letters of a name above a small panel
 
 
 @dataclass(frozen=True)

@@ -42,10 +42,9 @@ class Comparison:
         (one model; the first member of an ensemble) or "ensemble" (the members' mean); ``skill``
         the share of persistence's RMSE that is removed; ``dm_p`` how often, after Holm, errors
         would differ as much in favour of the method best on validation rows if it were no more
-        accurate than this one (Diebold-Mariano, one-sided); ``valid_rmse`` the
-        error on the later half of the validation rows, on which that choice rests;
-        ``top_variables`` the three whose scrambling costs most; ``budget`` what was tuned;
-        ``error`` why a method failed, else None.
+        accurate than this one (Diebold-Mariano, one-sided); ``valid_rmse`` the error on the later
+        half of the validation rows, on which that choice rests; ``top_variables`` the three whose
+        scrambling costs most; ``budget`` what was tuned; ``error`` why a method failed, else None.
     folds : DataFrame
         RMSE of each method and kind on every fold.
     best_on_validation : mapping

@@ -22,7 +22,7 @@ from mvlstm.errors import (
 )
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import load
-from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
+from mvlstm.forecasters.registry import is_registered
 
 Check = Callable[[AbstractForecaster], None]
 TARGET = "y"
@@ -214,7 +214,7 @@ def check_save_and_load(model: AbstractForecaster) -> None:
     fitted(model, table)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
-        if not _registered(model):
+        if not is_registered(type(model)):
             _check_save_refuses(model, path)
             return
         model.save(path)
@@ -224,12 +224,6 @@ def check_save_and_load(model: AbstractForecaster) -> None:
     one, two = model.predict(table).to_frame(), again.predict(table).to_frame()
     pd.testing.assert_frame_equal(one, two)
     assert repr(again.history_) == repr(model.history_)
-
-
-def _registered(model: AbstractForecaster) -> bool:
-    """Say whether `load` knows the class of a forecaster."""
-    name = type(model).__name__
-    return name in FORECASTERS and forecaster_class(name) is type(model)
 
 
 def _check_save_refuses(model: AbstractForecaster, path: Path) -> None:
