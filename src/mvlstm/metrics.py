@@ -9,7 +9,7 @@ shape ``(...)``. Work is done in chunks of rows, so memory stays bounded for any
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,6 +41,7 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+Measure = Literal["rmse", "mae"]  # by which settings are chosen
 
 _CHUNK = 262_144  # mixture components held in a temporary array at once (2 MB)
 _SQRT_2PI = float(np.sqrt(2.0 * np.pi))

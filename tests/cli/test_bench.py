@@ -166,6 +166,17 @@ def test_tune_ranks_settings_and_its_command_runs(run: Run, table: Path, tmp_pat
     assert model.exists()
 
 
+def test_tune_by_absolute_errors(run: Run, table: Path, tmp_path: Path) -> None:
+    words = ("tune", table, "--target", "y", *TUNE, "--grid", "lr=0.001,0.01,hidden=2,3")
+    done = run(*words, "--measure", "mae", "--records", tmp_path / "state")
+    assert done.code == 0 and "Settings by validation MAE" in done.stdout, done.stderr
+    again = run(*words, "--measure", "mae", "--records", tmp_path / "state", "--json")
+    errors = [one["valid_mae"] for one in json.loads(again.stdout)["ranking"]]
+    assert errors == sorted(errors) and len(errors) == 4
+    wrong = run(*words, "--measure", "mse")
+    assert wrong.code == 2 and "choose 'rmse' or 'mae'" in wrong.stderr
+
+
 def test_the_command_of_a_search_says_the_setting_exactly(run: Run, tmp_path: Path) -> None:
     from cli.conftest import make_table
 

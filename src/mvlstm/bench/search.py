@@ -13,10 +13,11 @@ import pandas as pd
 
 from mvlstm.bench.records import read_records
 from mvlstm.bench.run import run_suite
-from mvlstm.bench.spec import Job, Suite, file_digest
+from mvlstm.bench.spec import MEASURES, Job, Suite, file_digest
 from mvlstm.errors import ParameterError, TrainingError, check_option
 from mvlstm.evaluate.methods import find_method
 from mvlstm.forecasters.members import MEMBER_SETTINGS
+from mvlstm.metrics import Measure
 
 PRESETS = {"default": "mvlstm", "paper": "paper", "indep": "indep", "fusion": "fusion"}
 # the same for all settings of a search
@@ -38,7 +39,7 @@ class Tuned:
     Parameters
     ----------
     ranking : DataFrame
-        A row a setting, the best first: its arguments and ``valid_rmse``.
+        A row a setting, the best first: its arguments and ``valid_rmse`` (or ``valid_mae``).
     best : dict
         The best setting's arguments.
     failed : dict
@@ -117,9 +118,11 @@ def tune_jobs(
     seeds: int,
     seed: int,
     settings: Mapping[str, Any],
+    measure: Measure = "rmse",
 ) -> tuple[Job, ...]:
     """Return a job for every combination of the settings that cannot share a batch."""
     check_option("preset", preset, PRESETS)
+    check_option("measure", measure, MEASURES)
     base = PRESETS[preset]
     method = find_method(base)
     usable = [name for name in method.parameters if name not in FIXED]
@@ -150,6 +153,7 @@ def tune_jobs(
                 setting=",".join(f"{n}={v}" for n, v in zip(outer, values, strict=True)),
                 settings=dict(settings),
                 grid={n: [v] for n, v in zip(outer, values, strict=True)} | inner,
+                measure=measure,
                 tune_seeds=seeds,
                 seed=seed,
                 place=place,
@@ -179,12 +183,13 @@ def tune_table(jobs: tuple[Job, ...], folder: str | Path, **running: Any) -> Tun
             rows += records.done[job.key]["tuning"]
         elif job.key in records.failed:
             failed[job.key] = records.failed[job.key]["error"]["message"]
-    finite = [row for row in rows if row["valid_rmse"] is not None]
+    judged = f"valid_{jobs[0].measure}"
+    finite = [row for row in rows if row[judged] is not None]
     if not finite:
         reason = next(iter(failed.values()), "every training failed")
         raise TrainingError(f"No setting could be trained: {reason}")
-    ranking = pd.DataFrame(finite).sort_values("valid_rmse", kind="stable", ignore_index=True)
-    best = {str(name): ranking[name].iloc[0] for name in ranking if name != "valid_rmse"}
+    ranking = pd.DataFrame(finite).sort_values(judged, kind="stable", ignore_index=True)
+    best = {str(name): ranking[name].iloc[0] for name in ranking if name != judged}
     plain = {name: v.item() if hasattr(v, "item") else v for name, v in best.items()}
     return Tuned(ranking, plain, failed, summary.folder, summary.problems)
 

@@ -12,20 +12,22 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from mvlstm.bench.protocols import PROTOCOLS
 from mvlstm.data import datasets
-from mvlstm.errors import DataError, ParameterError
+from mvlstm.errors import DataError, ParameterError, check_option
 from mvlstm.evaluate.methods import METHODS, find_method
 from mvlstm.forecasters.own import own_file
+from mvlstm.metrics import Measure
 
+MEASURES: tuple[Measure, ...] = get_args(Measure)
 KINDS = ("forecast", "search", "granger")
 MADE = ("importance",)  # suites whose jobs are listed by a function, not by a file
 SUITE_KEYS = ("name", "title", "seed", "budgets", "data", "methods", "parts")
 COUNTS = ("repeats", "members", "tune_seeds", "blend")
 BUDGET_KEYS = ("words", *COUNTS, "windows_seen", "most_epochs", "data")
-METHOD_KEYS = ("method", "label", "settings", "grid", "each", "refit", *COUNTS)
+METHOD_KEYS = ("method", "label", "settings", "grid", "each", "refit", "measure", *COUNTS)
 FILE_KEYS = (
     *("file", "target", "time", "variables", "exclude", "missing", "gaps", "sep", "decimal"),
     *("known", "categorical", "calendar", "test", "valid"),
@@ -64,6 +66,8 @@ class Job:
         Constructor arguments.
     grid : dict
         Constructor arguments to choose on validation rows, each with its candidates.
+    measure : {"rmse", "mae"}
+        By what they are chosen.
     blend : int
         How many of the best settings share the members.
     refit : str
@@ -96,6 +100,7 @@ class Job:
     setting: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     grid: dict[str, list[Any]] = field(default_factory=dict)
+    measure: Measure = "rmse"
     refit: str = ""
     repeats: int = 1
     members: int = 1
@@ -123,7 +128,8 @@ class Job:
         """Name that is the same for the same work: readable, with a hash of all that matters."""
         shown = ("place", "title")  # change nothing about the work
         work = {name: value for name, value in self.to_dict().items() if name not in shown}
-        for name, value in (("source", ""), ("refit", ""), ("blend", 1)):  # older records have none
+        later = {"source": "", "refit": "", "blend": 1, "measure": "rmse"}  # older ones have none
+        for name, value in later.items():
             if work[name] == value:
                 del work[name]
         text = json.dumps(work, sort_keys=True, separators=(",", ":"))
@@ -426,6 +432,8 @@ class _Reader:
         refit = both.get("refit", "")
         if refit not in ("", "full"):
             raise ParameterError(f"method '{name}': refit={refit!r} must be \"full\", or left out.")
+        measure = both.get("measure", "rmse")
+        check_option(f"method '{name}': measure", measure, MEASURES)
         numbers: dict[str, Any] = {k: both[k] for k in COUNTS if k in both}
         for combination in itertools.product(*each.values()):
             one = dict(zip(each, combination, strict=True))
@@ -436,6 +444,7 @@ class _Reader:
                 "setting": ",".join(f"{k}={v}" for k, v in one.items()),
                 "settings": {**settings, **one},
                 "grid": grid,
+                "measure": measure,
                 "refit": refit if kind == "forecast" else "",
                 **numbers,
             }

@@ -77,29 +77,31 @@ def tune(job: Job, cell: Cell, *, device: str) -> tuple[list[dict[str, Any]], li
     """Try every setting of a job's grid; return the best, one or ``blend``, and what each came to.
 
     Settings of the training that may differ between members are one batch for each combination
-    of the others. The best has the least RMSE on the validation rows that stop training, in the
-    mean over its seeds. Where such settings are tried with several seeds, and an ensemble is to be
-    fitted, the mean of the seeds is judged instead, on all validation rows. No more settings are
-    returned than there are members to share, and one for a method whose members are all alike.
+    of the others. The best has the least error (the job's ``measure``) on the validation rows that
+    stop training, in the mean over its seeds. Where such settings are tried with several seeds, and
+    an ensemble is to be fitted, the seeds are judged as one instead, on all validation rows. No
+    more settings are returned than there are members to share, and one for a method whose members
+    are all alike.
     """
     if not job.grid:
         return [{}], []
     inner = [name for name in job.grid if is_batched(job) and name in MEMBER_SETTINGS]
     outer = [name for name in job.grid if name not in inner]
+    judged = f"valid_{job.measure}"
     tried: list[dict[str, Any]] = []
     for values in itertools.product(*(job.grid[name] for name in outer)):
         chosen = dict(zip(outer, values, strict=True))
         if is_batched(job):
             tried += _members(job, cell, chosen, inner, device)
         else:
-            tried.append({**chosen, "valid_rmse": _single(job, cell, chosen, device)})
-    usable = [one for one in tried if np.isfinite(one["valid_rmse"])]
+            tried.append({**chosen, judged: _single(job, cell, chosen, device)})
+    usable = [one for one in tried if np.isfinite(one[judged])]
     if not usable:
         raise TrainingError(
             f"None of the {len(tried)} settings of {job.label} could be trained; see its grid."
         )
     most = min(job.blend, job.members) if is_batched(job) else 1
-    best = sorted(usable, key=lambda one: one["valid_rmse"])[:most]
+    best = sorted(usable, key=lambda one: one[judged])[:most]
     return [{name: one[name] for name in job.grid} for one in best], tried
 
 
@@ -128,11 +130,12 @@ def _members(
             preparation=cell.preparation,
             together=together,
             ensemble=job.members,
+            measure=job.measure,
         )
         errors += [float(error) for error in found]
     each = np.array(errors).reshape(len(combinations), -1)
     return [
-        {**chosen, **one, "valid_rmse": float(row.mean())}
+        {**chosen, **one, f"valid_{job.measure}": float(row.mean())}
         for one, row in zip(combinations, each, strict=True)
     ]
 
@@ -142,7 +145,7 @@ def _settings(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _single(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> float:
-    """Fit one setting; return its RMSE on the rows that select, infinite if it fails."""
+    """Fit one setting; return its error on the rows that select, infinite if it fails."""
     model = build(job, cell, device=device, **chosen, members=job.tune_seeds)
     try:
         problem = fit_frame(
@@ -152,4 +155,4 @@ def _single(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> float:
         return float("inf")
     model._require_whole()
     forecast = forecast_part(model, problem, problem.origins["stop"])
-    return float(forecast.score(part="all")["rmse"])
+    return float(forecast.score(part="all")[job.measure])

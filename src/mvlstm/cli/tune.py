@@ -80,6 +80,14 @@ def tune(
     max_epochs: Annotated[
         int | None, typer.Option(help="Most epochs of a training.", rich_help_panel=SEARCH)
     ] = None,
+    measure: Annotated[
+        str,
+        typer.Option(
+            metavar="rmse|mae",
+            help="What to choose by; mae where a few large errors should not decide.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = "rmse",
     seeds: Annotated[
         int,
         typer.Option(help="Networks for each setting; their mean counts.", rich_help_panel=SEARCH),
@@ -162,6 +170,7 @@ def tune(
             seeds=seeds,
             seed=seed,
             settings=settings,
+            measure=measure,  # type: ignore[arg-type]  # checked there
         )
         found = tune_table(
             jobs,
@@ -187,7 +196,7 @@ def tune(
             "records": str(found.folder),
         }
         count = len(found.ranking)
-        title = f"Settings by validation RMSE, the best {min(SHOWN, count)} of {count}"
+        title = f"Settings by validation {measure.upper()}, the best {min(SHOWN, count)} of {count}"
         output.show(table(found.ranking.head(SHOWN), title=title))
         output.show(*(f"failed: {key}: {why}" for key, why in found.failed.items()))
         best = ", ".join(f"{name}={value}" for name, value in found.best.items())

@@ -21,6 +21,7 @@ from mvlstm.forecasters.networks import SEEDS_APART
 from mvlstm.forecasters.preparation import Preparation
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.trained import Labels, TrainedNetwork
+from mvlstm.metrics import Measure
 from mvlstm.results import Forecast
 from mvlstm.train.config import Member
 from mvlstm.train.runtime import resolve_device
@@ -93,12 +94,14 @@ def member_errors(
     preparation: Preparation | None = None,
     together: int = 1,
     ensemble: int = 1,
+    measure: Measure = "rmse",
 ) -> FloatArray:
-    """Train members that differ in their settings as one batch; return their validation RMSE.
+    """Train members that differ in their settings as one batch; return their validation errors.
 
-    It is measured on the stopping rows, in units of the target; infinite for a member whose
-    training failed. With ``together`` it is that of the mean of every so many members in turn, on
-    all validation rows; they are of several kinds if an ``ensemble`` of so many would be.
+    They are measured on the stopping rows, in units of the target: as RMSE, or as the MAE of the
+    median; infinite for a member whose training failed. With ``together`` it is that of every so
+    many members in turn as one ensemble, on all validation rows; they are of several kinds if an
+    ``ensemble`` of so many would be.
     """
     model.set_params(members=len(members), l2=1.0)
     model._check_parameters()
@@ -109,8 +112,8 @@ def member_errors(
     failed = np.asarray(~sound.all(axis=1))
     parts: tuple[PartName, ...] = ("stop",) if together == 1 else ("stop", "calibration")
     leaves_out = bool(getattr(model, "leave_out", 0.0))
-    if problem.prepared.preparation.transform:
-        errors = _errors_in_units(model, problem, parts, together, failed)
+    if measure != "rmse" or problem.prepared.preparation.transform:
+        errors = _errors_in_units(model, problem, parts, together, failed, measure)
     elif together > 1 or leaves_out:  # and then not on what a member left out
         errors = _errors_of_means(model, problem, parts, together)
     else:
@@ -136,8 +139,9 @@ def _errors_in_units(
     parts: Sequence[PartName],
     size: int,
     failed: NDArray[np.bool_],
+    measure: Measure,
 ) -> FloatArray:
-    """Return what `_errors_of_means` does, in units of the target before it was transformed."""
+    """Return a score of ``size`` members in turn, of the target before it was transformed."""
     rows = np.concatenate([problem.origins[part] for part in parts])
     unaware = copy.copy(model)
     unaware.trained_ = replace(model.trained_, labels=Labels.learn(model.link, problem))
@@ -146,7 +150,7 @@ def _errors_in_units(
         # finite where it was learned, a forecast may not be so when turned back
         with contextlib.suppress(DataError), np.errstate(over="ignore", invalid="ignore"):
             few = take_members(unaware, problem, slice(i * size, (i + 1) * size))
-            errors[i] = forecast_part(few, problem, rows).score(part="all")["rmse"]
+            errors[i] = forecast_part(few, problem, rows).score(part="all")[measure]
     return errors
 
 

@@ -16,6 +16,7 @@ from mvlstm.bench.run import run_suite
 from mvlstm.bench.scoring import Scored, average
 from mvlstm.bench.spec import Job, parse_suite
 from mvlstm.bench.tables import make_tables
+from mvlstm.errors import ParameterError
 
 TREE = {
     "name": "blends",
@@ -56,6 +57,15 @@ def test_the_best_two_of_three_settings_share_three_members(job, repeats) -> Non
     assert len(found.record["ensemble"]["rmse"]) == repeats
 
 
+def test_settings_can_be_chosen_by_absolute_errors(job) -> None:
+    found = run_job(replace(job, measure="mae"), device="cpu").record
+    tried = sorted(found["tuning"], key=lambda one: one["valid_mae"])
+    assert found["blended"] == [{"link": one["link"]} for one in tried[:2]]
+    forest = replace(job, base="rf", settings={}, grid={"max_trees": [2, 3]}, measure="mae")
+    tried = run_job(forest, device="cpu").record["tuning"]
+    assert all("valid_mae" in one and "valid_rmse" not in one for one in tried)
+
+
 def test_one_member_is_of_the_best_setting(job) -> None:
     alone = run_job(replace(job, members=1), device="cpu")
     best = run_job(replace(job, members=1, blend=1), device="cpu")
@@ -81,6 +91,13 @@ def test_other_blends_are_other_jobs_and_none_is_what_older_records_had(job) -> 
     assert replace(job, blend=1).key != job.key != replace(job, blend=3).key
     older = {name: value for name, value in job.to_dict().items() if name != "blend"}
     assert Job(**older).key == replace(job, blend=1).key
+    assert replace(job, measure="mae").key != job.key
+
+
+def test_an_unknown_measure_is_refused_by_its_methods_name() -> None:
+    methods = {"tuned": TREE["methods"]["tuned"] | {"measure": "mse"}}
+    with pytest.raises(ParameterError, match=r"method 'tuned': measure='mse'.*'rmse' or 'mae'"):
+        parse_suite(TREE | {"methods": methods}, default_name="blends")
 
 
 def test_a_mixture_keeps_the_transform_and_counts_every_member_once() -> None:

@@ -91,6 +91,19 @@ def test_errors_of_a_transformed_target_are_in_its_own_units(together: int) -> N
     assert found.min() > 2 * model.history_.best_rmse.max()  # which is that of the logarithms
 
 
+@pytest.mark.parametrize("together", [1, 2])
+def test_absolute_errors_are_those_of_the_median(frame, together: int) -> None:
+    found = member_errors(make(), frame, MEMBERS, together=together, measure="mae", **SHARES)
+    model = make(members=4, l2=1.0)
+    problem = fit_frame(model, frame, members=MEMBERS, **SHARES)
+    parts = ("stop", "calibration") if together == 2 else ("stop",)
+    rows = np.concatenate([problem.origins[part] for part in parts])
+    last = slice(4 - together, 4)
+    forecast = forecast_part(take_members(model, problem, last), problem, rows)
+    expected = np.abs(forecast.median.to_numpy() - forecast.actual[:, 0]).mean()
+    assert len(found) == 4 // together and found[-1] == pytest.approx(expected, rel=1e-4)
+
+
 def test_a_member_that_overflows_when_turned_back_counts_as_failed() -> None:
     table = mv.datasets.load("synthetic", n=300).frame
     frame = build_frame(table.assign(y=np.exp(table["y"])), target="y")
