@@ -133,9 +133,13 @@ def _forecast_job(job: Job, device: str) -> Outcome:
         "explain": clock.monotonic() - scored,
         "total": clock.monotonic() - started,
     }
-    arrays: Arrays = {"rows": best.rows.astype(np.int32), "single": fits.singles[0].errors}
-    if fits.ensembles:
-        arrays["ensemble"] = fits.ensembles[0].errors
+    arrays: Arrays = {"rows": best.rows.astype(np.int32)}
+    for name, repeats in (("single", fits.singles), ("ensemble", fits.ensembles)):
+        if repeats:
+            arrays[name] = repeats[0].errors
+        if len(repeats) > 1:  # of all of them, the root of their mean square
+            squares = [np.square(one.errors) for one in repeats]
+            arrays[f"{name}s"] = np.sqrt(np.mean(squares, axis=0))
     return Outcome(record, arrays)
 
 

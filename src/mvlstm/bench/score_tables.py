@@ -26,7 +26,8 @@ CELLS_TEXT = (
     "RMSE removed; behind: RMSE less that of the default MVLSTM or, where that was not run, of the "
     "method best on validation rows, mean ± standard error over paired seeds, or over origins; p: "
     "Diebold-Mariano test that this one is more accurate, after Holm, singles with singles and "
-    "means with means, where a method that has no mean of its own counts among the means; "
+    "means with means, where a method that has no mean of its own counts among the means (squared "
+    "errors are averaged over repeats; of old records the first repeat is tested alone); "
     "validation RMSE: of the later half of the validation rows, which a search with several "
     "networks a setting chose by too (in old records of all of them, so compare new ones only); "
     "seconds: to tune and fit."
@@ -306,13 +307,17 @@ def _paired(one: dict[int, list[float]], other: dict[int, list[float]]) -> list[
 
 
 def _row_errors(row: dict[str, Any], records: Records) -> pd.Series[float] | None:
-    """Return the errors of a method's test rows, those of several folds one after another."""
+    """Return the errors of a method's test rows, those of several folds one after another.
+
+    Of several repeats they are the root of the mean square; in old records, those of the first.
+    """
     found = []
     for key in row["keys"]:
         arrays = records.arrays({"key": key})
         if arrays is None or row["kind"] not in arrays:
             return None
-        found.append(pd.Series(arrays[row["kind"]].astype(np.float64), index=arrays["rows"]))
+        errors = arrays.get(f"{row['kind']}s", arrays[row["kind"]])
+        found.append(pd.Series(errors.astype(np.float64), index=arrays["rows"]))
     return pd.concat(found) if found else None
 
 

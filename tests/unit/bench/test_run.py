@@ -86,6 +86,9 @@ def test_kept_errors_give_the_recorded_scores(records: Records) -> None:
     for kind in ("single", "ensemble"):
         rmse = np.sqrt(np.mean(arrays[kind].astype(float) ** 2))
         assert rmse == pytest.approx(record[kind]["rmse"][0], rel=1e-6)
+    assert "ensembles" not in arrays  # there is but one
+    both = np.sqrt(np.mean(np.square(record["single"]["rmse"])))
+    assert np.sqrt(np.mean(arrays["singles"].astype(float) ** 2)) == pytest.approx(both, rel=1e-6)
 
 
 def test_running_again_does_nothing(suite: Suite, folder: Path) -> None:

@@ -78,6 +78,22 @@ def test_details_hold_paired_differences_and_tests(folder: Path, records: Record
         assert rows.loc[name, "difference"] == pytest.approx(gap[0] - gap[1])
 
 
+def test_squared_errors_of_all_repeats_are_tested(folder: Path, records: Records) -> None:
+    rows = find(make_tables(folder).tables, "2 steps ahead, protocol chronological: all").numbers
+    kept: dict[str, list[Any]] = {"best": [], "ar": []}
+    for record in sorted(records.found, key=lambda one: one["job"]["fold"]):
+        if record["job"]["part"] == "steps":
+            arrays = records.arrays(record)
+            assert arrays is not None
+            kept[record["job"]["method"]].append(arrays)
+    ours = np.concatenate([arrays["ensembles"] for arrays in kept["best"]])
+    theirs = np.concatenate([arrays["single"] for arrays in kept["ar"]])
+    assert not np.allclose(ours, np.concatenate([arrays["ensemble"] for arrays in kept["best"]]))
+    found = rows.set_index("method")["dm_p"].dropna()
+    pair = (ours, theirs) if list(found.index) == ["AR"] else (theirs, ours)
+    assert found.to_numpy() == pytest.approx([metrics.diebold_mariano(*pair, horizon=2).p_value])
+
+
 def test_steps_and_origins_have_tables(folder: Path) -> None:
     tables = make_tables(folder).tables
     steps = find(tables, "RMSE by step ahead, of 2")
