@@ -117,8 +117,13 @@ def test_forecast_agrees_with_predict_where_the_future_is_known(
         blank = later.assign(y=np.nan, wind=np.nan, weather=None)
         again = model.forecast(pd.concat([past, blank]))
         np.testing.assert_array_equal(again.members, made.members)
-        with pytest.raises(DataError, match=r"\['holiday'\], known ahead"):
+        with pytest.raises(DataError, match=r"\['holiday'\], known ahead.*; of step 1, "):
             model.forecast(past)
+        if horizon > 2:
+            hole = future.assign(holiday=future["holiday"].where(future.index != TIMES[CUT + 1]))
+            when = TIMES[CUT + 1].strftime("%Y-%m-%d %H:%M")
+            with pytest.raises(DataError, match=f"of step 2, {when}.*empty value"):
+                model.forecast(past, future=hole)
 
 
 @each

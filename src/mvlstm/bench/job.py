@@ -15,11 +15,9 @@ from mvlstm.bench.evidence import attention, importance
 from mvlstm.bench.scoring import Scored, average, forecast_cell, references, score
 from mvlstm.bench.spec import Job, check_source
 from mvlstm.bench.tuning import build, is_batched, is_network, is_random, tune
-from mvlstm.errors import ParameterError
 from mvlstm.evaluate.methods import find_method
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.members import (
-    BATCHED,
     MEMBER_SETTINGS,
     Member,
     fit_frame,
@@ -96,11 +94,6 @@ def _search_job(job: Job, device: str) -> Outcome:
 
 def _forecast_job(job: Job, device: str) -> Outcome:
     started = clock.monotonic()
-    if job.refit and not is_batched(job):
-        raise ParameterError(
-            f"refit='{job.refit}' trains networks again: {', '.join(BATCHED)}, not "
-            f"{job.label or job.method}. Take it out of [methods.{job.method}]."
-        )
     cell = build_cell(job, local=forecaster_class(find_method(job.base).forecaster).local)
     loaded = clock.monotonic()
     best_settings, tried = tune(job, cell, device=device)

@@ -19,6 +19,7 @@ from mvlstm.data import datasets
 from mvlstm.errors import DataError, ParameterError, check_option
 from mvlstm.evaluate.methods import METHODS, find_method
 from mvlstm.forecasters.own import own_file
+from mvlstm.forecasters.registry import BATCHED
 from mvlstm.metrics import Measure
 
 MEASURES: tuple[Measure, ...] = get_args(Measure)
@@ -432,6 +433,11 @@ class _Reader:
         refit = both.get("refit", "")
         if refit not in ("", "full"):
             raise ParameterError(f"method '{name}': refit={refit!r} must be \"full\", or left out.")
+        if refit and not method.is_a(*BATCHED):
+            raise ParameterError(
+                f"method '{name}': refit=\"full\" trains networks again, {', '.join(BATCHED)}, and "
+                f"{method.label} is none of these. Take it out."
+            )
         measure = both.get("measure", "rmse")
         check_option(f"method '{name}': measure", measure, MEASURES)
         numbers: dict[str, Any] = {k: both[k] for k in COUNTS if k in both}

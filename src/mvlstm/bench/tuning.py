@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from mvlstm.errors import MVLSTMError, TrainingError
 from mvlstm.evaluate.methods import find_method, quick_epochs
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.members import (
-    BATCHED,
     MEMBER_SETTINGS,
     Member,
     fit_frame,
@@ -22,31 +20,26 @@ from mvlstm.forecasters.members import (
     member_errors,
     seeds_of,
 )
-from mvlstm.forecasters.registry import forecaster_class
+from mvlstm.forecasters.registry import BATCHED, forecaster_class
 
 MOST_MEMBERS = 128  # trained as one batch
 
 
 def is_batched(job: Job) -> bool:
     """Say whether a method's members may differ in their settings."""
-    return is_network(job) and _is_a(job, BATCHED)
+    return is_network(job) and find_method(job.base).is_a(*BATCHED)
 
 
 def is_network(job: Job) -> bool:
     """Say whether a method trains members with seeds of their own."""
-    return "members" in find_method(job.base).parameters and _is_a(job, (*BATCHED, "CLSTM"))
+    method = find_method(job.base)
+    return "members" in method.parameters and method.is_a(*BATCHED, "CLSTM")
 
 
 def is_random(job: Job) -> bool:
     """Say whether repeats with other seeds give other results."""
-    always_same = ("XGT", "STRX", "ARIMAX")
-    return "seed" in find_method(job.base).parameters and not _is_a(job, always_same)
-
-
-def _is_a(job: Job, names: Sequence[str]) -> bool:
-    """Say whether a method's class is, or descends from, one of the package's."""
-    kinds = tuple(forecaster_class(name) for name in names)
-    return issubclass(forecaster_class(find_method(job.base).forecaster), kinds)
+    method = find_method(job.base)
+    return "seed" in method.parameters and not method.is_a("XGT", "STRX", "ARIMAX")
 
 
 def build(job: Job, cell: Cell, /, *, device: str, **changes: Any) -> AbstractForecaster:

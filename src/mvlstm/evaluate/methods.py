@@ -48,6 +48,11 @@ class Method:
         """Whether it is trained by epochs."""
         return "max_epochs" in self.parameters
 
+    def is_a(self, *names: str) -> bool:
+        """Say whether its class is, or descends from, one of the package's with these names."""
+        kinds = tuple(forecaster_class(name) for name in names)
+        return issubclass(forecaster_class(self.forecaster), kinds)
+
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the constructor's arguments."""

@@ -27,7 +27,6 @@ from mvlstm.train.config import Member
 from mvlstm.train.runtime import resolve_device
 
 __all__ = [
-    "BATCHED",
     "MEMBER_SETTINGS",
     "Member",
     "device_name",
@@ -45,7 +44,6 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 MEMBER_SETTINGS = ("learning_rate", "l2", "dropout")  # may differ between members of one batch
-BATCHED = ("MVLSTM", "LSTM", "DUAL", "RETAIN")  # forecasters whose members may differ
 
 
 def fit_frame(

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm._words import counted
 from mvlstm.data._columns import name_list
 from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import SeriesFrame
@@ -137,13 +136,13 @@ def require_ahead(prepared: Prepared, caller: str) -> None:
     row = int(rows[0])
     times, there = _steps_ahead(prepared, row)
     whose = "" if frame.panel is None else f" of series '{frame.panel.name(row)}'"
-    more = f" So are rows of {len(rows) - 1:,} more series." if len(rows) > 1 else ""
+    more = f" The same holds for {len(rows) - 1:,} more series." if len(rows) > 1 else ""
     raise DataError(
         f"{caller}() needs {name_list(frame.layout.known)}, known ahead, for the {horizon} "
-        f"steps after {describe_time(frame.times[row])}{whose}; missing: "
-        f"{describe_time(times[there])} to {describe_time(times[-1])} "
-        f"({counted(horizon - there, 'row')}).{more} Add them to the end of the table with the "
-        "target left empty, or pass them as future=... (--future FILE)."
+        f"steps after {describe_time(frame.times[row])}{whose}; of step {there + 1}, "
+        f"{describe_time(times[there])}, the row is missing or has an empty value.{more} Add the "
+        "rows to the end of the table with the target left empty, or pass them as future=... "
+        "(--future FILE)."
     )
 
 

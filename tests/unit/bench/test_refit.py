@@ -71,13 +71,14 @@ def test_it_makes_another_job_and_none_is_what_older_records_had(job) -> None:
     assert Job(**older).key == replace(job, refit="").key != job.key
 
 
-def test_other_words_and_methods_that_are_no_networks_are_refused(job) -> None:
+def test_other_words_and_methods_that_are_no_networks_are_refused() -> None:
     tree = {**TREE, "methods": {"mvlstm": {"refit": "newest"}}}
     with pytest.raises(ParameterError, match=r"refit='newest' must be \"full\""):
         parse_suite(tree, default_name="again")
-    forest = replace(job, method="rf", base="rf", label="RF", settings={})
-    with pytest.raises(ParameterError, match=r"not RF\. Take it out of \[methods\.rf\]"):
-        run_job(forest, device="cpu")
+    for method in ("rf", "clstm"):
+        tree = {**TREE, "methods": {"mvlstm": {"method": method, "refit": "full"}}}
+        with pytest.raises(ParameterError, match=rf"'mvlstm'.*, and {method.upper()} is none"):
+            parse_suite(tree, default_name="again")
 
 
 def test_a_rival_s_own_importance_is_that_of_its_new_weights(job) -> None:
