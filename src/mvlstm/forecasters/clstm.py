@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time as clock
 import warnings
@@ -181,7 +182,12 @@ class CLSTM(AbstractForecaster):
         self.device_ = self.trained_.device
 
     def _norms(self, problem: Problem, labels: Labels, penalties: FloatArray) -> FloatArray:
-        """Return the norm of each variable's input weights after training with each penalty."""
+        """Return the norm of each variable's input weights after training with each penalty.
+
+        That may take a third of a time limit.
+        """
+        limit = problem.run.time_limit
+        ends = math.inf if limit is None else clock.monotonic() + limit / 3
         device = resolve_device(self.device)
         network = self._network(len(problem.groups), None)
         table = torch.as_tensor(problem.prepared.table, dtype=torch.float32, device=device)
@@ -206,7 +212,15 @@ class CLSTM(AbstractForecaster):
             torch.as_tensor(penalties.copy(), dtype=torch.float32, device=device),
             seed=seed,
             config=self._path_config(problem),
+            ends=ends,
         )
+        if clock.monotonic() > ends:
+            warnings.warn(
+                "The time limit cut training with penalties short: variables may be kept that it "
+                "would have left out. Allow more time, or give fewer penalties.",
+                MVLSTMWarning,
+                stacklevel=2,
+            )
         return groups.norms(flat).cpu().numpy().astype(np.float64)
 
     def _path_config(self, problem: Problem) -> SparseConfig:

@@ -13,6 +13,8 @@ where :math:`\theta_j` holds every weight on input j. After each gradient step o
 
 from __future__ import annotations
 
+import math
+import time as clock
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -102,6 +104,7 @@ def sparse_path(
     *,
     seed: int,
     config: SparseConfig,
+    ends: float = math.inf,
 ) -> Tensor:
     """Train one network a penalty from a common start; return their weights (L, P).
 
@@ -115,13 +118,23 @@ def sparse_path(
     penalties : (L,)
     seed : int
         Of the order of windows, the same for every penalty.
+    ends : float
+        When to stop, however few steps were taken, by the monotonic clock.
     """
     key = torch.tensor([member_key(seed)], dtype=torch.int32, device=start.device)
-    steps = partial(minibatch_steps, loss, groups=groups, origins=origins, key=key, config=config)
+    steps = partial(
+        minibatch_steps,
+        loss,
+        groups=groups,
+        origins=origins,
+        key=key,
+        config=config,
+        ends=ends,
+    )
     flat = steps(start, penalties=torch.zeros_like(penalties[:1]), n_steps=config.warm_steps)
     flat = steps(flat.repeat(len(penalties), 1), penalties=penalties, n_steps=config.steps)
     fixed = origins[_shuffle(key, 0, len(origins))[: config.finish_windows]]
-    return full_batch_steps(loss, flat, groups, fixed, penalties, config)
+    return full_batch_steps(loss, flat, groups, fixed, penalties, config, ends)
 
 
 def _shuffle(key: Tensor, index: int, n: int) -> Tensor:
@@ -169,6 +182,7 @@ def minibatch_steps(
     origins: Tensor,
     key: Tensor,
     config: SparseConfig,
+    ends: float = math.inf,
 ) -> Tensor:
     """Take proximal Adam steps from ``flat`` (k, P).
 
@@ -182,6 +196,8 @@ def minibatch_steps(
     per_epoch = len(origins) // batch
     order = origins
     for step in range(n_steps):
+        if clock.monotonic() > ends:
+            break
         epoch, place = divmod(step, per_epoch)
         if place == 0:
             order = origins[_shuffle(key, epoch + 1, len(origins))]
@@ -208,6 +224,7 @@ def full_batch_steps(
     origins: Tensor,
     penalties: Tensor,
     config: SparseConfig,
+    ends: float = math.inf,
 ) -> Tensor:
     """Finish with proximal gradient steps on one batch, each member with its own step size.
 
@@ -221,6 +238,8 @@ def full_batch_steps(
         return smooth + penalties * groups.norms(weights).sum(dim=1)
 
     for _ in range(config.finish_steps):
+        if clock.monotonic() > ends:
+            break
         value, gradient = gradients(loss, flat, origins)
         gradient += 2 * config.decay * groups.free * flat
         moved = groups.shrink(flat - size[:, None] * gradient, (size * penalties)[:, None])

@@ -182,6 +182,15 @@ def test_a_time_limit_is_shared_by_the_refits_and_the_members(easy, monkeypatch)
     assert 300 < members < 600
 
 
+def test_training_with_penalties_keeps_to_a_time_limit(easy) -> None:
+    model = mv.CLSTM(**SMALL, penalties=[3e-1, 3e-2])
+    with pytest.warns(mv.MVLSTMWarning) as caught:
+        model.fit(easy, target="y", test=0.2, time_limit=1e-3)
+    cut, stopped = (str(one.message) for one in caught)
+    assert "cut training with penalties short" in cut and "at its time limit" in stopped
+    assert (model.norms_ > 0).all()  # no step was taken that could have left one out
+
+
 def test_an_interrupted_choice_ends_the_fit(easy, monkeypatch) -> None:
     from mvlstm.forecasters import clstm
 
