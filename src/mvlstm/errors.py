@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Real
+from numbers import Integral, Real
 from typing import TypeGuard
 
 
@@ -52,6 +52,32 @@ def is_number(value: object) -> TypeGuard[float]:
     (True, True, False, False)
     """
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Say whether a value is a whole number; a truth value is none.
+
+    Examples
+    --------
+    >>> is_whole(1), is_whole(1.0), is_whole(True)
+    (True, False, False)
+    """
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def check_whole(name: str, value: object, least: int) -> None:
+    """Raise `ParameterError` unless ``value`` is a whole number, ``least`` or more.
+
+    Examples
+    --------
+    >>> check_whole("members", 5, 1)
+    >>> check_whole("members", 0, 1)
+    Traceback (most recent call last):
+        ...
+    mvlstm.errors.ParameterError: members=0 must be a whole number, 1 or more.
+    """
+    if not is_whole(value) or value < least:
+        raise ParameterError(f"{name}={value!r} must be a whole number, {least} or more.")
 
 
 def check_option(name: str, value: object, options: Iterable[object]) -> None:

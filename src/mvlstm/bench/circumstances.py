@@ -14,6 +14,7 @@ from typing import Any
 from mvlstm._version import __version__
 
 LIBRARIES = ("numpy", "pandas", "scikit-learn", "scipy", "statsmodels", "torch", "xgboost-cpu")
+ALSO = {"xgboost-cpu": "xgboost"}  # as it is called where there is no light build
 
 
 def circumstances(device: str) -> dict[str, Any]:
@@ -30,11 +31,15 @@ def versions() -> dict[str, str | None]:
     """Return the versions of Python, mvlstm and the libraries that results depend on."""
     found: dict[str, str | None] = {"python": platform.python_version(), "mvlstm": __version__}
     for name in LIBRARIES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = None
+        found[name] = _version(name) or _version(ALSO.get(name, ""))
     return found
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package) if package else None
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def hardware(device: str) -> dict[str, Any]:

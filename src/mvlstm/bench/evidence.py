@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm.bench.cells import Cell
+from mvlstm.data.windows import spread_evenly
 from mvlstm.errors import DataError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.explaining import explain_forecaster
@@ -28,8 +29,7 @@ def attention(model: AbstractForecaster, problem: Problem) -> dict[str, Any] | N
     ``prior`` and ``posterior`` hold a mean for every member and variable; ``histograms`` counts in
     `BINS` equal bins from ``low`` to ``high``, by variable.
     """
-    train = problem.origins["train"]
-    few = train[np.unique(np.linspace(0, len(train) - 1, WINDOWS).astype(np.int64))]
+    few = spread_evenly(problem.origins["train"], WINDOWS)
     found: dict[str, FloatArray] = {}
     arrays = model._attention(problem.prepared, few)
     if arrays is not None:

@@ -21,7 +21,8 @@ FloatArray = NDArray[np.float64]
 def granger_record(job: Job) -> dict[str, Any]:
     """Test every variable on the training rows, conditionally on the others and in a pair.
 
-    Series are standardised, and differenced where their tests say so. A variable is important if
+    Series are standardised, and differenced where their tests say so; categories and the calendar
+    are left out. A variable is important if
     its p-value, corrected by Holm over all variables, is below 0.01. With many rows nearly every
     variable is, so the share of the remaining variance that it explains is recorded too.
     """
@@ -34,19 +35,20 @@ def granger_record(job: Job) -> dict[str, Any]:
     else:
         test, valid = shares_of(job, protocol)
         end = chronological(found.frame.n_rows, test=test, valid=valid).a
-    values = found.frame.values[:end]
-    choice = choose_differencing(values, found.frame.columns)
+    measured = np.flatnonzero(found.frame.layout.measured)
+    names = [found.frame.columns[column] for column in measured]  # the target is the last
+    values = found.frame.values[:end, measured]
+    choice = choose_differencing(values, names)
     series = _differenced(values, np.array(choice.orders))
     tested = granger_tests(series)
-    names = list(found.frame.variables)[:-1]
     rows = [
         {"variable": name, **{key: column[n] for key, column in tested["columns"].items()}}
-        for n, name in enumerate(names)
+        for n, name in enumerate(names[:-1])
     ]
     return {
         "target": found.frame.target,
         "lags": tested["lags"],
-        "differenced": [n for n, d in zip(found.frame.columns, choice.orders, strict=True) if d],
+        "differenced": [n for n, d in zip(names, choice.orders, strict=True) if d],
         "rows": len(series),
         "granger": rows,
         "notes": list(choice.notes),

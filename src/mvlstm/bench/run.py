@@ -17,7 +17,7 @@ from mvlstm.bench.job import Arrays, run_job
 from mvlstm.bench.records import SCHEMA, Record, Records, Writer, plain, read_records
 from mvlstm.bench.spec import Job, Suite
 from mvlstm.data import datasets
-from mvlstm.errors import DataError, MVLSTMError, ParameterError, check_option
+from mvlstm.errors import DataError, MVLSTMError, ParameterError, check_option, check_whole
 from mvlstm.forecasters.steps import show_steps
 
 ENGINES = ("local", "ray")
@@ -82,8 +82,7 @@ def run_suite(
         0 is silent.
     """
     check_option("engine", engine, ENGINES)
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise ParameterError(f"workers={workers!r} must be a whole number, at least 1.")
+    check_whole("workers", workers, 1)
     place = Path(folder)
     before = read_records(place)
     jobs = outstanding(suite.jobs, before, retry_failed=retry_failed)

@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from mvlstm.bench.protocols import PROTOCOLS
 from mvlstm.data import datasets
-from mvlstm.errors import DataError, ParameterError, check_option
+from mvlstm.errors import DataError, ParameterError, check_option, check_whole
 from mvlstm.evaluate.methods import METHODS, find_method
 from mvlstm.forecasters.own import own_file
 from mvlstm.forecasters.registry import BATCHED
@@ -326,7 +326,7 @@ class _Reader:
         cells = itertools.product(
             _listed(part, "datasets", ()),
             _listed(part, "protocols", ("chronological",)),
-            _listed(part, "windows", (30,) if kind == "forecast" else (0,)),
+            _listed(part, "windows", (0,) if kind == "granger" else (30,)),
             _listed(part, "horizons", (1,)),
             range(1, folds + 1),
         )
@@ -349,7 +349,7 @@ class _Reader:
                         dataset=dataset,
                         data=options,
                         protocol=protocol,
-                        window=_whole("windows", window, 2 if kind == "forecast" else 0),
+                        window=_whole("windows", window, 0 if kind == "granger" else 2),
                         horizon=_whole("horizons", horizon, 1),
                         fold=fold,
                         folds=folds,
@@ -467,9 +467,8 @@ def _table(tree: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
 
 
 def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ParameterError(f"{name}={value!r} must be a whole number, {least} or more.")
-    return value
+    check_whole(name, value, least)
+    return int(value)
 
 
 def file_digest(path: str | Path) -> str:

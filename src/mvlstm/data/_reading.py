@@ -39,6 +39,7 @@ class Raw(NamedTuple):
     after_times: pd.Index
     after_panel: Panel | None
     measured: NDArray[np.bool_]  # rows whose target was there, and not filled in
+    dropped: bool  # whether any rows were
     dropped_ends: list[str]  # what is to be said of rows dropped at the end
 
 
@@ -141,7 +142,19 @@ def read_values(
     if keep is not None:
         times, measured = times[keep], measured[keep]
         panel = None if panel is None else panel.take(keep)
-    return Raw(values, times, levels, notes, panel, after, after_times, after_panel, measured, ends)
+    return Raw(
+        values=values,
+        times=times,
+        levels=levels,
+        notes=notes,
+        panel=panel,
+        after=after,
+        after_times=after_times,
+        after_panel=after_panel,
+        measured=measured,
+        dropped=incomplete > 0 or (keep is not None and not keep.all()),
+        dropped_ends=ends,
+    )
 
 
 def _dropped_ends(

@@ -123,7 +123,7 @@ def build_frame(
     if step is not None and raw.panel is not None:
         check_series_steps(raw.times, step, raw.panel)
     segments, gap_notes = find_segments(
-        raw.times, step, layout.gaps, dropped=bool(raw.notes), fitting=True, panel=raw.panel
+        raw.times, step, layout.gaps, dropped=raw.dropped, fitting=True, panel=raw.panel
     )
     notes = [*read_notes, *raw.notes, *gap_notes, *_suspicions(raw, layout, names)]
     return _assemble(raw, segments, layout, notes)
@@ -160,7 +160,7 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
     if step is not None:
         check_spacing(raw.times, step, layout.gaps, caller, raw.panel)
     segments, gap_notes = find_segments(
-        raw.times, step, layout.gaps, dropped=bool(raw.notes), fitting=False, panel=raw.panel
+        raw.times, step, layout.gaps, dropped=raw.dropped, fitting=False, panel=raw.panel
     )
     used = {*layout.columns, *layout.time, *layout.exclude, layout.series}
     extra = [name for name in names if name not in used]

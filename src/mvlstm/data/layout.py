@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from mvlstm.data._steps import Step, is_zone, step_from_json, step_to_json
-from mvlstm.errors import ModelFileError, ParameterError, check_option
+from mvlstm.errors import ModelFileError, ParameterError, check_option, is_whole
 
 Missing = Literal["error", "drop", "fill"]
 Gaps = Literal["error", "close", "respect"]
@@ -140,7 +140,7 @@ class Layout:
         check_option("missing", self.missing, MISSING)
         check_option("gaps", self.gaps, GAPS)
         limit = self.fill_limit
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        if not is_whole(limit) or limit < 1:
             raise ParameterError(f"fill_limit={limit!r} must be a whole number of rows, 1 or more.")
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm.errors import ParameterError
+from mvlstm.errors import ParameterError, is_whole
 
 BURN_IN = 500
 N_EXOGENOUS = 10
@@ -115,7 +115,7 @@ def synthetic(
 
 
 def _check_rows(n: int) -> None:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
+    if not is_whole(n) or n < 2:
         raise ParameterError(f"n={n!r} must be a whole number of rows, 2 or more.")
 
 
@@ -197,7 +197,7 @@ def lorenz96(
         Drivers of the target: its neighbours i-2, i-1 and i+1.
     """
     _check_rows(n)
-    if isinstance(p, bool) or not isinstance(p, int | np.integer) or p < 4:
+    if not is_whole(p) or p < 4:
         raise ParameterError(f"p={p!r} must be a whole number of variables, 4 or more.")
     rng = np.random.default_rng(seed)
     start = 0.01 * rng.standard_normal(p)

@@ -10,15 +10,25 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from mvlstm.data.frame import SeriesFrame
-from mvlstm.errors import ParameterError
+from mvlstm.errors import check_whole
 
 
 def check_window(window: int, horizon: int = 1) -> None:
     """Raise `ParameterError` unless ``window`` and ``horizon`` are whole and large enough."""
-    for name, value, least in (("window", window, 2), ("horizon", horizon, 1)):
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or value < least:
-            raise ParameterError(f"{name}={value!r} must be a whole number, {least} or more.")
+    check_whole("window", window, 2)
+    check_whole("horizon", horizon, 1)
+
+
+def spread_evenly(rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Choose at most ``count`` rows, the first and the last among them.
+
+    Examples
+    --------
+    >>> spread_evenly(np.arange(10), 4)
+    array([0, 3, 6, 9])
+    """
+    few = min(count, len(rows))
+    return rows[np.linspace(0, len(rows) - 1, few).astype(np.int64)]
 
 
 def origin_rows(

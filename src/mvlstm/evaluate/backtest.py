@@ -18,7 +18,7 @@ from mvlstm.data._future import future_rows
 from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import SeriesFrame, build_frame
 from mvlstm.data.splits import chronological
-from mvlstm.errors import DataError, ParameterError
+from mvlstm.errors import DataError, ParameterError, check_whole
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.steps import show_steps
 from mvlstm.forecasters.transforming import choose_transform
@@ -236,8 +236,7 @@ def fold_rows(n_rows: int, *, folds: int, test: float, valid: float) -> list[tup
     >>> fold_rows(100, folds=2, test=0.2, valid=0.1)
     [(80, 90), (90, 100)]
     """
-    if isinstance(folds, bool) or not isinstance(folds, int | np.integer) or folds < 1:
-        raise ParameterError(f"folds={folds!r} must be a whole number, at least 1.")
+    check_whole("folds", folds, 1)
     first = chronological(n_rows, test=test, valid=valid).b
     if n_rows - first < folds:
         raise ParameterError(

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm.data.frame import SeriesFrame
-from mvlstm.data.windows import gather_windows
+from mvlstm.data.windows import gather_windows, spread_evenly
 from mvlstm.explain.contributions import Contributions, integrated_gradients
 from mvlstm.explain.lags import lag_index
 from mvlstm.forecasters.preparation import Prepared
@@ -61,8 +61,7 @@ def take_apart(
     windows = gather_windows(prepared.table, rows, model.window).astype(np.float64)
     if not len(rows) or model._gradient(windows[:1]) is None:
         return None
-    every = len(model.background_)
-    few = np.unique(np.linspace(0, every - 1, min(BACKGROUNDS[effort], every)).astype(np.int64))
+    few = spread_evenly(np.arange(len(model.background_)), BACKGROUNDS[effort])
     background = model.background_[few].astype(np.float64)
     scale = float(model.preparation_.target_scale)
     taken = _integrate(model, windows, background, TOLERANCE * scale)
@@ -165,8 +164,7 @@ def _chosen(origins: IntArray, last: IntArray, count: int) -> IntArray:
         return every[:0]
     recent = (count + 1) // 2
     older = every[: len(every) - recent]
-    spread = np.linspace(0, len(older) - 1, count - recent).astype(np.int64)
-    return np.concatenate([older[spread], every[-recent:]])
+    return np.concatenate([spread_evenly(older, count - recent), every[-recent:]])
 
 
 def _integral_notes(missed: FloatArray) -> tuple[str, ...]:

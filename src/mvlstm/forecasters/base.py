@@ -21,7 +21,7 @@ from mvlstm.data._calendar import Calendar, check_calendar
 from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import Layout, SeriesFrame, build_frame, rebuild_frame
 from mvlstm.data.joining import join_future
-from mvlstm.data.windows import check_window, gather_windows
+from mvlstm.data.windows import check_window, gather_windows, spread_evenly
 from mvlstm.errors import (
     DataError,
     MVLSTMWarning,
@@ -465,8 +465,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _keep_background(self, problem: Problem) -> None:
         """Keep a few training windows, spread evenly, as the background of contributions."""
-        train = problem.origins["train"]
-        few = train[np.unique(np.linspace(0, len(train) - 1, BACKGROUND).astype(np.int64))]
+        few = spread_evenly(problem.origins["train"], BACKGROUND)
         self.background_ = gather_windows(problem.prepared.table, few, self.window)
         self.background_baseline_ = problem.prepared.baseline(few, self.horizon)
 
@@ -505,7 +504,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
                 f"{type(self).__name__} is not fitted; call fit() before {caller}()."
             )
         fitted = {k: v for k, v in self.settings_.items() if k not in FREE_SETTINGS}
-        changed = [name for name, value in fitted.items() if getattr(self, name) != value]
+        changed = [name for name, value in fitted.items() if not _same(getattr(self, name), value)]
         if changed:
             raise ParameterError(
                 f"{changed[0]}={getattr(self, changed[0])!r} was set after fit(), which had "
@@ -524,6 +523,11 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
             f"{caller}() received {frame.n_rows:,} usable rows; window={self.window} with "
             f"horizon={self.horizon} needs {needed} rows{gap}. {remedy}"
         )
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Say whether two values of a setting are equal; it may be an array."""
+    return one is other or bool(np.array_equal(one, other))
 
 
 def _warned(forecast: Forecast) -> Forecast:

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from torch import Tensor
 
 from mvlstm.data._calendar import Calendar
-from mvlstm.errors import ModelFileError, MVLSTMWarning, ParameterError, check_option
+from mvlstm.errors import ModelFileError, MVLSTMWarning, ParameterError, check_option, is_number
 from mvlstm.forecasters.base import AbstractForecaster, Difference
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.link import LINKS, LinkName
@@ -156,8 +156,9 @@ class CLSTM(AbstractForecaster):
         check_option("link", self.link, LINKS)
         check_training(self)
         if self.penalties is not None:
-            values = np.asarray(list(self.penalties), dtype=np.float64)
-            if not len(values) or not np.isfinite(values).all() or (values < 0).any():
+            several = () if np.ndim(self.penalties) != 1 else self.penalties
+            fine = [is_number(value) and 0 <= value < np.inf for value in several]
+            if not fine or not all(fine):
                 raise ParameterError(
                     f"penalties={self.penalties!r} must be one or more numbers, none negative."
                 )
@@ -277,7 +278,8 @@ class CLSTM(AbstractForecaster):
         squared = np.stack([refits[tuple(row)] for row in norms > 0])  # (L, S)
         means = squared.mean(axis=1)
         best = int(means.argmin())
-        margin = squared[best].std(ddof=1) / np.sqrt(squared.shape[1])
+        rows_judged = squared.shape[1]
+        margin = squared[best].std(ddof=1) / np.sqrt(rows_judged) if rows_judged > 1 else 0.0
         place = int(np.flatnonzero(means <= means[best] + margin)[0])
         self.norms_, self.penalties_ = norms, penalties.copy()
         self.refit_rmse_ = np.sqrt(means)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from mvlstm.data._steps import natural_cycles
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.layout import CALENDAR
-from mvlstm.data.windows import gather_labels, gather_windows, measured_labels
-from mvlstm.errors import ParameterError
+from mvlstm.data.windows import gather_labels, gather_windows, measured_labels, spread_evenly
+from mvlstm.errors import check_whole
 from mvlstm.explain import Attention, choose_windows, find_period, get_effort, measure
 from mvlstm.explain.lags import lag_table
 from mvlstm.forecasters.apart import (
@@ -151,9 +151,8 @@ def _series_notes(prepared: Prepared) -> tuple[str, ...]:
 
 def _check_count(contributions: int | None) -> None:
     """Refuse a number of forecasts to take apart that is none."""
-    whole = isinstance(contributions, int | np.integer) and not isinstance(contributions, bool)
-    if contributions is not None and not (whole and contributions >= 0):
-        raise ParameterError(f"contributions={contributions!r} must be a whole number, 0 or more.")
+    if contributions is not None:
+        check_whole("contributions", contributions, 0)
 
 
 def _choose_origins(
@@ -165,7 +164,7 @@ def _choose_origins(
     codes = frame.panel.codes[unseen]
     pieces = np.split(unseen, np.flatnonzero(np.diff(codes)) + 1)
     count = min(len(pieces), max(1, limit // (LEAST_STRETCHES * window)))
-    few = np.unique(np.linspace(0, len(pieces) - 1, count).astype(np.int64))
+    few = spread_evenly(np.arange(len(pieces)), count)
     each = limit // len(few)
     chosen = [choose_windows(pieces[k], window=window, limit=each, period=period) for k in few]
     return np.concatenate(chosen)

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from mvlstm.data._calendar import Calendar
+from mvlstm.data.windows import spread_evenly
 from mvlstm.errors import ParameterError, check_option, is_number
 from mvlstm.explain.attention import calibrated_sigma2, posterior
 from mvlstm.forecasters.base import AbstractForecaster, Difference
@@ -392,7 +393,7 @@ class MVLSTM(AbstractForecaster):
 
     def _leakage(self, prepared: Prepared, origins: IntArray) -> FloatArray:
         """Measure the leakage on a few of the windows, spread evenly."""
-        chosen = origins[:: max(1, len(origins) // LEAKAGE_WINDOWS)][:LEAKAGE_WINDOWS]
+        chosen = spread_evenly(origins, LEAKAGE_WINDOWS)
         table, flat = torch.as_tensor(prepared.table), torch.as_tensor(self.trained_.flat)
         rows = torch.as_tensor(chosen).expand(len(flat), -1)
         return leakage(self.trained_.network, flat, gather_windows(table, rows, self.window))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm.data._steps import natural_cycles
-from mvlstm.errors import ModelFileError, ParameterError
+from mvlstm.errors import ModelFileError, ParameterError, is_whole
 from mvlstm.explain import find_period
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.predictive import Predictive
@@ -114,8 +114,7 @@ class SeasonalPersistence(AbstractForecaster):
         super()._check_parameters()
         if self.period == "auto":
             return
-        whole = isinstance(self.period, int | np.integer) and not isinstance(self.period, bool)
-        if not whole or self.period < 1:
+        if not is_whole(self.period) or self.period < 1:
             raise ParameterError(
                 f"period={self.period!r} must be a whole number of rows, 1 or more, or 'auto'."
             )

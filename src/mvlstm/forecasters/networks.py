@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mvlstm._words import counted
-from mvlstm.errors import MVLSTMWarning, ParameterError, is_number
+from mvlstm.errors import MVLSTMWarning, ParameterError, check_whole, is_number, is_whole
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.checkpoint import Checkpoint, Identity, seconds_between
 from mvlstm.forecasters.memory import check_memory
@@ -55,9 +55,7 @@ def check_training(model: Any) -> None:
     """Raise `ParameterError` for a training setting with a value it cannot have."""
     counts = ("hidden_size", "layers", "batch_size", "max_epochs", "patience", "members")
     for name in counts:
-        value = getattr(model, name, 1)
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ParameterError(f"{name}={value!r} must be a whole number, at least 1.")
+        check_whole(name, getattr(model, name, 1), 1)
     for name in ("dropout", "learning_rate", "l2", "averaging", "finish", "leave_out"):
         value = getattr(model, name, 0.0)
         if not is_number(value) or not math.isfinite(value):
@@ -74,7 +72,7 @@ def check_training(model: Any) -> None:
         raise ParameterError(f"learning_rate={model.learning_rate!r} must be positive.")
     if not model.l2 >= 0:
         raise ParameterError(f"l2={model.l2!r} must not be negative.")
-    if isinstance(model.seed, bool) or not isinstance(model.seed, int | np.integer):
+    if not is_whole(model.seed):
         raise ParameterError(f"seed={model.seed!r} must be a whole number.")
 
 

@@ -16,7 +16,7 @@ from mvlstm._version import __version__
 from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.errors import MVLSTMError, MVLSTMWarning
-from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
+from mvlstm.forecasters.registry import forecaster_class
 from mvlstm.forecasters.scoring import score_unseen
 from mvlstm.results import Evaluation, Forecast
 
@@ -135,7 +135,7 @@ def _with_rival(
     model: AbstractForecaster, evaluation: Evaluation, table: pd.DataFrame
 ) -> tuple[Evaluation, tuple[str, ...]]:
     """Put a linear autoregression, fitted to the same rows, beside the model."""
-    if RIVAL not in FORECASTERS or type(model).__name__ == RIVAL:
+    if type(model).__name__ == RIVAL:
         return evaluation, ()
     try:
         scores = _rival_scores(model, table)
@@ -146,18 +146,7 @@ def _with_rival(
             f"{RIVAL} is not compared: the table does not hold the rows the model was fitted to.",
         )
     joined = pd.concat([evaluation.scores, scores])
-    return (
-        Evaluation(
-            target=evaluation.target,
-            scores=joined.astype({"n": int}),
-            part=evaluation.part,
-            period=evaluation.period,
-            experts=evaluation.experts,
-            notes=evaluation.notes,
-            by_series=evaluation.by_series,
-        ),
-        (),
-    )
+    return replace(evaluation, scores=joined.astype({"n": int})), ()
 
 
 def _rival_scores(model: AbstractForecaster, table: pd.DataFrame) -> pd.DataFrame | None:
@@ -196,8 +185,14 @@ def part_sizes(model: AbstractForecaster, frame: SeriesFrame) -> tuple[int, int]
 
 
 def repeat_command(model: AbstractForecaster, frame: SeriesFrame) -> str:
-    """Return the commands that fit the same model to the same rows and report it again."""
+    """Return the commands that fit the same model to the same rows and report it again.
+
+    There are none, and the text is empty, for what the command line does not fit: other
+    forecasters, updated models, and those without validation rows.
+    """
     valid, test = part_sizes(model, frame)
+    if type(model).__name__ != "MVLSTM" or model.updates_ or not valid:
+        return ""
     words = ["mvlstm", "fit", "DATA.csv", "--target", frame.target]
     time = list(model.layout_.time)
     if not time and isinstance(frame.times, pd.DatetimeIndex):
@@ -215,20 +210,16 @@ def repeat_command(model: AbstractForecaster, frame: SeriesFrame) -> str:
         for name in names:
             words += [option, name]
     words += ["--test", str(test), "--valid", str(valid)]
-    if type(model).__name__ == "MVLSTM":
-        defaults = type(model)().get_params()
-        changed = {k: v for k, v in model.get_params().items() if v != defaults[k]}
-        for name, value in changed.items():
-            if name in {"verbose", "window", "members", "seed"}:
-                continue
-            value = ",".join(value) if isinstance(value, list | tuple) else value
-            words += (
-                [f"--{name.replace('_', '-')}", str(value)]
-                if value is not True
-                else [f"--{name.replace('_', '-')}"]
-            )
-        for name in ("window", "members", "seed"):
-            words += [f"--{name}", str(getattr(model, name))]
+    always = ("window", "members", "seed")
+    defaults = type(model)().get_params()
+    for name, value in model.get_params().items():
+        if name in ("verbose", *always) or value == defaults[name]:
+            continue
+        words.append(f"--{name.replace('_', '-')}")
+        if value is not True:
+            words.append(",".join(value) if isinstance(value, list | tuple) else str(value))
+    for name in always:
+        words += [f"--{name}", str(getattr(model, name))]
     fit = " ".join(shlex.quote(w) for w in [*words, "--out", "model.safetensors"])
     return f"{fit}\nmvlstm report model.safetensors DATA.csv --out report.html"
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mvlstm.data._calendar import Calendar
-from mvlstm.errors import DataError, check_option
+from mvlstm.errors import check_option
 from mvlstm.explain.lags import lag_index
 from mvlstm.forecasters.apart import variable_leads
 from mvlstm.forecasters.base import AbstractForecaster, Difference
@@ -25,6 +25,7 @@ from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
 from mvlstm.forecasters.transforming import TransformChoice
 from mvlstm.nn.parameters import Parameters
 from mvlstm.nn.retain import RETAINNetwork
+from mvlstm.results.transform import Transform
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -195,7 +196,8 @@ class RETAIN(AbstractForecaster):
         """Take the forecasts apart into what each variable (and lag) adds, in units of the target.
 
         A row's sum is the forecast (`predict(table).mean`). The column "(baseline)" holds what
-        does not depend on the network's inputs: its bias, and the link where there is one.
+        does not depend on the network's inputs: its bias, and the link where there is one. Of a
+        transformed target, what variables add is their share of the way from there to the forecast.
 
         Parameters
         ----------
@@ -207,23 +209,26 @@ class RETAIN(AbstractForecaster):
         prepared = self._prepare(frame)
         origins = prepared.origins(self.window, self.horizon)
         if not len(origins):
-            raise DataError(
-                f"contributions() received {frame.n_rows:,} rows; window={self.window} with "
-                f"horizon={self.horizon} needs {self.window + self.horizon}."
-            )
+            needed = self.window + self.preparation_.lead + self.horizon
+            self._too_short(frame, needed, "contributions")
         parts = self._omega(prepared, origins, by_lag=by_lag)  # (M, H, ...)
         labels, M = self.trained_.labels, len(origins)
+        forecast = self._forecast_rows(prepared, origins)
         bias = self.trained_.parameter("bo").mean(axis=0) * labels.scale  # (H,)
         baseline = labels.offset(prepared.table, origins) + bias
         baseline += prepared.baseline(origins, self.horizon)
         baseline = prepared.in_units(baseline, origins)
         parts = parts * prepared.unit(origins).reshape(-1, *(1,) * (parts.ndim - 1))
+        if forecast.transform:
+            moved = parts.reshape(M, self.horizon, -1).sum(axis=2)
+            slope = _slopes(forecast.transform, baseline, moved)  # (M, H)
+            parts = parts * slope.reshape(M, self.horizon, *(1,) * (parts.ndim - 2))
+            baseline = forecast.members.mean(axis=0) - moved * slope
         values = np.concatenate(
             [parts.reshape(M * self.horizon, -1), baseline.reshape(-1, 1)], axis=1
         )
-        return pd.DataFrame(
-            values, index=self._index(prepared, origins), columns=self._columns(prepared, by_lag)
-        )
+        columns = self._columns(prepared, by_lag)
+        return pd.DataFrame(values, index=forecast.index, columns=columns)
 
     def _omega(self, prepared: Prepared, origins: IntArray, *, by_lag: bool) -> FloatArray:
         """Return members' mean contributions (M, H, N), or (M, H, N, T) with the last lag first."""
@@ -237,10 +242,6 @@ class RETAIN(AbstractForecaster):
         pieces = [piece.cpu().numpy() for piece in self.trained_.each(one, prepared.table, origins)]
         omega = np.concatenate(pieces).astype(np.float64) @ _owner(prepared)
         return (np.swapaxes(omega, 2, 3) if by_lag else omega) * self.trained_.labels.scale
-
-    def _index(self, prepared: Prepared, origins: IntArray) -> pd.Index[Any]:
-        """Return the index of `Forecast.mean`: times, or (origin, step)."""
-        return self._forecast_rows(prepared, origins).index
 
     def _columns(self, prepared: Prepared, by_lag: bool) -> pd.Index[Any]:
         variables = prepared.frame.variables
@@ -270,6 +271,12 @@ class RETAIN(AbstractForecaster):
         self.device_ = self.trained_.device
         n_variables = len(self.layout_.names)
         self.importance_ = take_array(arrays, "importance", (2, n_variables), np.float64)
+
+
+def _slopes(transform: Transform, start: FloatArray, moved: FloatArray) -> FloatArray:
+    """Return how much the target moves for each unit that its transformed value moves."""
+    step = np.where(np.abs(moved) < 1e-6, 1e-6, moved)
+    return np.asarray((transform.inverse(start + step) - transform.inverse(start)) / step)
 
 
 def _owner(prepared: Prepared) -> FloatArray:

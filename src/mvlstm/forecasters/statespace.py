@@ -19,6 +19,8 @@ from mvlstm.errors import (
     ParameterError,
     TrainingError,
     check_option,
+    check_whole,
+    is_whole,
 )
 from mvlstm.forecasters._kalman import Filter, contributions, window_forecasts
 from mvlstm.forecasters.base import AbstractForecaster
@@ -73,8 +75,7 @@ class AbstractStateSpace(AbstractForecaster):
             value = getattr(self, name)
             if name == "fit_rows" and value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ParameterError(f"{name}={value!r} must be a whole number, at least 1.")
+            check_whole(name, value, 1)
 
     # ----------------------------------------------------------------------------------- learning
 
@@ -380,7 +381,8 @@ class ARIMAX(AbstractStateSpace):
         super()._check_parameters()
         if self.order is None:
             return
-        whole = [isinstance(k, int | np.integer) and k >= 0 for k in self.order]
+        several = self.order if np.ndim(self.order) == 1 else ()
+        whole = [is_whole(k) and k >= 0 for k in several]
         if len(whole) != 3 or not all(whole):
             raise ParameterError(f"order={self.order!r} must be three whole numbers (p, d, q).")
 

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from mvlstm.data._calendar import Calendar
 from mvlstm.data.windows import iterate_windows
-from mvlstm.errors import MissingExtraError, ParameterError, check_option
+from mvlstm.errors import (
+    MissingExtraError,
+    ParameterError,
+    check_option,
+    check_whole,
+    is_number,
+    is_whole,
+)
 from mvlstm.forecasters._trees import Trees, from_forest, from_histogram, from_xgboost
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import finite_number, take_array
@@ -68,8 +75,11 @@ class AbstractTrees(AbstractForecaster):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer):
+        if not is_whole(self.seed):
             raise ParameterError(f"seed={self.seed!r} must be a whole number.")
+        jobs = getattr(self, "n_jobs", -1)
+        if not is_whole(jobs) or (jobs != -1 and jobs < 1):
+            raise ParameterError(f"n_jobs={jobs!r} must be a number of cores, or -1 for all.")
 
     def _learn(self, problem: Problem) -> None:
         data = FlatData.of(problem)
@@ -217,7 +227,7 @@ class RF(AbstractTrees):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_option("grid", self.grid, FOREST_DEPTHS)
-        _check_count("max_trees", self.max_trees)
+        check_whole("max_trees", self.max_trees, 1)
 
     def _learn_step(self, data: FlatData, h: int) -> tuple[Trees, Sum, FloatArray, dict[str, Any]]:
         from sklearn.ensemble import RandomForestRegressor
@@ -314,8 +324,8 @@ class XGT(AbstractTrees):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_option("grid", self.grid, BOOST_DEPTHS)
-        _check_count("max_rounds", self.max_rounds)
-        if not 0 < self.learning_rate <= 1:
+        check_whole("max_rounds", self.max_rounds, 1)
+        if not is_number(self.learning_rate) or not 0 < self.learning_rate <= 1:
             raise ParameterError(
                 f"learning_rate={self.learning_rate!r} must be above 0 and at most 1."
             )
@@ -442,7 +452,7 @@ class GBT(AbstractTrees):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_option("grid", self.grid, SETTINGS)
-        _check_count("max_rounds", self.max_rounds)
+        check_whole("max_rounds", self.max_rounds, 1)
 
     def _learn_step(self, data: FlatData, h: int) -> tuple[Trees, Sum, FloatArray, dict[str, Any]]:
         from sklearn.ensemble import HistGradientBoostingRegressor
@@ -480,8 +490,3 @@ def _threads(n_jobs: int, values: int) -> int | None:
     if n_jobs != -1:
         return n_jobs
     return 1 if values <= ALONE else None
-
-
-def _check_count(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ParameterError(f"{name}={value!r} must be a whole number, at least 1.")

@@ -27,7 +27,8 @@ from sklearn.base import clone
 
 from mvlstm._words import counted
 from mvlstm.data._steps import describe_time
-from mvlstm.errors import DataError, ParameterError, check_option
+from mvlstm.data.windows import spread_evenly
+from mvlstm.errors import DataError, ParameterError, check_option, check_whole, is_number
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.calibration import calibrate
 from mvlstm.forecasters.preparation import Prepared
@@ -151,7 +152,7 @@ def _train_further(
     from mvlstm.forecasters.onward import train_further
 
     _require_enough(new)
-    sample = _spread(new.old, OLD_SHARE * len(new.train))
+    sample = spread_evenly(new.old, OLD_SHARE * len(new.train))
     problem = _problem(model, prepared, np.concatenate([sample, new.train]), new.held_out)
     before = _errors(model, prepared, new)
     former = model.trained_
@@ -334,26 +335,18 @@ def _require_history(model: AbstractForecaster, prepared: Prepared) -> None:
         )
 
 
-def _spread(origins: IntArray, count: int) -> IntArray:
-    """Choose at most ``count`` origins, spread evenly."""
-    if len(origins) <= count:
-        return origins
-    return origins[np.linspace(0, len(origins) - 1, count).astype(np.int64)]
-
-
 def _column(times: pd.Index[Any]) -> NDArray[Any]:
     return np.asarray(times)[:, None]
 
 
 def _epochs(value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ParameterError(f"max_epochs={value!r} must be a whole number, at least 1.")
+    check_whole("max_epochs", value, 1)
     return int(value)
 
 
 def _rate(model: AbstractForecaster, value: float | None) -> float:
     if value is None:
         return float(SLOWER * model.get_params().get("learning_rate", 0.0))
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
+    if not is_number(value) or not 0 < value < np.inf:
         raise ParameterError(f"learning_rate={value!r} must be a positive number.")
     return float(value)

@@ -30,7 +30,8 @@ class Progress:
     error: float  # mean over members of one kind of the lowest validation RMSE so far, scaled
     running: int
     members: int
-    seconds: float
+    seconds: float  # that this run has taken
+    seconds_each: float  # of its epochs
 
 
 OnEpoch = Callable[[Progress, TrainState], None]
@@ -59,7 +60,7 @@ def train(
     state = state or TrainState.start(network, members, data.device, dtype)
     control = control or Control()
     stepper = Stepper(network, data, config, members, state)
-    clock = Clock(len(data.stop) / stepper.batch)
+    clock, before = Clock(len(data.stop) / stepper.batch), int(state.epoch)
     with control.listening():
         while state.running.any() and int(state.epoch) < config.max_epochs:
             losses = stepper.run_epoch(
@@ -72,7 +73,7 @@ def train(
             )
             record(state, stepper, losses, errors, members, config)
             if on_epoch is not None:
-                on_epoch(progress(state, config, members, clock.seconds), state)
+                on_epoch(progress(state, config, members, clock.seconds, before), state)
             if state.running.any() and not stepper.matches(state):
                 stepper = Stepper(network, data, config, members, state)
             if pause(control, stepper, state, clock):
@@ -227,9 +228,16 @@ def append(history: Tensor, values: Tensor, rows: Tensor, n_members: int) -> Ten
 
 
 def progress(
-    state: TrainState, config: TrainConfig, members: Sequence[Member], seconds: float
+    state: TrainState,
+    config: TrainConfig,
+    members: Sequence[Member],
+    seconds: float,
+    before: int = 0,
 ) -> Progress:
-    """Summarise the state for a progress display; the error is that of the first member's kind."""
+    """Summarise the state for a progress display; the error is that of the first member's kind.
+
+    ``before`` is how many epochs a run had when it was taken up again.
+    """
     alike = torch.tensor([member.variant == members[0].variant for member in members])
     return Progress(
         epoch=int(state.epoch),
@@ -238,4 +246,5 @@ def progress(
         running=int(state.running.sum()),
         members=len(state.running),
         seconds=seconds,
+        seconds_each=seconds / (int(state.epoch) - before),
     )

@@ -74,8 +74,8 @@ def _plain_lines(title: str, unit: float) -> Callable[[Progress, TrainState], No
 
 
 def _text(progress: Progress, unit: float) -> str:
-    each = progress.seconds / progress.epoch
-    left = each * (progress.max_epochs - progress.epoch) if progress.running else 0.0
+    onward = progress.max_epochs - progress.epoch if progress.running else 0
+    left = onward * progress.seconds_each
     return (
         f"epoch {progress.epoch}/{progress.max_epochs}, "
         f"validation RMSE {progress.error * unit:.4g}, "

@@ -6,6 +6,8 @@ import torch
 
 from mvlstm.errors import ParameterError
 
+UNKNOWN = "device={!r} is not a device that networks run on; choose 'auto', 'cpu' or 'cuda'."
+
 
 def resolve_device(name: str) -> torch.device:
     """Return the device for ``name``: "auto" is CUDA where there is a GPU, else the CPU."""
@@ -14,9 +16,9 @@ def resolve_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except (RuntimeError, TypeError) as error:
-        raise ParameterError(
-            f"device={name!r} is not a device; choose 'auto', 'cpu' or 'cuda'."
-        ) from error
+        raise ParameterError(UNKNOWN.format(name)) from error
+    if device.type not in ("cpu", "cuda"):
+        raise ParameterError(UNKNOWN.format(name))
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ParameterError(
             f"device={name!r} was asked for, but torch finds no CUDA GPU here. "

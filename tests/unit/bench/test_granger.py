@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mvlstm as mv
@@ -54,3 +55,17 @@ def test_no_row_is_used_that_a_users_table_sets_aside(tmp_path: Path) -> None:
         Job(suite="s", part="p", dataset="t", method="granger", kind="granger", data=data)
     )
     assert record["rows"] <= 200
+
+
+def test_categories_and_the_calendar_are_left_out(tmp_path: Path) -> None:
+    frame = mv.datasets.load("synthetic", n=500).frame[["x2", "x3", "y"]]
+    plain = frame.assign(when=pd.date_range("2024-01-01", periods=500, freq="h"))
+    plain.assign(sky=np.tile(["blue", "grey"], 250)).to_csv(tmp_path / "t.csv", index=False)
+    plain.to_csv(tmp_path / "plain.csv", index=False)
+    found = []
+    for name, more in (("t", {"calendar": ["hour"]}), ("plain", {})):
+        data = {"file": str(tmp_path / f"{name}.csv"), "target": "y", "time": "when", **more}
+        job = Job(suite="s", part="p", dataset=name, method="granger", kind="granger", data=data)
+        found.append(granger_record(job)["granger"])
+    assert [row["variable"] for row in found[0]] == ["x2", "x3"]
+    assert found[0] == found[1]

@@ -95,3 +95,11 @@ def test_a_search_has_nothing_to_train_again() -> None:
     tree["methods"] = {"mvlstm": {**TREE["methods"]["mvlstm"], "grid": {"l2": [0.0, 1e-4]}}}
     (search,) = parse_suite(tree, default_name="again").jobs
     assert not search.refit
+
+
+def test_a_search_looks_back_on_thirty_rows_unless_told() -> None:
+    part = {k: v for k, v in TREE["parts"][0].items() if k != "windows"}
+    (search,) = parse_suite(
+        {**TREE, "parts": [{**part, "kind": "search"}]}, default_name="again"
+    ).jobs
+    assert search.window == 30

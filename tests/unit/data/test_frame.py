@@ -297,6 +297,13 @@ def test_dropping_opens_gaps_that_must_be_decided_on() -> None:
     assert "--gaps close" in message and "--gaps respect" in message
 
 
+def test_filling_is_not_called_dropping() -> None:
+    table = with_gap()
+    table.iloc[5, -1] = np.nan
+    message = fails("are not evenly spaced: the step is 1 hour", table, missing="fill")
+    assert "dropping" not in message
+
+
 def test_dropping_everything_names_the_emptiest_column() -> None:
     source = table(wind=np.nan)
     assert "'wind' lacks the most (50)" in fails("No row is complete", source, missing="drop")

@@ -182,6 +182,11 @@ def test_a_time_limit_is_shared_by_the_refits_and_the_members(easy, monkeypatch)
     assert 300 < members < 600
 
 
+def test_one_row_is_enough_to_stop_on(easy) -> None:
+    model = mv.CLSTM(**SMALL, penalties=[3e-1, 3e-2]).fit(easy, target="y", test=0.2, valid=2)
+    assert np.isfinite(model.predict(easy).members).all()
+
+
 def test_training_with_penalties_keeps_to_a_time_limit(easy) -> None:
     model = mv.CLSTM(**SMALL, penalties=[3e-1, 3e-2])
     with pytest.warns(mv.MVLSTMWarning) as caught:

@@ -60,7 +60,7 @@ def test_presets_are_the_papers_settings() -> None:
         ({"dropout": 1.0}, "dropout=1.0 must be at least 0 and below 1"),
         ({"averaging": 1.0}, "averaging=1.0 must be at least 0 and below 1"),
         ({"learning_rate": 0.0}, "learning_rate=0.0 must be positive"),
-        ({"members": 0}, "members=0 must be a whole number, at least 1"),
+        ({"members": 0}, "members=0 must be a whole number, 1 or more"),
         ({"hidden_size": 2.5}, "hidden_size=2.5 must be a whole number"),
         ({"link": "cubic"}, "link='cubic' is not an option"),
         ({"device": "tpu!"}, "device='tpu!' is not a device"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -92,6 +93,19 @@ def test_contributions_add_up_with_a_link_and_several_steps(table) -> None:
     parts, forecast = model.contributions(table), model.predict(table).mean
     assert list(parts.index) == list(forecast.index)
     np.testing.assert_allclose(parts.sum(axis=1), forecast, atol=1e-5)
+
+
+@pytest.mark.parametrize("panel", [False, True])
+def test_contributions_to_a_transformed_target_add_up_in_its_units(table, panel: bool) -> None:
+    rows = table.assign(y=np.exp(table["y"] / 3), time=np.arange(len(table)))
+    more = {"time": "time"}
+    if panel:
+        rows = pd.concat([rows.assign(s="a"), rows.assign(s="b", y=9 * rows["y"])])
+        more |= {"series": "s"}
+    model = mv.RETAIN(**SMALL, horizon=2, transform="log1p").fit(rows, "y", test=0.2, **more)
+    parts, forecast = model.contributions(rows, by_lag=True), model.predict(rows).mean
+    assert parts.index.equals(forecast.index)
+    np.testing.assert_allclose(parts.sum(axis=1), forecast, rtol=1e-6)
 
 
 def test_a_lags_contribution_vanishes_with_its_input(table, model) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mvlstm as mv
@@ -47,3 +48,35 @@ def test_what_does_not_matter_may_change_and_a_new_fit_takes_the_rest(
         again.set_params(window=9).predict(table)
     model.set_params(window=7, verbose=0).fit(table, "y", test=0.2)
     assert len(model.predict(table).mean) == len(table) - 7
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        mv.AR(window=5, calendar=np.array(["hour", "weekday"])),
+        mv.CLSTM(
+            window=5, hidden_size=2, members=1, max_epochs=1, verbose=0, penalties=np.array([0.3])
+        ),
+    ],
+)
+def test_a_setting_may_be_an_array(model, table, tmp_path) -> None:
+    rows = table.set_index(pd.date_range("2024-01-01", periods=len(table), freq="h"))
+    model.fit(rows, "y", test=0.2).save(tmp_path / "m.safetensors")
+    again = mv.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.predict(rows).members, model.predict(rows).members)
+
+
+@pytest.mark.parametrize(
+    "model, match",
+    [
+        (mv.XGT(window=5, learning_rate="0.1"), "learning_rate='0.1' must be above 0"),
+        (mv.ARIMAX(window=5, order=5), "order=5 must be three whole numbers"),
+        (mv.CLSTM(window=5, penalties=0.3), "penalties=0.3 must be one or more numbers"),
+        (mv.CLSTM(window=5, penalties=["a"]), "penalties=.* must be one or more numbers"),
+        (mv.RF(window=5, n_jobs=0), "n_jobs=0 must be"),
+        (mv.MVLSTM(window=5, device="meta"), "device='meta' is not a device"),
+    ],
+)
+def test_a_setting_of_the_wrong_kind_is_named(model, table, match) -> None:
+    with pytest.raises(ParameterError, match=match):
+        model.fit(table, "y", test=0.2)

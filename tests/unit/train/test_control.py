@@ -74,6 +74,17 @@ def test_stopping_anywhere_and_going_on_changes_no_bit(whole: Any, moment: int) 
         np.testing.assert_array_equal(resumed[name], tensor, err_msg=name)
 
 
+def test_the_time_an_epoch_takes_is_that_of_this_run_s_epochs() -> None:
+    control, seen = StopAfter(2 * (STEPS + 1)), []
+    train(NETWORK, make_data(), MEMBERS, CONFIG, control=control)
+    state = TrainState.from_tensors(control.states[0][0], torch.device("cpu"))
+    before = int(state.epoch)
+    watch = lambda progress, state: seen.append(progress)  # noqa: E731
+    train(NETWORK, make_data(), MEMBERS, CONFIG, state=state, on_epoch=watch)
+    assert before > 0 and seen[0].epoch == before + 1
+    assert [one.seconds_each * k for k, one in enumerate(seen, 1)] == [one.seconds for one in seen]
+
+
 def test_saving_after_every_step_changes_no_bit(whole: Any) -> None:
     control = StopAfter(10**9, every=0.0)
     state = train(NETWORK, make_data(), MEMBERS, CONFIG, control=control)
