@@ -45,6 +45,7 @@ class Link:
                 problem.window,
                 (problem.origins["train"], problem.labels("train")),
                 (problem.origins["stop"], problem.labels("stop")),
+                least=max(1, prepared.ahead),
             )
         return link
 

@@ -28,7 +28,9 @@ ROUNDS, SCALE_ROUNDS = 30, 15
 SETTLED = 1e-3  # change of the residuals, in robust standard deviations
 
 
-def fit_robust(table: NDArray[np.floating], window: int, train: Part, choose: Part) -> Ridge:
+def fit_robust(
+    table: NDArray[np.floating], window: int, train: Part, choose: Part, *, least: int = 1
+) -> Ridge:
     """Choose lags and penalties on ``choose``, then fit them to ``train`` by Huber's loss.
 
     Parameters
@@ -37,8 +39,10 @@ def fit_robust(table: NDArray[np.floating], window: int, train: Part, choose: Pa
     window : int
     train, choose : (origins, labels)
         Rows (M,) at which windows end, and labels (M, H).
+    least : int
+        Fewest lags to use: the steps ahead of which something is known, so that none is missed.
     """
-    lags, penalties = _choose(table, window, train, choose)
+    lags, penalties = _choose(table, window, train, choose, least)
     return refit_robust(table, lags, penalties, train)
 
 
@@ -104,12 +108,12 @@ def _regress(
 
 
 def _choose(
-    table: NDArray[np.floating], window: int, train: Part, choose: Part
+    table: NDArray[np.floating], window: int, train: Part, choose: Part, least: int
 ) -> tuple[int, FloatArray]:
     """Return the number of lags and the penalties (H,) of least squared error on ``choose``."""
     C = table.shape[1]
     most = most_lags(window, C)
-    candidates = [lags for lags in LAGS if lags < most] + [most]
+    candidates = sorted({lags for lags in (least, *LAGS) if least <= lags < most} | {most})
     moments = Moments.gather(table, most, train)
     errors = []
     for lags in candidates:

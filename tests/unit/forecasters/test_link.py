@@ -130,3 +130,14 @@ def test_a_window_counts_once_when_fitted_again(walk) -> None:
         for some in (1, 500)
     ]
     np.testing.assert_allclose(again[0].ridge.weights, again[1].ridge.weights)
+
+
+def test_no_step_ahead_is_missed_of_what_is_known(walk) -> None:
+    assert len(fit_robust(walk, 30, *parts(walk, 30), least=12).weights) == 12  # else 3
+    table = pd.DataFrame({"known": walk[:600, 0], "y": walk[:600, 1]})
+    few = {"window": 14, "horizon": 12, "members": 1, "max_epochs": 1, "verbose": 0}
+    lags = []
+    for known in (None, "known"):
+        model = mv.MVLSTM(**few, link="linear").fit(table, "y", known=known, test=0.2)
+        lags.append(len(model.trained_.labels.link.ridge.weights))
+    assert lags[0] < 12 <= lags[1]
