@@ -134,6 +134,25 @@ def test_models_survive_their_file(name: str, kind: str, horizon: int, tmp_path:
     pd.testing.assert_frame_equal(again.predict(table).to_frame(), model.predict(table).to_frame())
 
 
+@pytest.mark.parametrize("level", [0.0, 5.0])
+def test_a_series_that_never_varied_is_forecast_near_its_level(level: float) -> None:
+    rng = np.random.default_rng(0)
+    size = {"large": 1e6, "larger": 3e6, "small": 1.0}
+    rows = pd.concat(
+        [
+            pd.DataFrame({"x": rng.normal(size=200), "station": name}, index=TIMES[:200]).assign(
+                y=one * (10 + rng.normal(size=200))
+            )
+            for name, one in size.items()
+        ]
+        + [pd.DataFrame({"x": 0.5, "station": "flat", "y": level}, index=TIMES[:200])]
+    )
+    model = mv.AR(window=4).fit(rows, "y", series="station", test=0.2)
+    assert any("does not vary in the training rows of series ['flat']" in n for n in model.notes_)
+    made = model.forecast(rows).to_frame().set_index("series").loc["flat"]
+    assert level - 5 < made["q05"] < made["q95"] < level + 5
+
+
 @pytest.mark.parametrize("name", FORECASTERS)
 @pytest.mark.parametrize("kind", ["categories", "known", "panel"])
 def test_variables_are_explained_under_their_own_names(name: str, kind: str) -> None:

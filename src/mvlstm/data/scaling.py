@@ -127,8 +127,7 @@ class SeriesScaler:
         The series that training had enough rows of.
     center, scale : float64 array, (series, columns)
     common : Scaler
-        Of all rows together: for columns that are not scaled by series, and for those that do not
-        vary within one.
+        Of all rows together: for columns that are not scaled by series.
     own : bool array, (columns,)
         Which columns each series scales by itself.
     """
@@ -170,7 +169,9 @@ class SeriesScaler:
         square = np.add.reduceat(deviation * deviation, first, axis=0) / counts[:, None]
         enough = counts >= least
         kept = tuple(names[code] for code in codes[first[enough]])
-        center, scale = _own_or_common(mean[enough], np.sqrt(square[enough]), common, own)
+        deviations = np.sqrt(square[enough])
+        guess = _Guess.of(mean[enough], deviations, common)
+        center, scale = _own_or_common(mean[enough], deviations, common, own, guess)
         return cls(kept, center, scale, common, own)
 
     def rows(
@@ -197,11 +198,12 @@ class SeriesScaler:
         index = np.array([place.get(name, -1) for name in names], dtype=np.int64)[codes]
         centers, scales, filled = [self.center], [self.scale], len(self.names)
         unseen = np.flatnonzero(index < 0)
+        guess = _Guess.of(self.center, self.scale, self.common)
         for rows in np.split(unseen, np.flatnonzero(np.diff(codes[unseen])) + 1):
             if not len(rows):
                 continue
             mean, deviation = _running(values[rows], window)
-            center, scale = _own_or_common(mean, deviation, self.common, self.own)
+            center, scale = _own_or_common(mean, deviation, self.common, self.own, guess)
             centers.append(center)
             scales.append(scale)
             index[rows] = filled + np.arange(len(rows))
@@ -278,12 +280,53 @@ def _own_or_common(
     deviation: NDArray[np.float64],
     common: Scaler,
     own: NDArray[np.bool_],
+    guess: _Guess,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return centers and scales (k, columns): the common ones where there are no own."""
+    """Return centers and scales (k, columns): the common ones where there are no own.
+
+    A column that does not vary in a series has the scale that others let guess.
+    """
     center = np.where(own, mean, common.center)
+    flat = np.where(own, guess(mean), common.scale)
+    return center, np.where(own & _varies(mean, deviation, common), deviation, flat)
+
+
+def _varies(
+    mean: NDArray[np.float64], deviation: NDArray[np.float64], common: Scaler
+) -> NDArray[np.bool_]:
     size = np.maximum(np.abs(mean), common.scale)
-    varies = own & (deviation > 4 * np.finfo(np.float64).eps * size)
-    return center, np.where(varies, deviation, common.scale)
+    return np.asarray(deviation > 4 * np.finfo(np.float64).eps * size)
+
+
+@dataclass(frozen=True, eq=False)
+class _Guess:
+    """How much a series varies that has not varied yet, by those that have.
+
+    By the same share of its level as they do in the median, or, at the level zero, as little as
+    any of them. Differences between the levels of series say nothing of it.
+    """
+
+    share: NDArray[np.float64]  # (columns,)
+    least: NDArray[np.float64]  # (columns,)
+
+    @classmethod
+    def of(
+        cls, mean: NDArray[np.float64], deviation: NDArray[np.float64], common: Scaler
+    ) -> _Guess:
+        """Learn from the mean and deviation (series, columns) of several series."""
+        share, least = np.ones(len(common.scale)), common.scale.copy()
+        varies = _varies(mean, deviation, common)
+        for column in np.flatnonzero(varies.any(axis=0)):
+            level, spread = (values[varies[:, column], column] for values in (mean, deviation))
+            away = level != 0
+            if away.any():
+                share[column] = min(1.0, float(np.median(spread[away] / np.abs(level[away]))))
+            least[column] = spread.min()
+        return cls(share, least)
+
+    def __call__(self, level: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the scale of series at given levels (k, columns) that do not vary."""
+        return np.where(level == 0, self.least, self.share * np.abs(level))
 
 
 def _running(

@@ -514,7 +514,9 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     def _too_short(self, frame: SeriesFrame, needed: int, caller: str) -> None:
         gap, remedy = "", "Supply a longer history."
         after = np.flatnonzero(frame.segments != frame.segments[-1])
-        if len(after) and frame.panel is None:
+        if frame.panel is not None:
+            gap = " of one series, without a gap between them"
+        elif len(after):
             since = frame.n_rows - 1 - int(after[-1])
             gap = f" without a gap, and {counted(since, 'row')} came after the last one, which "
             gap += f"follows {describe_time(frame.times[after[-1]])}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm.data._columns import name_list
@@ -114,7 +115,22 @@ def _learn_preparation(
     if frame.panel is not None:
         least = model.window + model.horizon
         preparation = preparation.by_series(frame, rows, least)
+        notes = (*notes, *_flat_series(frame, rows))
     return preparation, notes
+
+
+def _flat_series(frame: SeriesFrame, rows: NDArray[np.bool_]) -> tuple[str, ...]:
+    """Name the series whose target is the same in all their training rows."""
+    assert frame.panel is not None
+    panel = frame.panel.take(rows)
+    counts = pd.Series(frame.target_values[rows]).groupby(panel.codes).nunique()
+    flat = [panel.names[code] for code in counts.index[counts == 1]]
+    if not flat:
+        return ()
+    return (
+        f"The target does not vary in the training rows of series {name_list(flat)}: how much it "
+        "may vary is guessed from the others.",
+    )
 
 
 def _check_magnitude(frame: SeriesFrame) -> None:

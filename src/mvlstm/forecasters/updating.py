@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import copy
 import time as clock
+import warnings
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -26,9 +27,18 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mvlstm._words import counted
+from mvlstm.data._columns import name_list
 from mvlstm.data._steps import describe_time
+from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.windows import spread_evenly
-from mvlstm.errors import DataError, ParameterError, check_option, check_whole, is_number
+from mvlstm.errors import (
+    DataError,
+    MVLSTMWarning,
+    ParameterError,
+    check_option,
+    check_whole,
+    is_number,
+)
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.calibration import calibrate
 from mvlstm.forecasters.preparation import Prepared
@@ -113,15 +123,21 @@ def update_forecaster(
 
 
 def find_new_rows(model: AbstractForecaster, prepared: Prepared) -> NewRows:
-    """Divide a table's windows into old, new to train on, and new to hold out."""
+    """Divide a table's windows into old, new to train on, and new to hold out.
+
+    Series that the fit did not have are left out: a network's scaling knows nothing of them, and
+    all their rows stay unseen.
+    """
     frame, borders, H = prepared.frame, model.borders_, model.horizon
-    later = borders.after(_column(frame.times))[:, 0]
+    known_series = _known_series(model, frame)
+    later = borders.after(_column(frame.times))[:, 0] & known_series
     if not later.any():
         raise DataError(
             f"The table has no rows after {describe_time(borders.calibration)}, up to which the "
             "model knows it. Supply newer rows."
         )
     origins = prepared.labelled(model.window, H)
+    origins = origins[known_series[origins]]
     times = frame.future_times(origins, H)
     every = borders.after(times).all(axis=1)
     known = (borders.parts(times) != "new").all(axis=1)
@@ -140,6 +156,24 @@ def find_new_rows(model: AbstractForecaster, prepared: Prepared) -> NewRows:
         first=moments[0],
         last=moments[-1],
     )
+
+
+def _known_series(model: AbstractForecaster, frame: SeriesFrame) -> NDArray[np.bool_]:
+    """Say which rows are of series that the fit had; warn of the others."""
+    trained = model.preparation_.series
+    if frame.panel is None or trained is None:
+        return np.ones(frame.n_rows, dtype=bool)
+    known = np.isin(np.array(frame.panel.names), trained.names)
+    rows = known[frame.panel.codes]
+    others = [frame.panel.names[code] for code in np.unique(frame.panel.codes[~rows])]
+    if others and hasattr(model, "trained_"):
+        warnings.warn(
+            f"The fit did not have series {name_list(others)}: the update does not learn from "
+            "them. Fit anew to have them learned.",
+            MVLSTMWarning,
+            stacklevel=4,
+        )
+    return np.asarray(rows)
 
 
 # --------------------------------------------------------------------------------- the three ways

@@ -129,6 +129,24 @@ def test_full_takes_a_single_row_and_leaves_the_intervals() -> None:
     np.testing.assert_array_equal(model.spread_, sizes)
 
 
+@pytest.mark.parametrize("refit", ["newest", "full"])
+def test_a_series_that_the_fit_did_not_have_stays_unseen(refit: Any) -> None:
+    both = pd.concat([table(seed=k).assign(station=name) for k, name in enumerate("ab")])
+    other = table(seed=5).assign(station="c")
+    known = both[both.index < table().index[OLD]]
+    model = mv.MVLSTM(window=4, verbose=0, **SMALL).fit(known, "y", series="station")
+    whole = pd.concat([both, other])
+    with pytest.warns(MVLSTMWarning, match=r"did not have series \['c'\]"):
+        model.update(whole, refit=refit)
+    (done,) = model.updates_
+    assert done.rows == 2 * NEW and done.trained + done.held_out <= 2 * (OLD + NEW - 4)
+    forecast = model.predict(whole)
+    assert (forecast.part[forecast.series == "c"] == "new").all()
+    again = mv.MVLSTM(window=4, verbose=0, **SMALL).fit(known, "y", series="station")
+    again.update(both, refit=refit)  # as if the other were not there
+    np.testing.assert_array_equal(again.trained_.flat, model.trained_.flat)
+
+
 def test_full_is_for_networks_with_the_whole_history() -> None:
     rows = table()
     with pytest.raises(ParameterError, match="AR is none"):
