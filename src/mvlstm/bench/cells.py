@@ -148,7 +148,7 @@ def _load_rows(name: str, options_text: str) -> Rows:
         datasets.verify(name)
     data = datasets.load(name, **options)
     frame = build_frame(data.frame, **data.frame_options)
-    return _validated(name, frame, data.truth)
+    return _validated(frame, data.truth)
 
 
 def _user_rows(name: str, options: dict[str, Any]) -> Rows:
@@ -166,12 +166,10 @@ def _user_rows(name: str, options: dict[str, Any]) -> Rows:
     table = read_table(file, **reading)
     if "target" not in given:
         raise ParameterError(f"Data set '{name}' needs a target: the column to forecast.")
-    return _validated(name, build_frame(table, **given), None, given.get("calendar", "none"))
+    return _validated(build_frame(table, **given), None, given.get("calendar", "none"))
 
 
-def _validated(
-    name: str, frame: SeriesFrame, truth: Truth | None, calendar: str | list[str] = "none"
-) -> Rows:
+def _validated(frame: SeriesFrame, truth: Truth | None, calendar: str | list[str] = "none") -> Rows:
     values = np.char.mod("%.12g", frame.values)  # readers may differ in the last bit of a number
     digest = hashlib.sha256("\n".join(values.ravel()).encode())
     digest.update("\n".join(frame.columns).encode())
@@ -202,13 +200,11 @@ def _shares(job: Job, found: Rows, protocol: Protocol) -> Cell:
     cuts = fold_rows(found.frame.n_rows, folds=job.folds, test=test, valid=valid)
     start, end = cuts[job.fold - 1]
     parts = chronological(end, test=test if job.folds == 1 else end - start, valid=valid)
-    return _plain(job, found, protocol, end=end, test=end - start, valid=parts.b - parts.a)
+    return _plain(found, end=end, test=end - start, valid=parts.b - parts.a)
 
 
 def _plain(
-    job: Job,
     found: Rows,
-    protocol: Protocol,
     *,
     end: int,
     test: int,
@@ -326,4 +322,4 @@ def _filtered(job: Job, found: Rows, protocol: Protocol, ranges: Ranges) -> Cell
     scored[chosen["valid"]] = scored[chosen["test"]] = True
     valid = round(protocol.valid_of_train * end_train)
     where: dict[str, Any] = {"end": end_test, "test": end_test - end_train, "valid": valid}
-    return _plain(job, found, protocol, scored=scored, **where)
+    return _plain(found, scored=scored, **where)

@@ -12,7 +12,7 @@ from mvlstm.bench.cells import load_rows, shares_of
 from mvlstm.bench.protocols import PROTOCOLS
 from mvlstm.bench.spec import Job
 from mvlstm.data.splits import chronological
-from mvlstm.data.stationarity import choose_differencing
+from mvlstm.data.stationarity import choose_differencing, difference
 from mvlstm.explain.granger import granger_tests
 
 FloatArray = NDArray[np.float64]
@@ -39,7 +39,7 @@ def granger_record(job: Job) -> dict[str, Any]:
     names = [found.frame.columns[column] for column in measured]  # the target is the last
     values = found.frame.values[:end, measured]
     choice = choose_differencing(values, names)
-    series = _differenced(values, np.array(choice.orders))
+    series = _standardised(difference(values, choice.orders))
     tested = granger_tests(series)
     rows = [
         {"variable": name, **{key: column[n] for key, column in tested["columns"].items()}}
@@ -57,10 +57,6 @@ def granger_record(job: Job) -> dict[str, Any]:
     }
 
 
-def _differenced(values: FloatArray, orders: NDArray[Any]) -> FloatArray:
-    """Difference each column as often as its order says, drop the rows lost, standardise."""
-    lead = int(orders.max(initial=0))
-    columns = [np.diff(values[:, n], n=int(d))[lead - int(d) :] for n, d in enumerate(orders)]
-    series = np.stack(columns, axis=1)
+def _standardised(series: FloatArray) -> FloatArray:
     scale = series.std(axis=0)
     return np.asarray((series - series.mean(axis=0)) / np.where(scale > 0, scale, 1.0))

@@ -185,10 +185,10 @@ def _fit_network(
 
     def part(rows: slice) -> tuple[AbstractForecaster, Scored]:
         whole = rows.stop - rows.start == R * K
-        few = first = model if whole else take_members(model, problem, rows)
+        few = before = model if whole else take_members(model, problem, rows)
         if again is not None:
-            few = with_weights(first, again.take(rows), with_all_rows(problem))
-        return few, forecast_cell(few, problem, cell, before=first)
+            few = with_weights(before, again.take(rows), with_all_rows(problem))
+        return few, forecast_cell(few, problem, cell, before=before)
 
     firsts = [part(slice(r * K, r * K + 1)) for r in range(R)]
     if K > 1:

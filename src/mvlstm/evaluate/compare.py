@@ -161,8 +161,8 @@ def compare(
                 found = [_failure(METHODS[key].label, error, words)]
             entries += found
             advance(_progress(found[-1].row))
-    found_notes = replace(frame, notes=(*frame.notes, *chosen_notes))
-    return _comparison(entries, found_notes, window, horizon, cuts)
+    noted = replace(frame, notes=(*frame.notes, *chosen_notes))
+    return _comparison(entries, noted, horizon, cuts)
 
 
 # -------------------------------------------------------------------------------- one method's rows
@@ -356,7 +356,6 @@ def _times_like(given: pd.Series[Any], times: pd.Index[Any]) -> pd.Index[Any]:
 def _comparison(
     entries: list[Entry],
     frame: SeriesFrame,
-    window: int,
     horizon: int,
     cuts: list[tuple[int, int]],
 ) -> Comparison:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from mvlstm.errors import ParameterError
 from mvlstm.forecasters.base import AbstractForecaster
-from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
+from mvlstm.forecasters.registry import forecaster_class
 
 Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = ("quick", "full")
@@ -207,8 +207,6 @@ def build(
         Settings for every method that has an argument of that name.
     """
     method = METHODS[key]
-    if method.forecaster not in FORECASTERS:
-        raise ParameterError(f"{method.label} is not part of this version of mvlstm.")
     taken = method.parameters
     settings = {name: value for name, value in shared.items() if name in taken}
     settings |= method.quick if budget == "quick" else method.full

@@ -184,7 +184,7 @@ def remove_checkpoint(folder: Path) -> None:
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Say whether an unfinished fit lies in a folder."""
+    """Say whether the state of a fit lies in a folder; it is removed when a model is written."""
     return (folder / NAME).is_file()
 
 

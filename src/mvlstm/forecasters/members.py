@@ -18,6 +18,7 @@ from mvlstm.errors import DataError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.calibration import calibrate
 from mvlstm.forecasters.networks import SEEDS_APART
+from mvlstm.forecasters.onward import epochs_over, train_again, watched
 from mvlstm.forecasters.preparation import Preparation
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.trained import Labels, TrainedNetwork
@@ -174,8 +175,6 @@ def take_members(model: AbstractForecaster, problem: Problem, rows: slice) -> Ab
 
 def with_all_rows(problem: Problem) -> Problem:
     """Return a problem whose training part is all rows but the unseen; a few are watched."""
-    from mvlstm.forecasters.onward import watched
-
     parts: tuple[PartName, ...] = ("train", "stop", "calibration")
     rows = np.unique(np.concatenate([problem.origins[part] for part in parts]))
     return replace(problem, origins={**problem.origins, "train": rows, "stop": watched(rows)})
@@ -183,8 +182,6 @@ def with_all_rows(problem: Problem) -> Problem:
 
 def refitted(model: AbstractForecaster, problem: Problem) -> TrainedNetwork[Any]:
     """Train a network's members again on all rows but the unseen, for the steps found."""
-    from mvlstm.forecasters.onward import epochs_over, train_again
-
     whole = with_all_rows(problem)
     had, windows = (len(one.origins["train"]) for one in (problem, whole))
     return train_again(model.trained_, whole, model, *epochs_over(model, had, windows))

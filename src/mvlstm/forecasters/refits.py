@@ -42,8 +42,8 @@ AGREEMENT_COLUMNS = (
     "disagreement",
 )
 NOTE = (
-    "The agreement table's other models learn from at most the last 8,000 rows before the unseen "
-    "ones, with at most 3 members and 15 epochs."
+    f"The agreement table's other models learn from at most the last {ROWS:,} rows before the "
+    f"unseen ones, with at most {SMALLER['members']} members and {SMALLER['max_epochs']} epochs."
 )
 NO_REFITS = (
     "There is no agreement table: its other models are not defined for several series or for "

@@ -49,6 +49,11 @@ def take_step(
 def penalise_and_clip(gradient: Tensor, flat: Tensor, decay: Tensor, largest: float) -> None:
     """Add the gradient of the L2 term, ``decay`` (k, 1) times the weights, and clip each row."""
     gradient.addcmul_(decay, flat)
+    clip(gradient, largest)
+
+
+def clip(gradient: Tensor, largest: float) -> None:
+    """Shorten each row of a gradient (k, P) to a norm, in place."""
     norm = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
     gradient.mul_((largest / (norm + 1e-6)).clamp_(max=1.0))
 

@@ -19,6 +19,11 @@ from torch import Tensor
 from mvlstm.nn.parameters import Readers
 
 
+def kept_share(norms: Tensor, threshold: Tensor) -> Tensor:
+    """Return the share of each group, given its norm, that a proximal step of this size leaves."""
+    return (1.0 - threshold / norms.clamp(min=torch.finfo(norms.dtype).tiny)).clamp(min=0.0)
+
+
 class Shrinkage:
     """The step above, for several members at once.
 
@@ -42,6 +47,6 @@ class Shrinkage:
         index = self.places.flatten()
         weights = flat.index_select(1, index).view(-1, *self.places.shape)  # (k, C, q)
         norms = (weights.square().sum(dim=2) @ self.membership).sqrt_()  # (k, N)
-        share = learning_rate * self.pull[members] / norms.clamp_(min=torch.finfo(flat.dtype).tiny)
-        kept = (1 - share).clamp_(min=0.0).index_select(1, self.variables)  # (k, C)
+        kept = kept_share(norms, learning_rate * self.pull[members])
+        kept = kept.index_select(1, self.variables)  # (k, C)
         flat.index_copy_(1, index, (weights * kept.unsqueeze(2)).flatten(1))

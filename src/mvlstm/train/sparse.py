@@ -22,7 +22,8 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor
 
-from mvlstm.train.adam import BETA1, BETA2, EPSILON
+from mvlstm.train.adam import BETA1, BETA2, EPSILON, clip
+from mvlstm.train.shrinkage import kept_share
 from mvlstm.train.streams import ORDER_SITE, member_key, random_bits
 from mvlstm.train.workers import run_all
 
@@ -90,9 +91,7 @@ class Groups:
 
     def shrink(self, flat: Tensor, threshold: Tensor) -> Tensor:
         """Move every group towards zero by ``threshold`` (k, N), and no further."""
-        norms = self.norms(flat).clamp(min=torch.finfo(flat.dtype).tiny)
-        factor = (1.0 - threshold / norms).clamp(min=0.0)
-        return flat * (self.spread(factor) + self.free)
+        return flat * (self.spread(kept_share(self.norms(flat), threshold)) + self.free)
 
 
 def sparse_path(
@@ -203,8 +202,7 @@ def minibatch_steps(
             order = origins[_shuffle(key, epoch + 1, len(origins))]
         _, gradient = gradients(loss, flat, order[place * batch : (place + 1) * batch])
         gradient += 2 * config.decay * groups.free * flat
-        norm = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
-        gradient *= (config.clip / (norm + 1e-6)).clamp(max=1.0)
+        clip(gradient, config.clip)
         first.lerp_(gradient, 1 - BETA1)
         second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
         unbiased = second / (1 - BETA2 ** (step + 1))

@@ -175,21 +175,19 @@ class Stepper:
     def _step_on_cores(self) -> None:
         whole = [slice(k, k + 1) for k in range(self.n_whole)]
         cut = [slice(k, k + 1) for k in range(self.n_whole, len(self.rows))]
-        tasks: list[Callable[[], Outcome]] = [partial(self._move_whole, k) for k in whole]
+        tasks: list[Callable[[], Outcome | None]] = [partial(self._move_whole, k) for k in whole]
         for k in cut:
             leaf = self.flat.detach()[k].requires_grad_(True)
             tasks += [partial(self._gradient, leaf, k, piece) for piece in self.pieces]
-        parts = run_all(tasks)[len(whole) :]
+        parts = [outcome for outcome in run_all(tasks) if outcome is not None]
         n = len(self.pieces)
         run_all([partial(self._move, k, parts[n * i : n * (i + 1)]) for i, k in enumerate(cut)])
         self.step_count += 1
         self.cursor += 1
 
-    def _move_whole(self, member: slice) -> Outcome:
+    def _move_whole(self, member: slice) -> None:
         leaf = self.flat.detach()[member].requires_grad_(True)
-        outcome = self._gradient(leaf, member, slice(0, self.batch))
-        self._move(member, [outcome])
-        return outcome
+        self._move(member, [self._gradient(leaf, member, slice(0, self.batch))])
 
     def _gradient(self, flat: Tensor, members: slice, piece: slice) -> Outcome:
         """Return some members' loss on some windows of the batch, and its gradient.

@@ -10,7 +10,7 @@ import pytest
 from mvlstm.bench.job import run_job
 from mvlstm.bench.spec import Job, parse_suite
 from mvlstm.errors import ParameterError
-from mvlstm.forecasters import onward
+from mvlstm.forecasters import members
 
 TREE = {
     "name": "again",
@@ -39,13 +39,13 @@ def job() -> Job:
 def test_test_rows_are_forecast_by_what_saw_all_others(job, monkeypatch) -> None:
     plain = run_job(replace(job, refit=""), device="cpu")
     seen = []
-    train_again = onward.train_again
+    train_again = members.train_again
 
     def watched(trained, problem, settings, *epochs):
         seen.append((problem, epochs))
         return train_again(trained, problem, settings, *epochs)
 
-    monkeypatch.setattr(onward, "train_again", watched)
+    monkeypatch.setattr(members, "train_again", watched)
     again = run_job(job, device="cpu")
     ((problem, (epochs, _)),) = seen
     rows = problem.origins["train"]

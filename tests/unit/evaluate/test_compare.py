@@ -100,7 +100,7 @@ def test_a_failure_is_a_row_and_the_rest_go_on(
     found = run(table, "gbt,dual,ar")
     rows = found.rows.set_index("method")
     assert rows.loc["GBT", "error"] == "RuntimeError: no luck today"
-    assert "not part of this version" in rows.loc["DUAL", "error"]
+    assert "'NotThere' is not an option" in rows.loc["DUAL", "error"]
     assert rows.loc["AR", "error"] is None and rows.loc["AR", "rmse"] > 0
     assert list(found.rows["method"].iloc[-2:]) == ["GBT", "DUAL"]
     assert any("Failed" in note and "GBT" in note for note in found.notes)
