@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import mvlstm as mv
+
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
@@ -111,3 +113,15 @@ def test_people_see_scores_and_importance_of_each_series(
     scores, drivers = run("evaluate", model, files[0]), run("explain", model, files[0])
     assert "Scores by series" in scores.stdout and "village" in scores.stdout
     assert "Importance within each series" in drivers.stdout and "city" in drivers.stdout
+
+
+def test_a_model_fitted_on_an_index_reads_it_as_a_column(run: Any, tmp_path: Path) -> None:
+    times = pd.date_range("2024-01-01", periods=200, freq="h", name="time")
+    values = np.random.default_rng(0).normal(size=(200, 2))
+    table = pd.DataFrame(values, columns=["x", "y"], index=times)
+    mv.AR(window=5).fit(table, "y").save(tmp_path / "m.safetensors")
+    table.to_csv(tmp_path / "t.csv")
+    done = run("forecast", tmp_path / "m.safetensors", tmp_path / "t.csv", "--json")
+    assert done.code == 0, done.stderr
+    (row,) = json.loads(done.stdout)["rows"]
+    assert pd.Timestamp(row["time"]) == times[-1] + pd.Timedelta(hours=1)

@@ -311,6 +311,82 @@ def test_numbered_rows_of_the_future_go_on_from_the_table() -> None:
     np.testing.assert_array_equal(found.mean, again.mean)
 
 
+@pytest.mark.parametrize("time", [None, "time"])
+def test_times_of_the_future_may_be_a_column_and_the_tables_the_index(time: str | None) -> None:
+    table, given = station(0).iloc[:-2], station(0)[["holiday"]].iloc[-2:]
+    model = mv.AR(window=6, horizon=2).fit(table, "y", time=time, known="holiday")
+    expected = model.forecast(table, future=given)
+    as_text = given.reset_index().astype({"time": str})
+    for past in (table, table.reset_index()):
+        for future in (given, given.reset_index(), as_text):
+            found = model.forecast(past, future=future)
+            np.testing.assert_array_equal(found.mean, expected.mean)
+            assert found.time.tolist() == expected.time.tolist()
+
+
+def test_another_kind_of_times_in_the_future_is_refused() -> None:
+    model, table = fitted("AR", "known", 2), station(0)
+    given = holidays("far")
+    with pytest.raises(DataError, match=r"future=.* has integers as times, and the table has"):
+        model.forecast(table, future=given.reset_index(drop=True))
+    with pytest.raises(DataError, match=r"future=.* has dates with a zone as times"):
+        model.forecast(table, future=given.tz_localize("UTC"))
+
+
+@pytest.mark.parametrize("kind", ["known", "panel"])
+def test_empty_rows_at_the_end_are_filled_from_the_future(kind: str) -> None:
+    model = fitted("AR", kind, 2)
+    table = even(stations() if kind == "panel" else station(0)).astype({"holiday": float})
+    future = holidays("far", "near") if kind == "panel" else holidays("far")
+    cut = table.index >= TIMES[-13]
+    expected = model.forecast(table[~cut], future=future)
+    empty = table.copy()
+    empty.loc[cut, ["wind", "holiday", "y"]] = np.nan
+    before = empty.copy()
+    found = model.forecast(empty, future=future)
+    pd.testing.assert_frame_equal(empty, before)
+    pd.testing.assert_frame_equal(found.to_frame(), expected.to_frame())
+    empty.loc[cut, "holiday"] = 0.0  # what the table itself says holds
+    other = model.forecast(empty, future=future)
+    assert (np.asarray(other.mean) != np.asarray(expected.mean)).any()
+
+
+@pytest.mark.parametrize("place", ["table", "future"])
+def test_series_without_a_past_are_named(place: str) -> None:
+    model, table, future = fitted("AR", "panel", 2), even(stations()), holidays("far", "near")
+    fresh = holidays("fresh")
+    if place == "table":
+        table = pd.concat([table, fresh.loc[TIMES[-9] :]])
+    else:
+        future = pd.concat([future, fresh])
+    found = model.forecast(table, future=future)
+    assert set(found.series) == {"far", "near"}  # type: ignore[arg-type]
+    (told,) = found.warnings
+    assert told.startswith("1 series is left out for lack of a past") and "'fresh'" in told
+
+
+def test_series_without_times_go_on_each_from_its_own_end() -> None:
+    table = stations().groupby("station").head(400).drop(columns="weather")
+    numbers = table.groupby("station").cumcount().to_numpy()
+    given = pd.DataFrame({"station": ["far", "far", "near", "near"], "holiday": [1, 0, 0, 1]})
+    options: dict[str, Any] = {"series": "station", "known": "holiday", "test": 0.2}
+    timed = mv.AR(window=6, horizon=2).fit(table.set_axis(numbers), "y", **options)
+    expected = timed.forecast(table.set_axis(numbers), future=given.set_axis([400, 401, 400, 401]))
+    plain = table.reset_index(drop=True)
+    model = mv.AR(window=6, horizon=2).fit(plain, "y", **options)
+    assert any("numbered within each series" in note for note in model.notes_)
+    assert model.evaluate(plain).by_series["n"].nunique() == 1  # not the last series alone
+    for future in (given, given.iloc[[0, 2, 1, 3]].reset_index(drop=True)):
+        found = model.forecast(plain, future=future)
+        pd.testing.assert_frame_equal(found.to_frame(), expected.to_frame())
+    empty = plain.astype({"holiday": float})
+    ends = empty.groupby("station").tail(2).index
+    shorter = model.forecast(plain.drop(ends), future=given)
+    empty.loc[ends, ["wind", "holiday", "y"]] = np.nan
+    found = model.forecast(empty, future=given)
+    pd.testing.assert_frame_equal(found.to_frame(), shorter.to_frame())
+
+
 @pytest.mark.parametrize("column", ["holiday", "station"])
 def test_what_the_future_lacks_is_named(column: str) -> None:
     future = holidays("far", "near").drop(columns=column)

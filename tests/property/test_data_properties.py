@@ -49,6 +49,31 @@ SHARES = st.tuples(
 )
 
 
+# Times --------------------------------------------------------------------------------------
+
+
+@FAST
+@given(
+    zone=st.sampled_from(["Europe/Berlin", "America/Santiago", "Africa/Cairo", "Asia/Tokyo"]),
+    start=st.dates(pd.Timestamp("2023-06-01").date(), pd.Timestamp("2025-01-01").date()),
+    minutes=st.integers(0, 1439),
+    days=st.sampled_from([1, 2, 7]),
+    rows=st.integers(12, 80),
+)
+def test_local_days_go_on_wherever_the_clock_changes(
+    zone: str, start: Any, minutes: int, days: int, rows: int
+) -> None:
+    first = pd.Timestamp(start) + pd.Timedelta(minutes=minutes)
+    wall = pd.date_range(first, periods=rows + 5, freq=f"{days}D")
+    twice = np.ones(rows + 5, dtype=bool)
+    every = wall.tz_localize(zone, nonexistent="shift_forward", ambiguous=twice)
+    values = np.random.default_rng(rows).normal(size=(rows + 5, 2))
+    table = pd.DataFrame(values, columns=["x", "y"], index=every)
+    frame = build_frame(table.iloc[:rows], target="y")
+    assert list(frame.future_times(np.array([rows - 1]), 5)[0]) == list(every[rows:])
+    assert rebuild_frame(table, frame.layout).n_rows == rows + 5
+
+
 # Windows and splits -------------------------------------------------------------------------
 
 

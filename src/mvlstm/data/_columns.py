@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from mvlstm.errors import DataError, ParameterError
 
 _SHOWN = 8
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _TIME = re.compile(
     r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}:\d{2}"
-    rf"|\b\d{{1,2}}[ -]?{_MONTH}[ -]\d{{2,4}}\b|\b{_MONTH} \d{{1,2}},? \d{{4}}\b",
+    rf"|\b\d{{1,2}}[ -]?{MONTH}[ -]\d{{2,4}}\b|\b{MONTH} \d{{1,2}},? \d{{4}}\b",
     re.IGNORECASE,
 )
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")

@@ -28,6 +28,7 @@ def handle_missing(
     fill_limit: int,
     fitting: bool,
     panel: Panel | None = None,
+    categories: Sequence[str] = (),
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None, list[str]]:
     """Return values without missing entries, the rows kept (None: all) and notes on what was done.
 
@@ -49,7 +50,8 @@ def handle_missing(
             else "The model was fitted with missing='error': mend the table, or fit again with "
             f"{DROP_OPTION} or {FILL_OPTION}."
         )
-        raise DataError(f"{_what_is_missing(values, absent, times, columns, panel)} {advice}")
+        what = _what_is_missing(values, absent, times, columns, panel)
+        raise DataError(f"{what}{_words_hint(absent, columns, categories)} {advice}")
     if missing == "drop":
         keep = np.logical_not(absent.any(axis=1))
         if not keep.any():
@@ -85,6 +87,20 @@ def _what_is_missing(
         more = f" and {len(others) - 5} more columns" if len(others) > 5 else ""
         also = f" Also in {shown}{more}."
     return f"{name} has {count:,} {kind} {value}{some} at {position(times, row, panel)}.{also}"
+
+
+def _words_hint(
+    absent: NDArray[np.bool_], columns: Sequence[str], categories: Sequence[str]
+) -> str:
+    """Say which words of a categorical column are missing values when a file is read."""
+    gone = [columns[int(j)] for j in np.flatnonzero(absent.any(axis=0))]
+    words = next((name for name in gone if name in categories), None)
+    if words is None:
+        return ""
+    return (
+        f" If '{words}' was read from a file: words such as NA, None and null count as missing "
+        "there; spell such a level otherwise."
+    )
 
 
 def _compress(values: NDArray[np.float64], keep: NDArray[np.bool_]) -> NDArray[np.float64]:

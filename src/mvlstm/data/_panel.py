@@ -56,6 +56,38 @@ class Panel:
         return Panel(self.codes[rows], self.names)
 
 
+def stacked_rows(table: pd.DataFrame, names: Sequence[str], column: str) -> IntArray | None:
+    """Return row numbers within each series, where the index only numbers all rows of a table.
+
+    None where the index says more: it has a name, series share its numbers or it holds none.
+    """
+    index = table.index
+    if column not in names or not is_row_number(index):
+        return None
+    codes, found = category_codes(table.iloc[:, list(names).index(column)])
+    if np.isnan(codes).any():
+        return None  # it is told when the series are read
+    first = np.flatnonzero(np.concatenate([[True], np.diff(codes) != 0]))
+    if len(first) > len(found):  # rows of a series do not stand together
+        return np.asarray(pd.Series(codes).groupby(codes).cumcount(), dtype=np.int64)
+    numbers = np.asarray(index, dtype=np.int64)
+    return numbers - np.repeat(numbers[first], np.diff(np.append(first, len(codes))))
+
+
+def is_stacked(table: pd.DataFrame, names: Sequence[str], column: str) -> bool:
+    """Whether series without times stand one after another, their rows numbered through."""
+    if column not in names or not is_row_number(table.index):
+        return False
+    codes, found = category_codes(table.iloc[:, list(names).index(column)])
+    return len(found) > 1 and int((np.diff(codes) != 0).sum()) == len(found) - 1
+
+
+def is_row_number(index: pd.Index) -> bool:
+    """Whether an index may be the number of each row: integers without a name, each once."""
+    whole = pd.api.types.is_integer_dtype(index.dtype)
+    return bool(whole and index.name is None and len(index) and index.is_unique)
+
+
 def read_panel(table: pd.DataFrame, names: Sequence[str], column: str) -> tuple[Panel, IntArray]:
     """Return the series of the rows, and the order that puts rows of one series together.
 

@@ -135,6 +135,7 @@ def read_values(
         fill_limit=layout.fill_limit,
         fitting=fitting,
         panel=panel,
+        categories=categories,
     )
     incomplete = int(np.isfinite(after[:, -1]).sum())
     if incomplete:

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from mvlstm.data._calendar import calendar_columns
 from mvlstm.data._panel import Panel
-from mvlstm.data._steps import Step, add_steps, describe_step, describe_time, ticks
+from mvlstm.data._steps import (
+    Step,
+    add_steps,
+    describe_step,
+    describe_time,
+    ticks,
+    usual_clock,
+)
 from mvlstm.data.layout import Layout
 from mvlstm.errors import DataError
 
@@ -232,10 +239,19 @@ class SeriesFrame:
                 "One row alone does not tell how far apart rows are, so the next times are "
                 "unknown. Supply at least two rows."
             )
-        moved = [add_steps(times[excess == k], self.step, int(k)) for k in np.unique(excess)]
+        usual = self._usual_clock
+        moved = [add_steps(times[excess == k], self.step, int(k), usual) for k in np.unique(excess)]
         order = np.argsort(np.argsort(excess, kind="stable"), kind="stable")
         joined = moved[0].append(moved[1:]) if len(moved) > 1 else moved[0]
         return joined[order]
+
+    @cached_property
+    def _usual_clock(self) -> int | None:
+        """The rows' time of day, where steps go by the clock of a zone."""
+        zone = getattr(self.times, "tz", None)
+        if zone is None or isinstance(self.step, int | pd.Timedelta | None):
+            return None
+        return usual_clock(self.times)
 
     def __repr__(self) -> str:
         """Describe the frame in one line."""

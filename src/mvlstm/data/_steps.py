@@ -14,13 +14,30 @@ from mvlstm.errors import DataError
 if TYPE_CHECKING:
     from mvlstm.data._panel import Panel
 
-Offset: TypeAlias = "pd.DateOffset | pd.offsets.MonthEnd | pd.offsets.BusinessDay"
+Offset: TypeAlias = (
+    "pd.DateOffset | pd.offsets.MonthEnd | pd.offsets.BusinessMonthEnd"
+    " | pd.offsets.BusinessMonthBegin | pd.offsets.BusinessDay"
+)
 Step: TypeAlias = "pd.Timedelta | Offset | int"
 """The distance between two rows: a duration, a calendar offset (months, local days, business days)
 or a count."""
 
 DAY = 86_400_000_000_000  # nanoseconds
-WORDS = {"days": "day", "months": "month", "month_ends": "month", "business_days": "business day"}
+LEFT_OUT = DAY // 8  # the longest stretch that clocks skip when they go forward
+WORDS = {
+    "days": "day",
+    "months": "month",
+    "month_ends": "month",
+    "business_month_ends": "month",
+    "business_month_starts": "month",
+    "business_days": "business day",
+}
+OFFSETS: dict[str, Any] = {
+    "month_ends": pd.offsets.MonthEnd,
+    "business_month_ends": pd.offsets.BusinessMonthEnd,
+    "business_month_starts": pd.offsets.BusinessMonthBegin,
+    "business_days": pd.offsets.BusinessDay,
+}
 
 
 SEVERAL = "If the table holds several series, name their column with series=... (--series COLUMN)."
@@ -127,19 +144,20 @@ def _calendar_step(
     times: pd.DatetimeIndex, duration: pd.Timedelta, *, regular: bool
 ) -> Offset | None:
     """Months, month ends, local or business days, where these describe what a duration cannot."""
-    wall = times.tz_localize(None)
-    clock = wall - wall.normalize()
-    if duration >= pd.Timedelta(days=28) and (clock == clock[0]).all():
-        months = np.diff(_month_numbers(wall))
-        count = lower_median(months)
-        if count > 0 and (wall.day == wall.day[0]).all():
-            return pd.DateOffset(months=count)
-        if count > 0 and wall.is_month_end.all():
-            return pd.offsets.MonthEnd(count)
-    if regular:
+    if duration < pd.Timedelta(DAY - LEFT_OUT, unit="ns"):
         return None
+    wall = _wall(times)
+    clock = ticks(wall) % DAY
+    same_clock = bool((clock == clock[0]).all())
+    if duration >= pd.Timedelta(days=28) and same_clock:
+        count = lower_median(np.diff(_month_numbers(wall)))
+        kind = _month_kind(wall)
+        if count > 0 and kind is not None:
+            return _offset(kind, count)
     local = np.diff(ticks(wall))
-    weekdays = (clock == clock[0]).all() and (wall.day_of_week < 5).all()
+    if regular and (times.tz is None or (local != local[0]).any()):
+        return None
+    weekdays = same_clock and bool((wall.day_of_week < 5).all())
     if weekdays and lower_median(local) == DAY and wall[-1] - wall[0] >= pd.Timedelta(days=7):
         return pd.offsets.BusinessDay(1)
     if times.tz is not None:
@@ -147,6 +165,52 @@ def _calendar_step(
         if days > 0 and rest == 0:
             return pd.DateOffset(days=days)
     return None
+
+
+def _month_kind(wall: pd.DatetimeIndex) -> str | None:
+    """Say which day of the month all times have: the same one, its last, a first business day."""
+    if (wall.day == wall.day[0]).all():
+        return "months"
+    days = wall.to_numpy().astype("datetime64[D]")
+    month = days.astype("datetime64[M]")
+    first, after = month.astype("datetime64[D]"), (month + 1).astype("datetime64[D]")
+    wanted = {
+        "month_ends": after - 1,
+        "business_month_ends": np.busday_offset(after, -1, roll="forward"),
+        "business_month_starts": np.busday_offset(first, 0, roll="forward"),
+    }
+    return next((kind for kind, there in wanted.items() if (days == there).all()), None)
+
+
+def usual_clock(times: pd.Index) -> int:
+    """Return the time of day that most rows have, in nanoseconds of the local clock."""
+    assert isinstance(times, pd.DatetimeIndex)
+    found, counts = np.unique(ticks(times.tz_localize(None)) % DAY, return_counts=True)
+    return int(found[counts.argmax()])  # the earliest of several
+
+
+def _wall(times: pd.DatetimeIndex, usual: int | None = None) -> pd.DatetimeIndex:
+    """Return local times, with a time of day that clocks left out as if they had not.
+
+    Where they go forward at midnight, daily rows have one at 01:00. ``usual`` is the time of day
+    of the others; by default the one that most have.
+    """
+    wall = times.tz_localize(None)
+    if times.tz is None or not len(times):
+        return wall
+    usual = usual_clock(times) if usual is None else usual
+    clock = ticks(wall) % DAY
+    late = np.flatnonzero((clock > usual) & (clock <= usual + LEFT_OUT))
+    if not len(late):
+        return wall
+    meant = ticks(wall)
+    meant[late] += usual - clock[late]
+    there = pd.DatetimeIndex(meant[late]).tz_localize(
+        times.tz, ambiguous=np.ones(len(late), dtype=bool), nonexistent="NaT"
+    )
+    real = late[there.notna()]
+    meant[real] += clock[real] - usual
+    return pd.DatetimeIndex(meant, name=times.name).as_unit(times.unit)
 
 
 def _month_numbers(times: pd.DatetimeIndex) -> NDArray[np.int64]:
@@ -160,7 +224,7 @@ def spacing(times: pd.Index, step: Step) -> tuple[NDArray[np.int64], int]:
     assert isinstance(times, pd.DatetimeIndex)
     if isinstance(step, pd.Timedelta):
         return np.diff(ticks(times)), int(step // pd.Timedelta(1, unit="ns"))
-    wall = times.tz_localize(None)
+    wall = _wall(times)
     kind, count = _offset_parts(step)
     if kind == "days":
         return np.diff(ticks(wall)), count * DAY
@@ -172,11 +236,23 @@ def spacing(times: pd.Index, step: Step) -> tuple[NDArray[np.int64], int]:
     return np.diff(_month_numbers(wall)), count
 
 
-def add_steps(times: pd.Index, step: Step, count: int) -> pd.Index:
-    """Move every time by ``count`` steps."""
+def add_steps(times: pd.Index, step: Step, count: int, usual: int | None = None) -> pd.Index:
+    """Move every time by ``count`` steps; those of a calendar on the local clock.
+
+    A time of day that clocks leave out becomes the first after it, and of one that occurs twice
+    the first is taken. ``usual`` is the rows' time of day (`usual_clock`), for rows at which the
+    clocks left it out.
+    """
     if count == 0:
         return times
     shift: Any = count * step
+    zoned = isinstance(times, pd.DatetimeIndex) and times.tz is not None
+    if zoned and not isinstance(step, int | pd.Timedelta):
+        assert isinstance(times, pd.DatetimeIndex)
+        wall = times.tz_localize(None) if usual is None else _wall(times, usual)
+        first = np.ones(len(wall), dtype=bool)
+        there: pd.DatetimeIndex = wall + shift
+        return there.tz_localize(times.tz, ambiguous=first, nonexistent="shift_forward")
     moved: pd.Index = times + shift
     return moved
 
@@ -201,13 +277,23 @@ def natural_cycles(step: Step | None) -> tuple[int, ...]:
 
 
 def _offset_parts(step: Offset) -> tuple[str, int]:
-    if isinstance(step, pd.offsets.MonthEnd):
-        return "month_ends", int(step.n)
-    if isinstance(step, pd.offsets.BusinessDay):
-        return "business_days", int(step.n)
+    for kind, offset in OFFSETS.items():
+        if isinstance(step, offset):
+            return kind, int(step.n)
+    assert isinstance(step, pd.DateOffset)
     fields: dict[str, int] = dict(step.kwds)
     ((kind, count),) = fields.items()
     return kind, int(count) * int(step.n)
+
+
+def _offset(kind: str, count: int) -> Offset:
+    """Return the step of so many months, local days or the like: `_offset_parts` turned round."""
+    if kind == "months":
+        return pd.DateOffset(months=count)
+    if kind == "days":
+        return pd.DateOffset(days=count)
+    offset: Offset = OFFSETS[kind](count)
+    return offset
 
 
 def describe_step(step: Step | None) -> str:
@@ -260,12 +346,6 @@ def step_from_json(value: Any) -> Step | None:
         elif isinstance(count, int) and not isinstance(count, bool) and count > 0:
             if kind == "integer":
                 return count
-            if kind == "months":
-                return pd.DateOffset(months=count)
-            if kind == "days":
-                return pd.DateOffset(days=count)
-            if kind == "month_ends":
-                return pd.offsets.MonthEnd(count)
-            if kind == "business_days":
-                return pd.offsets.BusinessDay(count)
+            if kind in WORDS:
+                return _offset(kind, count)
     raise ValueError(f"not a step: {value!r}")

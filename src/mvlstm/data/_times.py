@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
-from mvlstm.data._columns import exclude_hint, missing_column_message, reads_as_time
+from mvlstm.data._columns import MONTH, exclude_hint, missing_column_message, reads_as_time
 from mvlstm.data._steps import is_zone
 from mvlstm.errors import DataError
 
 CLOCK_ALONE = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
+HALF_DATE = re.compile(rf"{MONTH}[ '/-]*\d{{1,2}}|\d{{1,2}}[ '/-]*{MONTH}", re.IGNORECASE)
 CLOCK_PARTS = ("year", "month", "day", "hour", "minute", "second")
 
 
@@ -33,6 +34,7 @@ def read_times(
     time: Sequence[str],
     *,
     day_first: bool | None = None,
+    written: bool = True,
 ) -> Times:
     """Return the time of every row and plain notes on how it was read.
 
@@ -45,12 +47,19 @@ def read_times(
         Nothing (the index), one column, or several that make up the time together.
     day_first : bool, optional
         How dates like 05/01/2013 were read before; by default the more regular reading is taken.
+    written : bool
+        Whether integers such as 20130502 or 201305 may be dates.
     """
-    return _in_named_zone(_find_times(table, names, time, day_first))
+    return _in_named_zone(_find_times(table, names, time, day_first, written=written))
 
 
 def _find_times(
-    table: pd.DataFrame, names: Sequence[str], time: Sequence[str], day_first: bool | None
+    table: pd.DataFrame,
+    names: Sequence[str],
+    time: Sequence[str],
+    day_first: bool | None,
+    *,
+    written: bool,
 ) -> Times:
     if not time:
         return Times(_index_times(table.index))
@@ -61,7 +70,7 @@ def _find_times(
         raise DataError(missing_column_message("Time column", absent[0], names, "--time"))
     columns = [table.iloc[:, names.index(name)] for name in time]
     if len(time) == 1:
-        return _column_times(columns[0], time[0], day_first)
+        return _column_times(columns[0], time[0], day_first, written=written)
     return _assembled_times(columns, time, day_first)
 
 
@@ -132,7 +141,9 @@ def _checked(times: pd.DatetimeIndex, what: str) -> pd.DatetimeIndex:
     return times
 
 
-def _column_times(column: pd.Series[Any], name: str, day_first: bool | None) -> Times:
+def _column_times(
+    column: pd.Series[Any], name: str, day_first: bool | None, *, written: bool
+) -> Times:
     """Read one column as times: datetimes, integers, or text that holds dates."""
     what = f"Time column '{name}'"
     dtype = column.dtype
@@ -141,9 +152,9 @@ def _column_times(column: pd.Series[Any], name: str, day_first: bool | None) -> 
         return Times(_checked(pd.DatetimeIndex(plain, name=name), what))
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
         numbers = _number_times(column, name)
-        days = _written_days(numbers)
-        if days is not None:
-            return Times(days, (f"{what} was read as dates written like {numbers[0]}.",))
+        dates = _written_dates(numbers) if written else None
+        if dates is not None:
+            return Times(dates, (f"{what} was read as dates written like {numbers[0]}.",))
         return Times(numbers)
     return _parse_dates(column, what, name, day_first)
 
@@ -163,14 +174,15 @@ def _number_times(column: pd.Series[Any], name: str) -> pd.Index:
     return _integers(numbers, name)
 
 
-def _written_days(numbers: pd.Index) -> pd.DatetimeIndex | None:
-    """Read integers such as 20130502 as days, if every one of them is such a day."""
-    if not len(numbers) or numbers.min() < 17000101 or numbers.max() > 22611231:
-        return None
-    days = _try_dates(pd.Series(numbers.astype(str)), {"format": "%Y%m%d"})
-    if days is None or days.isna().any():
-        return None
-    return days.rename(numbers.name)
+def _written_dates(numbers: pd.Index) -> pd.DatetimeIndex | None:
+    """Read integers such as 20130502 as days and 201305 as months, if every one is such a date."""
+    for low, high, form in ((17000101, 22611231, "%Y%m%d"), (170001, 226112, "%Y%m")):
+        if not len(numbers) or numbers.min() < low or numbers.max() > high:
+            continue
+        dates = _try_dates(pd.Series(numbers.astype(str)), {"format": form})
+        if dates is not None and not dates.isna().any():
+            return dates.rename(numbers.name)
+    return None
 
 
 def _assembled_times(
@@ -237,6 +249,11 @@ def _parse_dates(column: pd.Series[Any], what: str, name: str, day_first: bool |
             f"{what} holds times of the day without a date, such as {first!r}. Add the date, or "
             "leave the column out and let the rows be numbered (no --time, and "
             f"{exclude_hint([name])})."
+        )
+    if HALF_DATE.fullmatch(first.strip()):
+        raise DataError(
+            f"{what} holds dates such as {first!r}, whose number may be a day or a year. Write "
+            "full dates, like 2013-05-02 or May 2013."
         )
     failed: list[pd.DatetimeIndex] = []
 

@@ -16,6 +16,7 @@ from mvlstm.data._categories import check_levels, encode, unseen_note
 from mvlstm.data._columns import as_names, column_names, exclude_hint, name_list, option_list
 from mvlstm.data._future import after_last, usable_rows
 from mvlstm.data._gaps import check_series_steps, check_spacing, find_segments
+from mvlstm.data._panel import is_stacked, stacked_rows
 from mvlstm.data._reading import Raw, choose_columns, read_values
 from mvlstm.data._series import Future, SeriesFrame
 from mvlstm.data._steps import find_step, ticks
@@ -23,6 +24,10 @@ from mvlstm.data._times import CLOCK_PARTS, read_times
 from mvlstm.data.layout import Gaps, Layout, Missing
 from mvlstm.errors import DataError
 
+NUMBERED = (
+    "Rows were numbered within each series, for want of times. If a column holds them, name it "
+    "with time=... (--time COLUMN)."
+)
 __all__ = ["Layout", "SeriesFrame", "build_frame", "rebuild_frame"]
 
 
@@ -110,7 +115,16 @@ def build_frame(
         rows = "is empty" if len(table) == 0 else "has one row"
         raise DataError(f"The table {rows}; a model needs a history of many rows to learn from.")
     times, read_notes, day_first = read_times(table, names, layout.time)
-    layout = replace(layout, day_first=day_first, **_time_facts(times))
+    layout = replace(
+        layout,
+        day_first=day_first,
+        index_name=_index_name(table, names, layout),
+        numbered=series is not None and not layout.time and is_stacked(table, names, str(series)),
+        **_time_facts(times),
+    )
+    if layout.numbered:
+        times = _within_series(table, names, times, layout)
+        read_notes = (*read_notes, NUMBERED)
     raw = read_values(table, names, times, layout, categories, fitting=True)
     _check_constant(raw.values, layout.columns, raw.levels)
     step = find_step(raw.times if raw.panel is None else raw.times[raw.panel.longest()])
@@ -152,8 +166,16 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
     check_present(table, names, layout, caller)
     if len(table) == 0:
         raise DataError(f"{caller}() received an empty table; supply the most recent rows.")
-    times, read_notes, _ = read_times(table, names, layout.time, day_first=layout.day_first)
+    time = time_columns(table, names, layout)
+    times, read_notes, _ = read_times(
+        table,
+        names,
+        time,
+        day_first=layout.day_first,
+        written=layout.time_kind == "datetime",
+    )
     _check_time_facts(times, layout, caller)
+    times = _within_series(table, names, times, layout)
     times, zone_notes = _in_zone(times, layout)
     raw = read_values(table, names, times, layout, layout.categories, fitting=False)
     step = layout.step if layout.step is not None else find_step(raw.times)
@@ -162,12 +184,39 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
     segments, gap_notes = find_segments(
         raw.times, step, layout.gaps, dropped=raw.dropped, fitting=False, panel=raw.panel
     )
-    used = {*layout.columns, *layout.time, *layout.exclude, layout.series}
+    used = {*layout.columns, *time, *layout.exclude, layout.series}
     extra = [name for name in names if name not in used]
     notes = [*read_notes, *zone_notes, *raw.notes, *gap_notes]
     if extra:
         notes.append(f"Ignored columns that fit() did not see: {name_list(extra)}.")
     return _assemble(raw, segments, layout, notes)
+
+
+def _index_name(table: pd.DataFrame, names: Sequence[str], layout: Layout) -> str | None:
+    """Return the name of an index that holds the times, unless a column has it too."""
+    name = table.index.name
+    return None if layout.time or name is None or str(name) in names else str(name)
+
+
+def time_columns(table: pd.DataFrame, names: Sequence[str], layout: Layout) -> tuple[str, ...]:
+    """Return the columns that hold the time: those of fit, or what was its index."""
+    name, index = layout.index_name, table.index
+    if layout.time or name is None or name not in names or index.name == name:
+        return layout.time
+    counted_only = isinstance(index, pd.RangeIndex)
+    if layout.time_kind == "datetime":
+        counted_only = pd.api.types.is_integer_dtype(index.dtype)
+    return (name,) if counted_only else ()
+
+
+def _within_series(
+    table: pd.DataFrame, names: Sequence[str], times: pd.Index, layout: Layout
+) -> pd.Index:
+    """Replace the numbers of a table's rows by those within each series, where fit did so."""
+    if not layout.numbered or layout.series is None:
+        return times
+    numbers = stacked_rows(table, names, layout.series)
+    return times if numbers is None else pd.Index(numbers)
 
 
 def _training_levels(
@@ -303,7 +352,7 @@ def _check_time_facts(times: pd.Index, layout: Layout, caller: str) -> None:
         words = {"datetime": "dates", "integer": "integers"}
         raise DataError(
             f"{caller}() received {words[facts['time_kind']]} as times but fit() saw "
-            f"{words[layout.time_kind]}. Give the table the same kind of index or time column."
+            f"{words[layout.time_kind]}. {_same_times(layout)}"
         )
     if (facts["time_zone"] is None) != (layout.time_zone is None):
         have = f"in zone {facts['time_zone']}" if facts["time_zone"] else "without a time zone"
@@ -312,6 +361,18 @@ def _check_time_facts(times: pd.Index, layout: Layout, caller: str) -> None:
             f"{caller}() received times {have} but fit() saw times {seen}. Convert them first "
             "(in pandas: tz_localize or tz_convert)."
         )
+
+
+def _same_times(layout: Layout) -> str:
+    """Say how to give a table the times that fit saw."""
+    if layout.time or layout.time_kind == "integer":
+        return "Give the table the same kind of index or time column."
+    named = f" '{layout.index_name}'" if layout.index_name is not None else ""
+    return (
+        f"They were its index{named}: make the column of dates the index (in pandas: "
+        f"table.set_index('{layout.index_name or 'COLUMN'}')), or fit with "
+        f"time='{layout.index_name or 'COLUMN'}' (--time COLUMN)."
+    )
 
 
 def _in_zone(times: pd.Index, layout: Layout) -> tuple[pd.Index, tuple[str, ...]]:

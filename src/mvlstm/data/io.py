@@ -26,6 +26,7 @@ SEPARATORS = (",", ";", "\t", "|")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 _HEAD = 65_536
 _DOTTED = r"\s*[+-]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d+)(?:,\d*)?\s*"  # 1.234.567,8
+_OFFSET = r":\d\d(?:\.\d+)?(?:[+-]\d\d:?\d\d|Z)$"  # from UTC, at the end of a time
 _DISK_FAULTS = (errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
@@ -48,8 +49,9 @@ def read_table(
     Returns
     -------
     DataFrame
-        A first column without a name, as pandas writes its index, becomes the index. Others that
-        have neither name nor value are left out.
+        A first column without a name, as pandas writes its index, becomes the index; dates with
+        changing offsets from UTC become UTC. Others that have neither name nor value are left
+        out.
 
     Raises
     ------
@@ -252,11 +254,20 @@ def _with_index(table: pd.DataFrame) -> pd.DataFrame:
     if pd.api.types.is_integer_dtype(column.dtype):
         index = pd.Index(column)
     elif not pd.api.types.is_numeric_dtype(column.dtype):
-        with contextlib.suppress(ValueError, TypeError, OverflowError):
-            index = pd.DatetimeIndex(pd.to_datetime(column, format="ISO8601"))
+        index = _dates(column)
     if index is None:
         return table
     return table.drop(columns=first).set_index(index.rename(None))
+
+
+def _dates(column: pd.Series[Any]) -> pd.DatetimeIndex | None:
+    """Read text as dates, in UTC where their offsets change as clocks do; None if it holds none."""
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
+        return pd.DatetimeIndex(pd.to_datetime(column, format="ISO8601"))
+    with contextlib.suppress(ValueError, TypeError, OverflowError, AttributeError):
+        if column.str.contains(_OFFSET).all():
+            return pd.DatetimeIndex(pd.to_datetime(column, format="ISO8601", utc=True))
+    return None
 
 
 def _cannot_read(file: Path, error: OSError) -> NoReturn:

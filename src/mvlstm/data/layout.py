@@ -56,6 +56,10 @@ class Layout:
         Cycles of the clock that are inputs: some of "hour", "weekday" and "yearday".
     series : str or None
         Column that says which series a row belongs to, in a table of several.
+    index_name : str or None
+        Name of the index, if it held the times: as a file is read, it is a column.
+    numbered : bool
+        Whether rows without times are numbered within each series.
     """
 
     target: str
@@ -73,6 +77,8 @@ class Layout:
     known: tuple[str, ...] = ()
     calendar: tuple[str, ...] = ()
     series: str | None = None
+    index_name: str | None = None
+    numbered: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -92,6 +98,8 @@ class Layout:
             "known": list(self.known),
             "calendar": list(self.calendar),
             "series": self.series,
+            "index_name": self.index_name,
+            "numbered": self.numbered,
         }
 
     @classmethod
@@ -120,8 +128,11 @@ class Layout:
                 raise ValueError(f"time_zone={layout.time_zone!r}")
             if not isinstance(layout.day_first, bool | None):
                 raise ValueError(f"day_first={layout.day_first!r}")
-            if not isinstance(layout.series, str | None):
-                raise ValueError(f"series={layout.series!r}")
+            for name in ("series", "index_name"):
+                if not isinstance(getattr(layout, name), str | None):
+                    raise ValueError(f"{name}={getattr(layout, name)!r}")
+            if not isinstance(layout.numbered, bool):
+                raise ValueError(f"numbered={layout.numbered!r}")
             own = layout.variables or ()
             for kind, names in (("levels", layout.categories), ("known", layout.known)):
                 if not set(names) <= set(own):

@@ -187,6 +187,14 @@ def series_warnings(
             f"{_left_out(lacking)} for lack of {name_list(frame.layout.known)}, known ahead: "
             f"{named}. Supply these rows."
         )
+    unheard = np.setdiff1d(np.arange(len(frame.panel.names)), frame.panel.codes)
+    if len(unheard):
+        more = f" and {len(unheard) - SHOWN:,} more" if len(unheard) > SHOWN else ""
+        named = ", ".join(f"'{frame.panel.names[code]}'" for code in unheard[:SHOWN])
+        found.append(
+            f"{_left_out(unheard)} for lack of a past, rows with a target: {named}{more}. "
+            "Supply these rows."
+        )
     if len(short):
         found.append(
             f"{_left_out(short)}, too short to be forecast, or shortly after a gap: "

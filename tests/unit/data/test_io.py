@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mvlstm.data import build_frame, io, read_table, write_atomic, write_table
+from mvlstm.data import build_frame, io, read_table, rebuild_frame, write_atomic, write_table
 from mvlstm.errors import DataError, ParameterError
 
 
@@ -25,6 +25,23 @@ def fails(path: Path, match: str, **options: str) -> str:
         read_table(path, **options)
     assert match in str(caught.value), str(caught.value)
     return str(caught.value)
+
+
+def test_an_index_in_a_zone_is_read_over_a_change_of_the_clock(tmp_path: Path) -> None:
+    hours = pd.date_range("2024-10-26 12:00", periods=40, freq="h", tz="Europe/Berlin")
+    source = pd.DataFrame({"x": np.arange(40), "y": np.arange(40.0)}, index=hours)
+    source.to_csv(tmp_path / "all.csv")
+    found = read_table(tmp_path / "all.csv")
+    assert list(found) == ["x", "y"] and str(found.index.tz) == "UTC"  # type: ignore[attr-defined]
+    assert list(found.index) == list(hours)
+    source.iloc[:12].to_csv(tmp_path / "early.csv")
+    layout = build_frame(read_table(tmp_path / "early.csv"), target="y").layout
+    assert list(rebuild_frame(found, layout).times) == list(hours)
+
+
+def test_an_index_with_and_without_offsets_is_no_time(tmp_path: Path) -> None:
+    lines = ",y\n2024-10-26 12:00:00+02:00,1\n2024-10-26 13:00:00+01:00,2\n2024-10-26 14:00,3\n"
+    assert isinstance(read_table(text_file(tmp_path, lines)).index, pd.RangeIndex)
 
 
 # Reading ------------------------------------------------------------------------------------

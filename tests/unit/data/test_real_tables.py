@@ -86,6 +86,17 @@ def test_missing_categories_follow_the_same_rules_as_numbers() -> None:
     assert (filled.values[:, :3].sum(axis=1) == 1).all()
 
 
+def test_words_that_files_take_for_missing_are_told() -> None:
+    source = table()
+    source.loc[source.index[3], "wind"] = None
+    with pytest.raises(DataError, match=r"'wind' was read from a file: words such as NA, None"):
+        build_frame(source, target="y")
+    source = table()
+    source["y"] = source["y"].where(np.arange(len(source)) > 3)
+    with pytest.raises(DataError, match=r"^(?!.*from a file).*4 missing values"):
+        build_frame(source, target="y")
+
+
 def test_blanks_around_levels_do_not_count() -> None:
     source = table(wind=["NE", " NE", "SW ", "SW"] * 100)
     assert build_frame(source, target="y").layout.levels == (("wind", ("NE", "SW")),)
@@ -328,6 +339,51 @@ def test_series_have_one_step(gaps: str) -> None:
         rebuild_frame(other, layout)
 
 
+def stacked(rows: int = 60) -> pd.DataFrame:
+    """Return two series one after the other, rows numbered through."""
+    both = table(2 * rows)
+    parts = [both.iloc[:rows].assign(station="b"), both.iloc[rows:].assign(station="a")]
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_rows_without_times_are_numbered_within_each_series() -> None:
+    source = stacked()
+    frame = build_frame(source, target="y", series="station", test=0.25)
+    assert frame.times.tolist() == [*range(60), *range(60)]
+    assert any("numbered within each series" in note for note in frame.notes)
+    timed = source.assign(when=[*range(60), *range(60)])
+    other = build_frame(timed, target="y", series="station", time="when", test=0.25)
+    np.testing.assert_array_equal(frame.values, other.values)
+    assert frame.layout.levels == other.layout.levels and frame.clock.equals(other.clock)
+
+
+def test_later_tables_are_numbered_as_in_fit() -> None:
+    source = stacked()
+    layout = build_frame(source, target="y", series="station").layout
+    mixed = source.iloc[np.argsort([*range(60), *range(60)], kind="stable")]
+    for later in (source, mixed.reset_index(drop=True), source.set_axis([*range(60), *range(60)])):
+        frame = rebuild_frame(later, layout)
+        assert frame.times.tolist() == [*range(60), *range(60)]
+    one = rebuild_frame(source[source["station"] == "a"], layout)  # numbered 60 to 119
+    assert one.times.tolist() == list(range(60))
+
+
+def test_rows_left_out_stay_gaps_where_rows_are_numbered() -> None:
+    frame = build_frame(stacked().drop(70), target="y", series="station", gaps="respect")
+    assert frame.times.tolist() == [*range(10), *range(11, 60), *range(60)]
+
+
+def test_integers_that_series_share_or_that_have_a_name_stay_times() -> None:
+    shared = stacked().set_axis([*range(5, 65), *range(30, 90)])
+    named = stacked().rename_axis("tick")
+    mixed = stacked().iloc[np.argsort([*range(60), *range(60)], kind="stable")]
+    for source in (shared, named, mixed.reset_index(drop=True)):
+        frame = build_frame(source, target="y", series="station")
+        order = np.argsort(source["station"], kind="stable")
+        assert frame.times.tolist() == source.index[order].tolist()
+        assert not frame.layout.numbered and frame.notes == ()
+
+
 # Layout -------------------------------------------------------------------------------------
 
 
@@ -351,6 +407,8 @@ def test_a_layout_survives_json_and_old_ones_load() -> None:
         {"known": ["nothing"]},
         {"calendar": ["minute"]},
         {"series": 3},
+        {"index_name": 3},
+        {"numbered": "yes"},
     ],
 )
 def test_damaged_layouts_are_refused(damage: dict[str, object]) -> None:

@@ -91,6 +91,27 @@ def test_integers_written_like_dates_are_dates() -> None:
     assert "20130125" in frame.notes[0]
 
 
+def test_integers_written_like_months_are_months() -> None:
+    months = pd.date_range("2013-05-01", periods=40, freq="MS")
+    frame = build(table(when=months.strftime("%Y%m").astype(int)), time="when")
+    assert list(frame.times) == list(months)
+    assert "201305" in frame.notes[0]
+    numbers = np.arange(201301, 201341)  # 201313 is none
+    assert build(table(when=numbers), time="when").times.tolist() == numbers.tolist()
+
+
+def test_a_count_stays_one_though_a_few_rows_look_like_months() -> None:
+    layout = build(table(when=np.arange(201290, 201330)), time="when").layout
+    short = table(9, when=np.arange(201301, 201310))
+    assert rebuild_frame(short, layout).times.tolist() == list(range(201301, 201310))
+
+
+@pytest.mark.parametrize("first", ["Jan-15", "15-Jan", "January 15", "Sept. '15"])
+def test_half_a_date_is_refused(first: str) -> None:
+    message = fails(table(3, when=[first, "x", "y"]), f"such as {first!r}", time="when")
+    assert "may be a day or a year" in message and "Write full dates" in message
+
+
 def test_several_columns_of_clock_parts() -> None:
     source = table(Year=HOURS.year, month=HOURS.month, day=HOURS.day, hour=HOURS.hour)
     frame = build(source, time=["Year", "month", "day", "hour"])
@@ -132,6 +153,25 @@ def test_rebuilding_finds_a_time_that_has_become_the_index() -> None:
     assert list(rebuild_frame(table().set_axis(HOURS.rename("when")), layout).times) == list(HOURS)
     with pytest.raises(DataError, match="missing: \\['when'\\]"):
         rebuild_frame(table(), layout)
+
+
+@pytest.mark.parametrize("times", [HOURS, pd.RangeIndex(100, 140)], ids=["dates", "integers"])
+def test_rebuilding_finds_an_index_that_has_become_a_column(times: pd.Index) -> None:
+    layout = build(table().set_axis(times.rename("when"))).layout
+    layout = Layout.from_dict(json.loads(json.dumps(layout.to_dict())))
+    again = rebuild_frame(table().set_axis(times.rename("when")).reset_index(), layout)
+    assert list(again.times) == list(times) and again.notes == ()
+    text = table(when=times.astype(str) if times is HOURS else times)
+    assert list(rebuild_frame(text, layout).times) == list(times)
+
+
+def test_an_index_that_is_lost_is_named_with_the_remedy() -> None:
+    layout = build(table().set_axis(HOURS.rename("when"))).layout
+    with pytest.raises(DataError, match=r"set_index\('when'\)\), or fit with time='when' \(--time"):
+        rebuild_frame(table(), layout)
+    old = {k: v for k, v in layout.to_dict().items() if k not in ("index_name", "numbered")}
+    with pytest.raises(DataError, match=r"saw dates\. They were its index: .* \(--time COLUMN\)"):
+        rebuild_frame(table(when=HOURS), Layout.from_dict(old))
 
 
 # What is refused ----------------------------------------------------------------------------
@@ -228,11 +268,71 @@ def test_local_days_are_regular_across_a_change_of_the_clock() -> None:
     assert list(following) == list(pd.date_range("2013-04-30", periods=2, tz="Europe/Berlin"))
 
 
+@pytest.mark.parametrize("freq", ["D", "2D", "W"])
+def test_local_days_go_on_over_a_change_of_the_clock_not_yet_seen(freq: str) -> None:
+    every = pd.date_range("2023-11-05", "2024-06-30", freq=freq, tz="Europe/Berlin")
+    known = int((every < pd.Timestamp("2024-03-30", tz="Europe/Berlin")).sum())  # one season
+    frame = build(table(known).set_axis(every[:known]))
+    assert list(frame.future_times(np.array([known - 1]), 4)[0]) == list(every[known : known + 4])
+    assert rebuild_frame(table(len(every)).set_axis(every), frame.layout).n_rows == len(every)
+
+
+def test_rows_24_hours_apart_over_a_change_of_the_clock_stay_so() -> None:
+    every = pd.date_range("2024-03-01", periods=42, freq="24h", tz="UTC")
+    local = every.tz_convert("Europe/Berlin")  # 01:00 in winter, 02:00 in summer
+    frame = build(table(40).set_axis(local[:40]))
+    assert list(frame.future_times(np.array([39]), 2)[0]) == list(local[40:])
+
+
+@pytest.mark.parametrize(
+    ("zone", "change", "clock", "there"),
+    [
+        ("America/Santiago", "2024-09-08", "00:00", "01:00"),
+        ("Africa/Cairo", "2024-04-26", "00:00", "01:00"),
+        ("Europe/Berlin", "2024-03-31", "02:30", "03:00"),
+        ("Europe/Berlin", "2024-10-27", "02:30", "02:30"),  # it occurs twice
+    ],
+)
+@pytest.mark.parametrize("last", [-3, -1, 0, 1])  # days between the change and the last row
+def test_days_at_a_time_that_clocks_leave_out_or_repeat(
+    zone: str, change: str, clock: str, there: str, last: int
+) -> None:
+    days = pd.date_range(end=pd.Timestamp(f"{change} {clock}"), periods=60).union(
+        pd.date_range(f"{change} {clock}", periods=9)
+    )
+    every = days.tz_localize(zone, nonexistent="shift_forward", ambiguous=np.ones(68, dtype=bool))
+    assert f"{every[59]:%H:%M}" == there and f"{every[58]:%H:%M}" == clock
+    row = 59 + last
+    frame = build(table(row + 1).set_axis(every[: row + 1]), calendar=["weekday"])
+    assert list(frame.future_times(np.array([row]), 4)[0]) == list(every[row + 1 : row + 5])
+    assert frame.values_ahead(4)[1].all()  # the calendar reaches beyond the last row
+    assert rebuild_frame(table(68).set_axis(every), frame.layout).n_rows == 68
+
+
+def test_another_time_of_day_is_no_whole_day() -> None:
+    days = pd.date_range("2024-06-01", periods=60, tz="America/Santiago").to_series()
+    days.iloc[20] += pd.Timedelta(hours=1)
+    fails(table(60).set_axis(pd.DatetimeIndex(days)), "the step is 1 day, but 2 of 59")
+
+
 def test_text_with_changing_offsets_is_kept_in_utc() -> None:
     hours = pd.date_range("2013-10-26 22:00", periods=40, freq="h", tz="Europe/Berlin")
     text = [stamp.isoformat() for stamp in hours]
     frame = build(table(when=text), time="when")
     assert list(frame.times) == list(hours) and "UTC" in frame.notes[0]
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize("freq", ["BME", "BMS", "BQE", "BQS", "BYE"])
+def test_business_month_ends_and_starts_are_regular(freq: str, zone: str | None) -> None:
+    every = pd.date_range("1990-01-01", periods=43, freq=freq, tz=zone)
+    for index in (every, pd.DatetimeIndex(every.astype(object))):  # with its freq and without
+        frame = build(table(40).set_axis(index[:40]))
+        ahead = pd.DatetimeIndex(frame.future_times(np.array([39]), 3)[0])
+        assert list(ahead) == list(every[40:])
+        assert step_from_json(step_to_json(frame.step)) == frame.step
+    gone = table(42).set_axis(every.delete(7)[:42])
+    assert "month" in fails(gone, "not evenly spaced")
 
 
 @pytest.mark.parametrize("freq", ["MS", "ME", "QS", "QE", "YS", "YE"])
