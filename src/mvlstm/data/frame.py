@@ -25,8 +25,8 @@ from mvlstm.data.layout import Gaps, Layout, Missing
 from mvlstm.errors import DataError
 
 NUMBERED = (
-    "Rows were numbered within each series, for want of times. If a column holds them, name it "
-    "with time=... (--time COLUMN)."
+    "Rows were numbered within each series, since there are no times. If a column holds them, name "
+    "it with time=... (--time COLUMN)."
 )
 __all__ = ["Layout", "SeriesFrame", "build_frame", "rebuild_frame"]
 

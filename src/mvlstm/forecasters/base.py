@@ -275,8 +275,8 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         """Forecast the ``horizon`` steps after the last row.
 
         Where variables are known ahead that is the last row with a target. With
-        ``missing="fill"`` the last targets may have been filled in, with ``missing="drop"`` the
-        last rows dropped; a warning then says so.
+        ``missing="fill"`` the last targets may have been filled in, with ``missing="drop"`` rows
+        with a newer target dropped; a warning then says so.
 
         Parameters
         ----------
