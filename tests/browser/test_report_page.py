@@ -80,6 +80,18 @@ def embedded(page) -> dict:
     return page.evaluate("() => JSON.parse(document.getElementById('page-data').textContent)")
 
 
+def raised(data, by: float):
+    """Return the same report on another level."""
+    moved = (
+        replace(f, means=f.means + by, members=f.members + by, actual=f.actual + by)
+        for f in (data.forecast, data.future)
+    )
+    forecast, future = moved
+    background = tuple(by + start for start in data.explanation.background)
+    explanation = replace(data.explanation, background=background)
+    return replace(data, forecast=forecast, future=future, explanation=explanation)
+
+
 def click_point(page, key: str, trace: str, index: int) -> str:
     """Click on a drawn point and return its time."""
     place = page.evaluate(
@@ -166,6 +178,33 @@ def test_forecasts_can_be_chosen_by_keyboard(open_page):
     assert page.locator("#explorer-back").is_disabled()
 
 
+def test_the_first_of_several_steps_is_shown_first(open_page, tmp_path):
+    path = tmp_path / "steps.html"
+    path.write_text(render_report(make_report(horizon=3)), encoding="utf-8")
+    page = open_page(path)
+    ahead = [p["time"] for p in embedded(page)["explorer"]["points"] if p["next"]]
+    assert len(ahead) == 3
+    assert page.locator("#explorer").get_attribute("data-time") == ahead[0]
+    assert page.locator(".card .note").first.inner_text().startswith(ahead[0])
+
+
+def test_small_differences_on_a_high_level_are_shown(open_page, tmp_path):
+    path = tmp_path / "level.html"
+    path.write_text(render_report(raised(make_report(), 1e8)), encoding="utf-8")
+    page = open_page(path)
+    point = embedded(page)["explorer"]["points"][-1]
+    words = page.locator("#explorer-text").inner_text()
+    low, high = re.search(r"runs from (\S+) to (\S+)\. ", words).groups()
+    assert numbers(low) == pytest.approx(point["low"], abs=0.5)
+    assert numbers(high) == pytest.approx(point["high"], abs=0.5)
+    details = page.locator("details[data-table=forecast]")
+    details.locator("summary").click()
+    rows = table_rows(page, "details[data-table=forecast] .rows tbody")
+    place = embedded(page)["tables"]["forecast"]["columns"].index("mean")
+    exact = embedded(page)["tables"]["forecast"]["data"][place][-100:]
+    assert [numbers(r[place]) for r in rows] == pytest.approx(exact, abs=1e-3)
+
+
 def test_tables_sort_by_mouse_and_keyboard(open_page):
     page = open_page()
     table = "table[data-sortable=scores]"
@@ -176,13 +215,15 @@ def test_tables_sort_by_mouse_and_keyboard(open_page):
     assert methods() == ["MVLSTM", "persistence", "AR"]
     button = page.locator(f"{table} th button", has_text="rmse")
     button.click()
-    assert methods() == ["persistence", "AR", "MVLSTM"]
+    assert methods() == ["MVLSTM", "AR", "persistence"], "the smallest error first"
     header = button.locator("..")
-    assert header.get_attribute("aria-sort") == "descending"
+    assert header.get_attribute("aria-sort") == "ascending"
     button.focus()
     page.keyboard.press("Enter")
-    assert methods() == ["MVLSTM", "AR", "persistence"]
-    assert header.get_attribute("aria-sort") == "ascending"
+    assert methods() == ["persistence", "AR", "MVLSTM"]
+    assert header.get_attribute("aria-sort") == "descending"
+    page.locator(f"{table} th button", has_text="skill").click()
+    assert methods() == ["MVLSTM", "AR", "persistence"], "but the largest skill"
     page.locator(f"{table} th button", has_text="method").click()
     assert methods() == ["AR", "MVLSTM", "persistence"]
 
@@ -236,7 +277,9 @@ def test_the_theme_can_be_switched(open_page):
     page = open_page()
     colour = "getComputedStyle(document.body).backgroundColor"
     before = page.evaluate(colour)
+    assert page.locator("#theme").get_attribute("aria-pressed") == "false"
     page.locator("#theme").click()
+    assert page.locator("#theme").get_attribute("aria-pressed") == "true"
     assert page.evaluate(colour) != before
     paper = page.evaluate("document.getElementById('figure-pit')._fullLayout.paper_bgcolor")
     assert paper == "#161b21"
@@ -244,6 +287,7 @@ def test_the_theme_can_be_switched(open_page):
     page.reload()
     page.wait_for_selector("html[data-ready=true]")
     assert page.evaluate(colour) != before, "the choice is kept"
+    assert page.locator("#theme").get_attribute("aria-pressed") == "true"
 
 
 def test_a_hostile_name_does_nothing(open_page):
@@ -343,7 +387,7 @@ def test_texts_sort_by_their_number_and_empty_cells_come_last(open_page, tmp_pat
     path.write_text(tables_page("T", {"t": pd.DataFrame({"rmse": cells})}), encoding="utf-8")
     page = open_page(path)
     button = page.locator("table th button")
-    order = ["1,000 (best)", "20.09 \u00b1 0.02", "3.1", "<0.001"]
+    order = ["<0.001", "3.1", "20.09 \u00b1 0.02", "1,000 (best)"]
     button.click()
     shown = [r[0] for r in table_rows(page, "table tbody")]
     assert shown == [*order, "failed", "", ""]
@@ -421,6 +465,8 @@ def test_a_comparison_opens_as_well(open_page, tmp_path):
     path = tmp_path / "methods.html"
     path.write_text(comparison_page(rows), encoding="utf-8")
     page = open_page(path, color_scheme="dark")
+    page.locator("table th button", has_text="rmse").click()
+    assert [r[0] for r in table_rows(page, "table tbody")] == ["MVLSTM", HOSTILE]
     page.locator("table th button", has_text="rmse").click()
     assert [r[0] for r in table_rows(page, "table tbody")] == [HOSTILE, "MVLSTM"]
     assert page.seen.complaints == [] and page.seen.dialogs == []

@@ -153,6 +153,7 @@ def compare(
         from mvlstm.data.io import read_table, write_table
         from mvlstm.evaluate.compare import compare as run
         from mvlstm.evaluate.methods import choose_methods
+        from mvlstm.report.encode import are_days, time_text
 
         choose_methods(methods)  # a wrong name shows before a large file is read
         own = None if with_file is None else read_table(with_file, sep=sep, decimal=decimal)
@@ -189,10 +190,16 @@ def compare(
             write_atomic(html, comparison_page(result))
 
         output.data = result.to_records()
-        first, last = result.period
+        days = are_days(result.period)
+        first, last = (time_text(t, days=days) for t in result.period)
         good = frame[frame["error"].isna()]
         title = f"Scores for {result.target} on unseen rows, {first} to {last}"
-        scores = good[list(SHOWN)].assign(dm_p=[_p_text(p) for p in good["dm_p"]])
+        pairs = zip(good["method"], good["kind"], strict=True)
+        best = [result.best_on_validation.get(kind) == method for method, kind in pairs]
+        texts = [
+            "reference" if one else _p_text(p) for p, one in zip(good["dm_p"], best, strict=True)
+        ]
+        scores = good[list(SHOWN)].assign(dm_p=texts)
         output.show(table(scores, title=title, digits=5))
         output.show(table(good[["method", "kind", *COSTS]], title="Cost, and what they rest on"))
         output.show(

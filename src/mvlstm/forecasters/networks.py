@@ -253,6 +253,7 @@ def patience_notes(history: History, config: TrainConfig) -> tuple[str, ...]:
     if not unfinished:
         return ()
     which, epochs = f"{unfinished} of {history.members} members", counted(last.max(), "epoch")
+    which = "The one member" if history.members == 1 else which
     epochs += " at the full rate" if config.finishes else ""
     more = "raise max_epochs (--max-epochs) for more"
     return (f"{which} had not run out of patience after {epochs}; {more}.",)

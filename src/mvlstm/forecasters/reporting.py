@@ -15,7 +15,7 @@ import pandas as pd
 from mvlstm._version import __version__
 from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import SeriesFrame
-from mvlstm.errors import MVLSTMError, MVLSTMWarning
+from mvlstm.errors import DataError, MVLSTMError, MVLSTMWarning
 from mvlstm.forecasters.registry import forecaster_class
 from mvlstm.forecasters.scoring import score_unseen
 from mvlstm.results import Evaluation, Forecast
@@ -54,11 +54,14 @@ def gather_report(
     """
     from mvlstm.report import ReportData
 
+    given = future is not None
+    if future is not None:
+        table = model._joined(table, future)
     frame = model._read(table, "report")
     forecast = model.predict(table)
     scores = score_unseen(model, forecast, model._prepare(frame))
     evaluation, notes = _with_rival(model, scores, table)
-    ahead, next_notes = _next(model, frame, table, future, forecast)
+    ahead, next_notes = _next(model, frame, table, forecast)
     count = contributions if frame.panel is None else 0
     explanation = model.explain(table, effort=effort, contributions=count)
     shown, values = "", None
@@ -77,7 +80,7 @@ def gather_report(
         settings={k: v for k, v in model.get_params().items() if k != "verbose"},
         facts=_facts(model, frame),
         profile=_profile(frame),
-        command=repeat_command(model, frame),
+        command=repeat_command(model, frame, future=given),
         notes=(*model.notes_, *frame.notes, *notes, *next_notes),
         series=shown,
         next_values=values,
@@ -95,21 +98,27 @@ def _next(
     model: AbstractForecaster,
     frame: SeriesFrame,
     table: pd.DataFrame,
-    future: pd.DataFrame | None,
     forecast: Forecast,
 ) -> tuple[Forecast, tuple[str, ...]]:
-    """Forecast what comes next; where what is known ahead ends with the table, its last rows."""
-    if future is not None or frame.future is not None or not frame.layout.known:
-        return model.forecast(table, future=future), ()
+    """Forecast what comes next; where that cannot be forecast, return the last forecasts."""
+    if frame.layout.known and frame.future is None:
+        note = (
+            f"The table has no rows after {describe_time(frame.clock[-1])} with "
+            f"{', '.join(frame.layout.known)}, known ahead: there is no look ahead, and the "
+            "forecasts shown at the end are of its last rows. Add these rows, or pass them as "
+            "future=... (--future FILE)."
+        )
+    else:
+        try:
+            return model.forecast(table), ()
+        except DataError as error:
+            note = (
+                "There is no look ahead, and the forecasts shown at the end are of the last rows "
+                f"that have one. {error}"
+            )
+    warnings.warn(note, MVLSTMWarning, stacklevel=2)
     names = np.zeros(len(forecast)) if forecast.series is None else forecast.series
     last = np.append(names[1:] != names[:-1], True)  # of each series
-    note = (
-        f"The table has no rows after {describe_time(frame.clock[-1])} with "
-        f"{', '.join(frame.layout.known)}, known ahead: there is no look ahead, and the forecasts "
-        "shown at the end are of its last rows. Add these rows, or pass them as future=... "
-        "(--future FILE)."
-    )
-    warnings.warn(note, MVLSTMWarning, stacklevel=2)
     return forecast.take(last), (note,)
 
 
@@ -184,11 +193,12 @@ def part_sizes(model: AbstractForecaster, frame: SeriesFrame) -> tuple[int, int]
     return int((parts == "validation").sum()), int(after.sum())
 
 
-def repeat_command(model: AbstractForecaster, frame: SeriesFrame) -> str:
+def repeat_command(model: AbstractForecaster, frame: SeriesFrame, *, future: bool = False) -> str:
     """Return the commands that fit the same model to the same rows and report it again.
 
-    There are none, and the text is empty, for what the command line does not fit: other
-    forecasters, updated models, and those without validation rows.
+    With ``future`` the report reads what is known ahead from a file. There are no commands, and
+    the text is empty, for what the command line does not fit: other forecasters, updated models,
+    and those without validation rows.
     """
     valid, test = part_sizes(model, frame)
     if type(model).__name__ != "MVLSTM" or model.updates_ or not valid:
@@ -221,20 +231,28 @@ def repeat_command(model: AbstractForecaster, frame: SeriesFrame) -> str:
     for name in always:
         words += [f"--{name}", str(getattr(model, name))]
     fit = " ".join(shlex.quote(w) for w in [*words, "--out", "model.safetensors"])
-    return f"{fit}\nmvlstm report model.safetensors DATA.csv --out report.html"
+    ahead = " --future FUTURE.csv" if future else ""
+    return f"{fit}\nmvlstm report model.safetensors DATA.csv{ahead} --out report.html"
 
 
 def _facts(model: AbstractForecaster, frame: SeriesFrame) -> dict[str, str]:
-    from mvlstm.report.encode import time_text
+    from mvlstm.report.encode import are_days, time_text
 
     borders = model.borders_
-    valid, test = part_sizes(model, frame)
+    times = np.asarray(frame.times)
+    valid = int((borders.parts(times) == "validation").sum())
+    test = int(borders.after(times).sum())
+    days = are_days(frame.clock)
+    ends = (frame.clock[0], frame.clock[-1], borders.start, borders.train, borders.calibration)
+    first, last, start, train, calibration = (time_text(t, days=days) for t in ends)
+    numbered = not isinstance(frame.times, pd.DatetimeIndex) and frame.times.name is None
+    unit = "rows " if numbered else ""
     facts = {
         "Target": frame.target,
-        "Period": f"{time_text(frame.clock[0])} to {time_text(frame.clock[-1])}",
+        "Period": f"{unit}{first} to {last}",
         "Rows": f"{frame.n_rows:,} rows, {frame.n_variables} variables{_several(frame)}",
-        "Trained on": f"{time_text(borders.start)} to {time_text(borders.train)}",
-        "Validation": f"to {time_text(borders.calibration)}, {valid:,} rows",
+        "Trained on": f"{unit}{start} to {train}",
+        "Validation": f"to {'row ' if numbered else ''}{calibration}, {valid:,} rows",
         "Unseen": f"{test:,} rows",
         "Fit took": _seconds(getattr(model, "fit_seconds_", None)),
         **_life(model),

@@ -16,7 +16,15 @@ from mvlstm.plot._tables import (
     variable_order,
     wall_times,
 )
-from mvlstm.plot.theme import PANEL_TITLE, ThemeName, get_theme, label, new_figure, styles
+from mvlstm.plot.theme import (
+    PANEL_TITLE,
+    ThemeName,
+    colour_bar,
+    get_theme,
+    label,
+    new_figure,
+    styles,
+)
 from mvlstm.results import Explanation
 
 if TYPE_CHECKING:
@@ -283,12 +291,7 @@ def temporal_importance(explanation: Explanation, *, theme: ThemeName = "light")
         zmin=0.0,
         zmax=max(float(np.nanmax(values)), 2.0 / values.shape[1]),
         colorscale=[list(stop) for stop in look.sequential],
-        colorbar={
-            "thickness": 10,
-            "outlinewidth": 0,
-            "tickfont": {"color": look.muted, "size": 11},
-            "title": {"text": "weight", "font": {"color": look.muted, "size": 11}},
-        },
+        colorbar=colour_bar(look, "weight"),
         xgap=1,
         ygap=1,
         customdata=np.repeat(np.array([label(n) for n in shown])[:, None], values.shape[1], axis=1),

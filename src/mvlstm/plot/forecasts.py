@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from mvlstm._words import decimals
 from mvlstm.plot._tables import one_forecast, plain_times, step_rows, thin, wall_times
 from mvlstm.plot.theme import Theme, ThemeName, get_theme, new_figure
 from mvlstm.results import Forecast
@@ -29,6 +30,9 @@ def forecast_table(
 ) -> pd.DataFrame:
     """Return the rows that `forecast` draws: columns as in `Forecast.to_frame`.
 
+    Values after the last forecast of this step, known from the later steps of the last origin,
+    follow without a forecast.
+
     Parameters
     ----------
     forecast : Forecast
@@ -45,7 +49,7 @@ def forecast_table(
     if len(keep):
         wanted = np.flatnonzero(np.isin(wall_times(rows["time"].to_numpy()), wall_times([*keep])))
         chosen = np.union1d(chosen, wanted)
-    return rows.iloc[chosen].reset_index(drop=True)
+    return pd.concat([rows.iloc[chosen], _values_after(forecast, step)], ignore_index=True)
 
 
 def forecast(
@@ -80,11 +84,14 @@ def forecast(
     rows = forecast_table(forecast, step=step, limit=limit, recent=recent, keep=explained)
     figure = new_figure(look, height=400, y=forecast.target, hovermode="x unified", legend=True)
     times = wall_times(rows["time"].to_numpy())
-    _add_interval(figure, times, rows, look)
-    _add_line(figure, times, rows["actual"], "what happened", look.ink, 1.4)
-    _add_line(figure, times, rows["mean"], "forecast", look.forecast, 1.8)
+    ahead = (rows["step"] == step).to_numpy()  # the others have no forecast
+    known, when = rows[ahead], times[ahead]
+    written = _written(known)
+    _add_interval(figure, when, known, look, written)
+    _add_line(figure, times, rows["actual"], "what happened", look.ink, 1.4, written)
+    _add_line(figure, when, known["mean"], "forecast", look.forecast, 1.8, written)
     if len(explained):
-        _add_explained(figure, rows, explained, look)
+        _add_explained(figure, known, explained, look)
     if future is not None:
         _add_future(figure, future, look)
     _shade_parts(figure, rows, look)
@@ -156,7 +163,27 @@ def members(
 # ------------------------------------------------------------------------------------- inner parts
 
 
-def _add_interval(figure: go.Figure, times: Any, rows: pd.DataFrame, look: Theme) -> None:
+def _values_after(forecast: Forecast, step: int) -> pd.DataFrame:
+    """Return what happened after the last forecast of ``step``, in rows that have no forecast."""
+    table = forecast.take(slice(-1, None)).to_frame()
+    if "actual" not in table:
+        return table.iloc[:0]
+    later = table[(table["step"] > step) & table["actual"].notna()]
+    return later.assign(**dict.fromkeys(("mean", "median", "q05", "q95"), np.nan))
+
+
+def _written(rows: pd.DataFrame) -> str:
+    """Return Plotly's format of values, with digits that show the width of the intervals."""
+    largest = float(np.nanmax(rows[["q05", "q95"]].abs().to_numpy(), initial=0.0))
+    if not 1e-4 < largest < 1e12:
+        return ".4g"
+    width = float((rows["q95"] - rows["q05"]).median())
+    return f",.{decimals(largest, 4, width)}f"
+
+
+def _add_interval(
+    figure: go.Figure, times: Any, rows: pd.DataFrame, look: Theme, written: str
+) -> None:
     figure.add_scatter(
         x=times,
         y=rows["q95"].to_numpy(),
@@ -164,7 +191,7 @@ def _add_interval(figure: go.Figure, times: Any, rows: pd.DataFrame, look: Theme
         line={"width": 0, "color": look.forecast},
         name="95 %",
         showlegend=False,
-        hovertemplate="%{y:.4g}",
+        hovertemplate=f"%{{y:{written}}}",
     )
     figure.add_scatter(
         x=times,
@@ -174,12 +201,18 @@ def _add_interval(figure: go.Figure, times: Any, rows: pd.DataFrame, look: Theme
         fill="tonexty",
         fillcolor=look.band,
         name="90 % interval",
-        hovertemplate="from %{y:.4g}",
+        hovertemplate=f"from %{{y:{written}}}",
     )
 
 
 def _add_line(
-    figure: go.Figure, times: Any, values: pd.Series[float], name: str, colour: str, width: float
+    figure: go.Figure,
+    times: Any,
+    values: pd.Series[float],
+    name: str,
+    colour: str,
+    width: float,
+    written: str,
 ) -> None:
     figure.add_scatter(
         x=times,
@@ -187,7 +220,7 @@ def _add_line(
         mode="lines",
         name=name,
         line={"color": colour, "width": width},
-        hovertemplate="%{y:.4g}",
+        hovertemplate=f"%{{y:{written}}}",
     )
 
 
@@ -217,7 +250,7 @@ def _add_future(figure: go.Figure, future: Forecast, look: Theme) -> None:
     known = np.isfinite(future.actual).any()
     if known:
         actual = pd.Series(future.actual.reshape(-1))
-        _add_line(figure, times, actual, "what happened", look.ink, 1.4)
+        _add_line(figure, times, actual, "what happened", look.ink, 1.4, _written(table))
         figure.data[-1].showlegend = False
     figure.add_scatter(
         x=times,
@@ -234,7 +267,7 @@ def _add_future(figure: go.Figure, future: Forecast, look: Theme) -> None:
             "thickness": 2,
             "width": 6,
         },
-        hovertemplate="%{y:.4g}",
+        hovertemplate=f"%{{y:{_written(table)}}}",
     )
 
 

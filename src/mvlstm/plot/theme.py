@@ -266,6 +266,17 @@ def new_figure(theme: Theme, **layout: Any) -> go.Figure:
     return graph_objects().Figure(layout={"template": theme.template(), **base_layout(**layout)})
 
 
+def colour_bar(theme: Theme, title: str) -> dict[str, Any]:
+    """Return the bar beside a heat map that says what its colours mean."""
+    font = {"color": theme.muted, "size": 11}
+    return {
+        "thickness": 10,
+        "outlinewidth": 0,
+        "tickfont": font,
+        "title": {"text": label(title, 30), "font": font, "side": "right"},
+    }
+
+
 def from_spec(theme: Theme, spec: dict[str, Any]) -> go.Figure:
     """Make a figure of plain data and layout, in a theme."""
     layout = {"template": theme.template(), **spec["layout"]}

@@ -17,7 +17,7 @@ from mvlstm.plot._tables import (
     variable_order,
     wall_times,
 )
-from mvlstm.plot.theme import ThemeName, get_theme, label, new_figure
+from mvlstm.plot.theme import ThemeName, colour_bar, get_theme, label, new_figure
 from mvlstm.results import Explanation, Forecast
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ def leakage(explanation: Explanation, *, theme: ThemeName = "light") -> go.Figur
         zmin=0.0,
         zmax=1.0,
         colorscale=[list(stop) for stop in look.sequential],
-        colorbar={"thickness": 10, "outlinewidth": 0, "tickfont": {"color": look.muted}},
+        colorbar=colour_bar(look, "share of sensitivity"),
         xgap=1,
         ygap=1,
         customdata=pairs,

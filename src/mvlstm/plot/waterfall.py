@@ -16,6 +16,7 @@ from mvlstm.plot.theme import (
     Theme,
     ThemeName,
     base_layout,
+    colour_bar,
     from_spec,
     get_theme,
     label,
@@ -183,7 +184,7 @@ def lags_spec(table: pd.DataFrame, target: str, look: Theme, *, signed: bool) ->
         "zmin": -reach if signed else 0.0,
         "zmax": reach,
         "colorscale": [list(stop) for stop in (look.diverging if signed else look.sequential)],
-        "colorbar": {"thickness": 10, "outlinewidth": 0, "tickfont": {"color": look.muted}},
+        "colorbar": colour_bar(look, "contribution" if signed else "mean size"),
         "xgap": 1,
         "ygap": 1,
         "customdata": np.repeat(names[:, None], values.shape[1], axis=1),
@@ -250,6 +251,7 @@ def waterfall_spec(
     place = np.arange(n - 2, 0, -1)
     low, high = float(end.min()), float(end.max())
     span = (high - low) or abs(high) or 1.0
+    long = max(abs(low), abs(high)) > 1e3 * span  # labels of many digits
     texts = [_amount(v) for v in value]
     levels = end[[0, -1]]
     steps = {  # the line that joins the bars
@@ -294,7 +296,7 @@ def waterfall_spec(
             "color": look.forecast,
             "line": {"width": 2, "color": look.forecast},
         },
-        "text": [f"  {v:.4g}  ".replace("-", "−") for v in levels],
+        "text": [f"  {_level(v, float(np.abs(value).max(initial=0.0)))}  " for v in levels],
         "textposition": [  # towards the middle, where there is room
             "middle left" if v > (low + high) / 2 else "middle right" for v in levels
         ],
@@ -304,7 +306,7 @@ def waterfall_spec(
     layout = base_layout(
         height=92 + 32 * n,
         x=target,
-        xaxis={"range": [low - 0.1 * span, high + 0.5 * span], "nticks": 5},
+        xaxis={"range": [low - 0.1 * span, high + 0.5 * span], "nticks": 3 if long else 5},
         yaxis={**_named([END, *shown[::-1], START]), "range": [-0.6, n + 0.3]},  # below the buttons
     )
     return {"data": [steps, parts, ends, amounts], "layout": layout}
@@ -312,9 +314,23 @@ def waterfall_spec(
 
 def _amount(value: float) -> str:
     """Write a contribution with its sign and three digits, not as a power of ten."""
-    if not 1e-4 < abs(value) < 1e6:
+    if not 1e-4 < abs(value) < 1e12:
         return f"{value:+.3g}".replace("-", "−")
     return f"{value:+,.{decimals(abs(value), 3)}f}".replace("-", "−")
+
+
+def _level(value: float, largest: float) -> str:
+    """Write a forecast in digits that fit its largest contribution.
+
+    Examples
+    --------
+    >>> _level(22_682.4, 1_300.0), _level(-22_682.4, 1.234)
+    ('22,682', '−22,682.40')
+    """
+    if value and not 1e-4 < abs(value) < 1e12:
+        return f"{value:.4g}".replace("-", "−")
+    places = decimals(abs(value), 4, largest / 10)
+    return f"{round(value, places) + 0.0:,.{places}f}".replace("-", "−")
 
 
 def _named(names: list[str]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ from mvlstm._words import decimals
 from mvlstm.errors import MissingExtraError
 from mvlstm.plot._tables import short_verdict
 from mvlstm.plot.theme import DARK, LIGHT, graph_objects
-from mvlstm.report.data import Page, Panel, ReportData, Table, View
+from mvlstm.report.data import Block, Page, Panel, ReportData, Table, View
 from mvlstm.report.encode import (
     MINUS,
+    are_days,
     compact,
     figure_spec,
     number,
@@ -156,14 +157,26 @@ def _time(value: Any) -> Any:
 def _tables(page: Page) -> dict[str, list[list[dict[str, Any]]]]:
     """Return the cells of every table, written for a person."""
     found = [b for s in page.sections for b in s.blocks if isinstance(b, Table)]
-    return {table.key: _cells(table) for table in found}
+    days = all(are_days(column.dropna()) for column in _time_columns(page))
+    return {table.key: _cells(table, days) for table in found}
 
 
-def _cells(table: Table) -> list[list[dict[str, Any]]]:
+def _time_columns(page: Page) -> Iterator[pd.Series[Any]]:
+    """Return every column of times in the tables and behind the figures of a page."""
+    for block in (block for section in page.sections for block in section.blocks):
+        if not isinstance(block, Block):
+            frame = block.table if isinstance(block, Panel) else block.frame
+            for place in range(frame.shape[1]):
+                if pd.api.types.is_datetime64_any_dtype(frame.iloc[:, place]):
+                    yield frame.iloc[:, place]
+
+
+def _cells(table: Table, days: bool) -> list[list[dict[str, Any]]]:
     frame = table.frame
     sizes = finest(frame)
     columns = [
-        _column(frame.iloc[:, i], sizes.get(str(name), 0.0)) for i, name in enumerate(frame.columns)
+        _column(frame.iloc[:, i], sizes.get(str(name), 0.0), days)
+        for i, name in enumerate(frame.columns)
     ]
     for name, cells in zip(frame.columns, columns, strict=True):
         for cell, blank in zip(cells, table.blanks.get(str(name), ()), strict=False):
@@ -183,19 +196,22 @@ def _align_row(row: list[dict[str, Any]], values: Sequence[Any]) -> None:
         row[i]["text"] = text
 
 
-def _column(column: pd.Series[Any], fine: float) -> list[dict[str, Any]]:
+def _column(column: pd.Series[Any], fine: float, days: bool) -> list[dict[str, Any]]:
     label = str(column.name)
     if pd.api.types.is_bool_dtype(column):
         return [_cell(label, "yes" if v else "no", False) for v in column]
     if pd.api.types.is_integer_dtype(column):
-        return [_cell(label, str(v) if label in PLAIN else f"{v:,}", True) for v in column]
+        texts = (str(v) if label in PLAIN else f"{v:,}" for v in column)
+        return [_cell(label, text.replace("-", MINUS), True) for text in texts]
     if pd.api.types.is_float_dtype(column):
         values = column.to_numpy(dtype=np.float64)
         if label == "p_value" or label.endswith("_p"):
             return [_cell(label, _p_text(v), True) for v in values]
         return [_cell(label, text, True) for text in _aligned(values, fine)]
     times = pd.api.types.is_datetime64_any_dtype(column)
-    return [_cell(label, time_text(v) if times else _text(label, v), False) for v in column]
+    return [
+        _cell(label, time_text(v, days=days) if times else _text(label, v), False) for v in column
+    ]
 
 
 def _text(label: str, value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from mvlstm.report.encode import are_days, time_text
 from mvlstm.results import Evaluation, Explanation, Forecast, History
 
 
@@ -82,6 +83,11 @@ class ReportData:
         return records(self.future.to_frame())
 
     @property
+    def headline(self) -> dict[str, Any]:
+        """The row of ``ahead`` to see first: the next value; the last where there is no next."""
+        return self.ahead[0 if self.is_ahead else -1]
+
+    @property
     def scored_on(self) -> str:
         """What the rows scored on are to the model, in a word."""
         return "unseen" if self.evaluation.part == "new" else "validation"
@@ -90,6 +96,15 @@ class ReportData:
     def of_series(self) -> str:
         """The words that name the series shown, to follow a title; empty if there is one only."""
         return f" of series {self.series}" if self.series else ""
+
+    @property
+    def of_all(self) -> str:
+        """The words for what is told of all series, to follow a number; empty if there is one."""
+        if not self.series:
+            return ""
+        table = self.evaluation.by_series if self.next_values is None else self.next_values
+        count = "" if table is None else f" {table['series'].nunique():,}"
+        return f" of all{count} series"
 
     @property
     def one_step(self) -> str:
@@ -105,6 +120,26 @@ class ReportData:
     def is_ahead(self) -> bool:
         """Whether ``future`` lies after the last row, and is not the last rows for want of more."""
         return not np.isfinite(self.future.actual).any()
+
+    def when(self, time: Any) -> str:
+        """Write a time of the data: the date alone where all are midnights, ``row 7``."""
+        return f"{self._unit}{self._moment(time)}"
+
+    def span(self, period: tuple[Any, Any]) -> str:
+        """Write the first and the last time of a period."""
+        unit = "rows " if self._unit == "row " else self._unit
+        return f"{unit}{self._moment(period[0])} to {self._moment(period[1])}"
+
+    @property
+    def _unit(self) -> str:
+        """What an integer counts: rows, or what the table calls it."""
+        origin = self.forecast.origin
+        if isinstance(origin, pd.DatetimeIndex):
+            return ""
+        return "row " if origin.name is None else f"{origin.name} "
+
+    def _moment(self, time: Any) -> str:
+        return time_text(time, days=are_days(self.forecast.origin))
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from mvlstm._words import decimals
 
 MINUS = "−"
-DIGITS = 6  # of numbers that are only drawn
+DIGITS = 6  # of the range that numbers which are only drawn cover
+ALONE = 15  # digits of a number that stands alone, such as an end of an axis
 # Characters that could end the script element, or a line in old parsers of JavaScript.
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -39,7 +41,13 @@ def compact(value: Any, digits: int = DIGITS) -> Any:
     value : object
         Anything Plotly or pandas holds.
     digits : int
-        Significant digits of floating-point numbers.
+        Significant digits of the floating-point numbers of an array, and of the range that they
+        cover: small differences on a high level are kept.
+
+    Examples
+    --------
+    >>> compact([1 / 3, 1.0]), compact([1e8 + 0.123456789, 1e8 + 1.0])
+    ([0.333333, 1], [100000000.12346, 100000001])
     """
     if isinstance(value, dict):
         return {str(k): compact(v, digits) for k, v in value.items()}
@@ -47,18 +55,18 @@ def compact(value: Any, digits: int = DIGITS) -> Any:
         array = np.asarray(value)
         if np.issubdtype(array.dtype, np.datetime64):
             return _times(array)
+        if np.issubdtype(array.dtype, np.floating):
+            return _numbers(array, digits)
         return compact(array.tolist(), digits)
     if isinstance(value, list | tuple):
-        return [compact(v, digits) for v in value]
+        needed = _digits((v for v in value if isinstance(v, float)), digits)
+        return [_number(v, needed) if isinstance(v, float) else compact(v, digits) for v in value]
     if isinstance(value, np.datetime64 | pd.Timestamp):
         return time_text(value)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
-        if not np.isfinite(value):
-            return None
-        short = float(f"{value:.{digits}g}")
-        return int(short) if short.is_integer() and abs(short) < 1e15 else short
+        return _number(value, ALONE)
     if value is None or isinstance(value, bool | int | str):
         return value
     return str(value)
@@ -81,8 +89,10 @@ def table_data(frame: pd.DataFrame, digits: int = 10) -> dict[str, Any]:
     }
 
 
-def time_text(value: Any) -> str:
+def time_text(value: Any, *, days: bool = False) -> str:
     """Write a time for a person: no seconds where there are none; integers as they are.
+
+    With ``days`` the date alone, for data whose times are all midnights.
 
     Examples
     --------
@@ -93,9 +103,25 @@ def time_text(value: Any) -> str:
         stamp = pd.Timestamp(value)
         if stamp.tz is not None:
             stamp = stamp.tz_localize(None)
+        if days:
+            return stamp.strftime("%Y-%m-%d")
         text = stamp.strftime("%Y-%m-%d %H:%M:%S")
         return text.removesuffix(":00") if stamp.second == 0 else text
     return str(value)
+
+
+def are_days(times: Any) -> bool:
+    """Whether all of these are times, and midnights.
+
+    Examples
+    --------
+    >>> are_days(pd.date_range("2024", periods=3)), are_days([1, 2])
+    (True, False)
+    """
+    index: pd.Index[Any] = pd.Index(times)
+    if index.dtype == object:
+        index = pd.Index(index.tolist())
+    return isinstance(index, pd.DatetimeIndex) and bool((index == index.normalize()).all())
 
 
 def number(value: float, digits: int = 3, finest: float = 0.0) -> str:
@@ -146,4 +172,31 @@ def percent(value: float, decimals: int = 0) -> str:
 
 def _times(values: Any) -> list[str | None]:
     index = pd.DatetimeIndex(np.asarray(values).reshape(-1))
-    return [None if pd.isna(t) else time_text(t) for t in index]
+    days = len(index) > 1 and are_days(index.dropna())
+    return [None if pd.isna(t) else time_text(t, days=days) for t in index]
+
+
+def _numbers(array: NDArray[np.floating[Any]], digits: int) -> Any:
+    """Round the numbers of an array of any shape together."""
+    flat = array.ravel().tolist()
+    needed = _digits(flat, digits)
+    short = np.array([_number(v, needed) for v in flat], dtype=object)
+    return short.reshape(array.shape).tolist()
+
+
+def _number(value: float, digits: int) -> float | int | None:
+    if not np.isfinite(value):
+        return None
+    short = float(f"{value:.{digits}g}")
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short
+
+
+def _digits(values: Iterable[float], digits: int) -> int:
+    """Return the digits with which the range of ``values`` keeps so many; all if it is empty."""
+    known = [v for v in values if np.isfinite(v)]
+    if not known:
+        return digits
+    largest, spread = max(map(abs, known)), max(known) - min(known)
+    if spread == 0.0:
+        return ALONE
+    return min(digits + max(0, int(np.log10(largest / spread))), ALONE + 2)

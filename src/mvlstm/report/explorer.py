@@ -11,10 +11,11 @@ from mvlstm import plot
 from mvlstm.plot.theme import LIGHT
 from mvlstm.plot.waterfall import join_smaller, lags_spec, waterfall_spec
 from mvlstm.report.data import ReportData, records
-from mvlstm.report.encode import compact, number, time_text
+from mvlstm.report.encode import are_days, compact, number, time_text
 
 MOST_POINTS = 240
 MOST_NUMBERS = 150_000  # of all heat maps by lag together
+LEVELS = ("background", "forecast", "low", "high", "actual")
 
 
 def explained_rows(data: ReportData) -> pd.DataFrame:
@@ -46,6 +47,7 @@ def explorer(data: ReportData, rows: pd.DataFrame) -> dict[str, Any] | None:
     assert explanation.contribution is not None
     with_lags = len(rows) * explanation.contribution.shape[1] <= MOST_NUMBERS
     style = plot.styles(plot.variable_order(explanation), data.target, LIGHT)
+    days = are_days(data.forecast.origin)
     points = []
     for row in records(rows):
         origin, step = row["origin"], int(row["step"])
@@ -54,9 +56,10 @@ def explorer(data: ReportData, rows: pd.DataFrame) -> dict[str, Any] | None:
         inner = bars.iloc[1:-1]
         strongest = lags.abs().idxmax(axis=1)
         actual = float(row.get("actual", np.nan))
-        point = {
-            "time": time_text(row["time"]),
-            "origin": time_text(origin),
+        width = float(row["q95"]) - float(row["q05"])
+        point: dict[str, Any] = {
+            "time": time_text(row["time"], days=days),
+            "origin": time_text(origin, days=days),
             "step": step,
             "next": bool(row["latest"]) and data.is_ahead,
             "last": bool(row["latest"]) and not data.is_ahead,
@@ -68,16 +71,20 @@ def explorer(data: ReportData, rows: pd.DataFrame) -> dict[str, Any] | None:
             "names": [str(n) for n in inner["name"]],
             "values": inner["value"].to_list(),
             "lags": [int(strongest[n]) for n in inner["name"]],
-            "text": _sentence(bars, data.target),
-            "waterfall": compact(waterfall_spec(join_smaller(bars), data.target, style, LIGHT)),
+            "text": _sentence(bars, data.target, width),
         }
+        known = [name for name in LEVELS if point[name] is not None]
+        point["shown"] = {name: number(point[name], 4, width) for name in known}
+        point = compact(point, 8)
+        point["waterfall"] = compact(waterfall_spec(join_smaller(bars), data.target, style, LIGHT))
         if with_lags:
             point["heat"] = compact(lags_spec(lags, data.target, LIGHT, signed=True))
-        points.append(compact(point, 8))
+        points.append(point)
     return {"target": data.target, "points": points}
 
 
-def _sentence(bars: pd.DataFrame, target: str) -> str:
+def _sentence(bars: pd.DataFrame, target: str, width: float) -> str:
+    """Say in words what a forecast is made of, in digits that show the interval's width."""
     base, end = float(bars["value"].iloc[0]), float(bars["value"].iloc[-1])
     inner = bars.iloc[1:-1]
     parts = [
@@ -86,6 +93,6 @@ def _sentence(bars: pd.DataFrame, target: str) -> str:
         for name, value in zip(inner["name"].head(3), inner["value"].head(3), strict=True)
     ]
     return (
-        f"The typical forecast is {number(base, 4)}. To it {', '.join(parts)}; all together the "
-        f"forecast becomes {number(end, 4)}."
+        f"The typical forecast is {number(base, 4, width)}. To it {', '.join(parts)}; all together "
+        f"the forecast becomes {number(end, 4, width)}."
     )

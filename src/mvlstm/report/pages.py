@@ -11,14 +11,15 @@ import pandas as pd
 from mvlstm import plot
 from mvlstm.report.build import render_page
 from mvlstm.report.data import Block, Page, Panel, Section, Table, records
-from mvlstm.report.encode import number, percent, time_text
+from mvlstm.report.encode import are_days, number, percent, time_text
 from mvlstm.results import Comparison
 
 SCORES = {
     "rmse": "Root of the mean squared error of the mean forecast.",
     "mae": "Mean absolute error of the median forecast.",
-    "crps": "Error of the whole predictive distribution.",
+    "crps": "Continuous ranked probability score: error of the whole predictive distribution.",
 }
+LEVEL = 0.05  # of the tests
 SHOWN = ("method", "kind", "rmse", "mae", "crps", "coverage", "skill", "dm_p", "n")
 COSTS = ("method", "kind", "fit_seconds", "forecasts_per_second", "top_variables", "budget")
 
@@ -45,7 +46,8 @@ def comparison_page(
     if isinstance(comparison, Comparison):
         rows, notes = comparison.to_frame(), comparison.notes
         references = comparison.best_on_validation
-        first, last = (time_text(t) for t in comparison.period)
+        days = are_days(comparison.period)
+        first, last = (time_text(t, days=days) for t in comparison.period)
         subtitle = f"Unseen rows, {first} to {last}"
         heading = f"{comparison.target}: methods compared"
     assert isinstance(rows, pd.DataFrame)
@@ -54,9 +56,7 @@ def comparison_page(
             "scores",
             "How do the methods compare?",
             "All methods forecast the same unseen rows. Skill is the share of persistence's RMSE "
-            "that is removed. The reference is the method best on validation rows; dm p says how "
-            "often a difference as large would come by chance if the reference were no better "
-            "than this method (one-sided Diebold-Mariano test, after Holm).",
+            f"that is removed.{_test_words(rows, references)}",
             _comparison_blocks(rows, references),
         ),
         *_notes(notes, command),
@@ -65,7 +65,7 @@ def comparison_page(
         Page(
             title=title or heading,
             subtitle=subtitle,
-            summary=_comparison_summary(rows),
+            summary=_comparison_summary(rows, references),
             sections=sections,
             footer="Made with mvlstm",
         )
@@ -109,6 +109,55 @@ def _references(rows: pd.DataFrame, references: Mapping[str, str]) -> list[str]:
     return ["reference" if references.get(str(kind)) == method else "" for method, kind in pairs]
 
 
+def _test_words(rows: pd.DataFrame, references: Mapping[str, str]) -> str:
+    """Explain the p-values, and name the methods they refer to."""
+    if "dm_p" not in rows:
+        return ""
+    several = len(references) > 1
+    if several:
+        named = " and ".join(f"{method} ({kind})" for kind, method in references.items())
+        which = f"The references are the methods best on validation rows in each kind, {named}"
+    else:
+        which = "The reference is the method best on validation rows"
+    return (
+        f" {which}; dm p says how often a difference as large would come by chance if the "
+        f"reference{' of its kind' if several else ''} were no better than this method (one-sided "
+        "Diebold-Mariano test, after Holm)."
+    )
+
+
+def _told_apart(rows: pd.DataFrame, references: Mapping[str, str]) -> str:
+    """Say whether the tests tell the best method from the next of its kind; empty if they do."""
+    if "dm_p" not in rows or "kind" not in rows or not references:
+        return ""
+    known = rows[pd.to_numeric(rows["rmse"], errors="coerce").notna()]
+    known = known.sort_values("rmse", kind="stable")
+    best = known.iloc[0]
+    kind = str(best["kind"])
+    reference, family = references.get(kind), known[known["kind"].astype(str) == kind]
+    if reference is None or len(known) < 2:
+        return ""
+    if len(family) < 2:
+        return f"It is the only one of its kind ({kind}), and methods are tested within a kind."
+    if reference != best["method"]:
+        return (
+            f"That it is better than the others is not tested: the tests are of {reference}, "
+            f"the best{_of_kind(kind, references)} on validation rows."
+        )
+    second = family.iloc[1]
+    p = float(second["dm_p"])
+    if not p >= LEVEL:
+        return ""
+    return (
+        f"It cannot be told from the next{_of_kind(kind, references)}, {second['method']} "
+        f"(p = {p:.2f}): a difference as large may be chance."
+    )
+
+
+def _of_kind(kind: str, references: Mapping[str, str]) -> str:
+    return f" of its kind ({kind})" if len(references) > 1 else ""
+
+
 def tables_page(
     title: str,
     tables: Mapping[str, pd.DataFrame],
@@ -144,7 +193,7 @@ def tables_page(
     return render_page(Page(title, subtitle, list(summary), sections, footer="Made with mvlstm"))
 
 
-def _comparison_summary(rows: pd.DataFrame) -> list[str]:
+def _comparison_summary(rows: pd.DataFrame, references: Mapping[str, str]) -> list[str]:
     table = plot.comparison_table(rows)
     if not len(table):
         return ["No method could be scored."]
@@ -154,7 +203,7 @@ def _comparison_summary(rows: pd.DataFrame) -> list[str]:
     if len(reference) and best["method"] != reference["method"].iloc[0]:
         skill = 1.0 - float(best["mean"]) / float(reference["mean"].iloc[0])
         text += f", {percent(skill, 1)} less than persistence"
-    sentences = [text + "."]
+    sentences = [text + ".", *filter(None, [_told_apart(rows, references)])]
     if "error" in rows:
         failed = [str(m) for m, e in zip(rows["method"], rows["error"], strict=True) if _given(e)]
         if failed:

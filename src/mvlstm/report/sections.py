@@ -12,7 +12,7 @@ import pandas as pd
 from mvlstm import plot
 from mvlstm._words import counted
 from mvlstm.report.data import Block, Page, Panel, ReportData, Section, Table, View, records
-from mvlstm.report.encode import interval_text, number, percent, time_text
+from mvlstm.report.encode import MINUS, interval_text, number, percent
 from mvlstm.report.explorer import explained_rows, explorer
 from mvlstm.report.summary import CAVEAT, PERSISTENCE, cards, checks, summary
 from mvlstm.results import IMPORTANCE_COLUMNS, Explanation
@@ -21,6 +21,12 @@ LATEST = 200  # rows of the first view
 TOP_LAGS = 15  # of all variables, in the table of lags
 LAG_COLUMNS = ("variable", "lag", "contribution", "low", "high", "share")
 NARROW_COLUMNS, WIDE_COLUMNS = 2, 4
+SCORES = (
+    "RMSE: root of the mean squared error of the mean forecast. MAE: mean absolute error of the "
+    "median. CRPS: continuous ranked probability score, the error of the whole predictive "
+    "distribution. Less is better for these three."
+)
+ATTENTION = ("prior", "posterior")
 PARTS = {"new": "unseen", "calibration": "validation"}  # of an explanation, in words
 
 
@@ -72,12 +78,13 @@ def _next(data: ReportData, explained: pd.DataFrame) -> Section:
     past = [t for t, last in zip(times, explained.get("latest", ()), strict=True) if not last]
     drawn = plot.forecast_table(data.forecast, keep=past)
     figure = plot.forecast(data.forecast, future=data.future, explained=past)
-    thinned = len(data.forecast) - len(drawn)
+    count, total = int((drawn["step"] == 1).sum()), len(data.forecast)
     caption = "Forecasts one step ahead with their 90 % interval, against what happened."
-    if thinned > 0:
+    if count < total:
         caption += (
-            f" Drawn are {len(drawn):,} of {len(data.forecast):,} rows, the latest ones in full; "
-            "all are in the numbers."
+            f" Drawn, and in the data below, are {count:,} of {total:,} rows: the latest ones in "
+            "full, of the earlier ones the lowest and highest of each stretch. Calling predict "
+            "gives all."
         )
     if times:
         caption += " Choose a ringed point to see what that forecast is made of."
@@ -115,7 +122,6 @@ def _next(data: ReportData, explained: pd.DataFrame) -> Section:
 
 def _quality(data: ReportData) -> Section:
     scores = data.evaluation.scores.rename_axis("method").reset_index()
-    start, end = (time_text(t) for t in data.evaluation.period)
     rows = scores.rename(columns={"index": "method"})
     panel = Panel(
         key="methods",
@@ -127,6 +133,7 @@ def _quality(data: ReportData) -> Section:
         table=plot.comparison_table(rows),
     )
     residual = plot.residuals_table(data.forecast)
+    total = len(plot.residuals_table(data.forecast, limit=10**9))
     series: list[Table] = []
     if data.evaluation.by_series is not None:
         caption = (
@@ -138,21 +145,33 @@ def _quality(data: ReportData) -> Section:
     return Section(
         "quality",
         _quality_question(data),
-        f"Scores on {data.scored_on} rows, {start} to {end}{_all_steps(data)}. Skill is the share "
-        "of persistence's error that is removed; coverage is that of the 90 % interval.",
+        f"Scores on {data.scored_on} rows{data.of_all}, {data.span(data.evaluation.period)}"
+        f"{_all_steps(data)}. Skill is the share of persistence's error that is removed; coverage "
+        "is that of the 90 % interval.",
         [
-            Table("scores", "Scores", "Less is better for RMSE, MAE and CRPS.", scores),
+            Table("scores", "Scores", SCORES, scores),
             *series,
             panel,
             Panel(
                 key="residuals",
                 title=f"Residuals over time{data.shown_only}",
-                caption="Value minus forecast; a cloud without shape around zero is good.",
+                caption="Value minus forecast; a cloud without shape around zero is good."
+                + _thinned(len(residual), total),
                 alt=f"Residuals of {len(residual):,} drawn rows around zero{data.shown_only}.",
                 figure=plot.residuals(data.forecast),
                 table=residual,
             ),
         ],
+    )
+
+
+def _thinned(count: int, total: int) -> str:
+    """Say which residuals are drawn, where these are not all."""
+    if count == total:
+        return ""
+    return (
+        f" Drawn, and in the data below, are {count:,} of {total:,}: the lowest and highest of "
+        "each stretch, so the cloud looks wider than it is."
     )
 
 
@@ -181,13 +200,13 @@ def _by_series(explanation: Explanation) -> list[Table]:
 
 def _drivers(data: ReportData) -> Section:
     explanation = data.explanation
-    table = explanation.importance
+    table = _given(explanation.importance)
     blocks: list[Panel | Table | Block] = [
         Panel(
             key="importance",
             title="Importance of each variable",
             caption="Bars: share of the rise in error when the variable is scrambled, with its "
-            "90 % interval. Circles: attention before (open) and after (filled) seeing the value.",
+            f"90 % interval.{_circles(table)}",
             alt="Importance: "
             + "; ".join(
                 f"{r['variable']} {number(float(r['importance']))} ({r['verdict']})"
@@ -203,7 +222,7 @@ def _drivers(data: ReportData) -> Section:
             "The numbers",
             f"Measured on {explanation.n_windows:,} {_part(explanation)} windows, effort "
             f"{explanation.effort}.",
-            table[list(IMPORTANCE_COLUMNS)],
+            table[[name for name in IMPORTANCE_COLUMNS if name in table]],
         ),
         *_by_series(explanation),
     ]
@@ -212,11 +231,9 @@ def _drivers(data: ReportData) -> Section:
         blocks.append(
             Panel(
                 key="attention",
-                title=f"Attention before and after seeing the value{data.of_series}",
-                caption="How often each variable got how much attention: grey before (prior), "
-                "coloured after (posterior). A posterior far to the right of the prior: the data "
-                "confirm the variable.",
-                alt="Histograms of prior and posterior attention for each variable"
+                title=f"{_attention_title(explanation)}{data.of_series}",
+                caption=_attention_caption(explanation),
+                alt=f"Histograms of {_kinds(explanation)} attention for each variable"
                 f"{data.of_series}.",
                 figure=plot.attention_histograms(explanation, columns=WIDE_COLUMNS),
                 narrow=plot.attention_histograms(explanation, columns=NARROW_COLUMNS),
@@ -242,15 +259,48 @@ def _drivers(data: ReportData) -> Section:
     )
 
 
+def _circles(importance: pd.DataFrame) -> str:
+    """Explain the marks of attention, where there are any."""
+    if "posterior" in importance:
+        return " Circles: attention before (open) and after (filled) seeing the value."
+    return " Circles: attention." if "prior" in importance else ""
+
+
+def _kinds(explanation: Explanation) -> str:
+    return "prior" if explanation.posterior is None else "prior and posterior"
+
+
+def _attention_title(explanation: Explanation) -> str:
+    after = "" if explanation.posterior is None else " before and after seeing the value"
+    return f"Attention{after}"
+
+
+def _attention_caption(explanation: Explanation) -> str:
+    text = "How often each variable got how much attention"
+    if explanation.posterior is None:
+        return f"{text}. That is no measure of importance; the share of the rise in error is."
+    return (
+        f"{text}: grey before (prior), coloured after (posterior). A posterior to the right of the "
+        "prior: the model leans more on this variable once the value is known. That is no measure "
+        "of importance; the share of the rise in error is."
+    )
+
+
+def _given(importance: pd.DataFrame) -> pd.DataFrame:
+    """Leave out the columns of attention where a model has none."""
+    empty = [name for name in ATTENTION if name in importance and importance[name].isna().all()]
+    return importance.drop(columns=empty)
+
+
 def _exogenous(data: ReportData) -> Iterator[Panel]:
     """Show the other variables by themselves where the target's own past dwarfs them."""
-    table = data.explanation.importance
+    table = _given(data.explanation.importance)
     others = table[table["variable"] != data.target]
     if not len(others) or float(others["importance"].max()) > 0.15:
         return
     yield Panel(
         key="others",
-        title=f"The other variables, without {data.target}'s own past",
+        title=f"The other variables, without the own past of {data.target}",
         caption="Rise in squared error when the variable is scrambled, with its 90 % interval.",
         alt="Rise in squared error: "
         + "; ".join(
@@ -287,7 +337,7 @@ def _when(data: ReportData) -> Section:
                 title="The lags that matter most",
                 caption="Mean size of a lag's contributions with its 90 % interval over members "
                 f"and forecasts{_all_steps(data)}, in units of {data.target}; the largest "
-                f"{TOP_LAGS}.",
+                f"{TOP_LAGS}. Share: of the sizes of all lags of the same variable.",
                 frame=explanation.lags.nlargest(TOP_LAGS, "contribution")[list(LAG_COLUMNS)],
             )
         )
@@ -310,7 +360,8 @@ def _when(data: ReportData) -> Section:
             Panel(
                 key="attention-over-time",
                 title=f"Attention over time{data.shown_only}",
-                caption=f"Mean posterior attention in stretches of the {_part(explanation)} rows.",
+                caption=f"Mean {_kinds(explanation).split()[-1]} attention in stretches of the "
+                f"{_part(explanation)} rows.",
                 alt="Share of attention of each variable over time, stacked to one"
                 f"{data.shown_only}.",
                 figure=plot.attention_over_time(explanation),
@@ -349,7 +400,8 @@ def _other_measures(data: ReportData) -> Iterator[Table]:
             title="Do other measures agree?",
             caption="Importance beside attention, gradients, models fitted without the variable, "
             "shadow variables and Granger's tests; the last column says what speaks against the "
-            "verdict.",
+            "verdict. Importance is here the share among these variables, without the own past of "
+            f"{data.target}, and so not the number above.",
             frame=data.explanation.agreement,
         )
 
@@ -413,7 +465,9 @@ def _agreement(data: ReportData) -> Iterator[Panel]:
             caption="Agreement of rankings of the variables, mean over pairs; 1 is the same order. "
             "Variables that do nothing are ranked by chance, so the overlap of the leading ones "
             "says more.",
-            alt="; ".join(f"{r.ranking}: tau {r.kendall_tau:.2f}" for r in stable.itertuples()),
+            alt="; ".join(
+                f"{r['ranking']}: tau {number(float(r['kendall_tau']), 2)}" for r in records(stable)
+            ),
             figure=plot.stability(explanation),
             table=stable,
         )
@@ -484,11 +538,10 @@ def _views(data: ReportData, drawn: pd.DataFrame) -> tuple[View, ...]:
 
 def _forecast_alt(data: ReportData) -> str:
     own = data.own
-    mean, low, high = interval_text(data.ahead[0])
-    of_all = " of all series" if data.series else ""
+    mean, low, high = interval_text(data.headline)
     return (
         f"Line chart of {data.target}{data.of_series}, forecast and actual, "
-        f"{len(data.forecast):,} rows. RMSE on {data.scored_on} rows{of_all} "
+        f"{len(data.forecast):,} rows. RMSE on {data.scored_on} rows{data.of_all} "
         f"{number(float(own['rmse']))}. {'Next' if data.is_ahead else 'Last'} forecast {mean}, "
         f"90 % interval {low} to {high}."
     )
@@ -509,7 +562,7 @@ def _judged(data: ReportData, n: int) -> str:
     text = f"Of {n:,} {data.scored_on} values{data.of_series}{_all_steps(data)}"
     if n == scored:
         return f"{text}."
-    return f"{text}; the scores are of {scored:,} values{' of all series' if data.series else ''}."
+    return f"{text}; the scores are of {scored:,} values{data.of_all}."
 
 
 def _early_lags(lags: pd.DataFrame) -> str:
@@ -541,8 +594,13 @@ def _heat_alt(table: pd.DataFrame) -> str:
     row, column = divmod(int(np.nanargmax(values)), values.shape[1])
     return (
         f"Heat map of {table.shape[0]} by {table.shape[1]}; largest at {table.index[row]}, "
-        f"{table.columns[column]}: {number(float(values[row, column]))}."
+        f"{_heading(table.columns[column])}: {number(float(values[row, column]))}."
     )
+
+
+def _heading(name: Any) -> str:
+    """Write what a column of a heat map is of: a lag, with a true minus, or a name."""
+    return f"lag {name}".replace("-", MINUS) if isinstance(name, int | np.integer) else str(name)
 
 
 def _notes(data: ReportData) -> list[str]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from mvlstm import plot
 from mvlstm.report.data import Card, Check, ReportData, records
-from mvlstm.report.encode import interval_text, number, percent, time_text
+from mvlstm.report.encode import MINUS, interval_text, number, percent
 from mvlstm.results import VERDICTS, Explanation, Forecast
 
 CAVEAT = (
@@ -19,39 +19,40 @@ CAVEAT = (
 )
 PERSISTENCE = "the next value equals the last"
 COVERAGE, TOLERANCE = 0.9, 0.03
+SMALL = 0.1  # bias in RMSEs, and correlation of residuals, that may be let pass
+STEADY = 1.25  # ratio of errors early and late
 
 
 def summary(data: ReportData) -> list[str]:
     """Return the report in a few sentences."""
-    return [_next(data), _quality(data), _drivers(data.explanation), _doubts(data)]
+    return [_next(data), _quality(data), _drivers(data), _doubts(data)]
 
 
 def cards(data: ReportData) -> list[Card]:
     """Return the four figures to see first."""
-    first, own = data.ahead[0], data.own
-    skill = float(own["skill"])
+    first, own = data.headline, data.own
     leaders = _leaders(data.explanation)
     mean, low, high = interval_text(first)
     return [
         Card(
             f"{'Next' if data.is_ahead else 'Last'} {_target(data)}",
             mean,
-            f"{time_text(first['time'])}; 90 %: {low} to {high}{_happened(first, ', it was ')}",
+            f"{data.when(first['time'])}; 90 %: {low} to {high}{_happened(first, ', it was ')}",
         ),
         Card(
-            f"Error on {data.scored_on} rows",
+            f"Error on {data.scored_on} rows{data.of_all}",
             number(float(own["rmse"])),
-            f"RMSE, {percent(abs(skill), 1)} {'below' if skill >= 0 else 'above'} persistence",
+            f"RMSE, {_beside_persistence(float(own['skill']))}",
         ),
         Card(
             "90 % intervals held",
             percent(float(own["coverage"]), 1),
-            f"of {int(own['n']):,} values",
+            f"of {int(own['n']):,} values{data.of_all}",
         ),
         Card(
             "Rests mostly on",
             _short_name(leaders[0], data.target) if leaders else "nothing certain",
-            _others(leaders),
+            _others(leaders, data.target),
         ),
     ]
 
@@ -71,25 +72,24 @@ def checks(data: ReportData) -> list[Check]:
 
 
 def _next(data: ReportData) -> str:
-    rows = data.ahead
-    first = rows[0]
-    value = f"value of {_target(data)}, at {time_text(first['time'])},"
+    rows, first = data.ahead, data.headline
+    value = f"value of {_target(data)}, at {data.when(first['time'])},"
+    before = f", {len(rows)} steps before," if len(rows) > 1 else ""
     text = (
         f"The next {value} is expected to be "
         if data.is_ahead
-        else f"What is known ahead ends with the table, so this is no look ahead: the {value} was "
-        "expected to be "
+        else f"What is known ahead ends with the table, so this is no look ahead: the last {value} "
+        f"was expected{before} to be "
     )
     mean, low, high = interval_text(first)
     text += f"{mean}; with 90 % probability "
     text += f"it lies between {low} and {high}" if data.is_ahead else f"between {low} and {high}"
     text += f"{_happened(first, '; it was ')}."
-    if len(rows) > 1:
+    if len(rows) > 1 and data.is_ahead:
         mean, low, high = interval_text(rows[-1])
         text += (
-            f" {len(rows)} steps ahead, at {time_text(rows[-1]['time'])}, {mean} "
-            f"{'is' if data.is_ahead else 'was'} expected ({low} to {high})"
-            f"{_happened(rows[-1], '; it was ')}."
+            f" {len(rows)} steps ahead, at {data.when(rows[-1]['time'])}, {mean} is expected "
+            f"({low} to {high})."
         )
     if data.next_values is not None:
         count = data.next_values["series"].nunique()
@@ -112,15 +112,15 @@ def _target(data: ReportData) -> str:
 
 def _quality(data: ReportData) -> str:
     own = data.own
-    start, end = (time_text(t) for t in data.evaluation.period)
     rivals = [
         _against(name, float(own["rmse"]), float(row["rmse"]))
         for name, row in data.scores.items()
         if name != data.model
     ]
     text = (
-        f"On {int(own['n']):,} {data.scored_on} values ({start} to {end}) its typical error "
-        f"(RMSE) is {number(float(own['rmse']))}"
+        f"On {int(own['n']):,} {data.scored_on} values{data.of_all} "
+        f"({data.span(data.evaluation.period)}) its typical error (RMSE) is "
+        f"{number(float(own['rmse']))}"
     )
     if rivals:
         text += f": {_join(rivals)}"
@@ -128,30 +128,60 @@ def _quality(data: ReportData) -> str:
 
 
 def _against(name: str, own: float, other: float) -> str:
-    change = 1.0 - own / other if other else float("nan")
-    words = "less than" if change >= 0 else "MORE than"
-    who = f"{name} ({PERSISTENCE})" if name == "persistence" else name
-    return f"{percent(abs(change), 1)} {words} {who}"
+    """Say how much less or more an error is than that of another method."""
+    known = f" ({PERSISTENCE})" if name == "persistence" else ""
+    if not other:
+        return f"{'as large as' if own == other else 'MORE than'} {name}'s{known}, which is 0"
+    size = percent(abs(1.0 - own / other), 1)
+    if size == percent(0.0, 1):
+        return f"as large as {name}'s{known}"
+    return f"{size} {'less' if own < other else 'MORE'} than {name}{known}"
 
 
-def _drivers(explanation: Explanation) -> str:
+def _beside_persistence(skill: float) -> str:
+    size = percent(abs(skill), 1)
+    if size == percent(0.0, 1):
+        return "as large as persistence's"
+    return f"{size} {'below' if skill >= 0 else 'above'} persistence"
+
+
+def _drivers(data: ReportData) -> str:
+    explanation = data.explanation
     table = records(explanation.importance)
     leaders = _leaders(explanation)
     if not leaders:
         return "No variable can be told from noise: the forecast rests on none of them surely."
     top = leaders[0]
     row = next(row for row in table if str(row["variable"]) == top)
-    text = (
-        f"The forecast rests mostly on {_own(top, explanation)} "
-        f"({percent(float(row['importance']))} of the importance, between "
-        f"{percent(float(row['low']))} and {percent(float(row['high']))})"
-    )
+    subject = f"The forecasts{data.of_all} rest" if data.series else "The forecast rests"
+    text = f"{subject} mostly on {_own(top, explanation)} ({_share(row)})"
     if len(leaders) > 1:
         text += f", then on {_join([_own(v, explanation) for v in leaders[1:5]])}"
     noise = [str(row["variable"]) for row in table if row["verdict"] == VERDICTS[2]]
     if noise:
         text += f"; {_join(noise[:6], len(noise))} cannot be told from noise"
     return text + "."
+
+
+def _share(row: Mapping[str, Any]) -> str:
+    """Write a share of the importance and its interval, in decimals that keep them apart.
+
+    Examples
+    --------
+    >>> _share({"importance": 0.75, "low": 0.68, "high": 0.82})
+    '75 % of the importance, between 68 % and 82 %'
+    >>> _share({"importance": 0.9991, "low": 0.9972, "high": 1.0})
+    '99.9 % of the importance, between 99.7 % and 100.0 %'
+    """
+    values = [float(row[name]) for name in ("importance", "low", "high")]
+    for places in range(3):
+        share, low, high = (percent(value, places) for value in values)
+        full = percent(1.0, places)
+        if low != high and (share != full or values[0] == 1.0):
+            return f"{share} of the importance, between {low} and {high}"
+    if values[0] == 1.0 or percent(values[0]) != percent(1.0):
+        return f"{percent(values[0])} of the importance"
+    return "over 99 % of the importance"
 
 
 def _doubts(data: ReportData) -> str:
@@ -170,18 +200,20 @@ def _leaders(explanation: Explanation) -> list[str]:
 
 
 def _own(variable: str, explanation: Explanation) -> str:
-    return f"{variable}'s own past" if variable == explanation.target else variable
+    return f"the own past of {variable}" if variable == explanation.target else variable
 
 
 def _short_name(variable: str, target: str) -> str:
     return "its own past" if variable == target else variable
 
 
-def _others(leaders: Sequence[str]) -> str:
+def _others(leaders: Sequence[str], target: str) -> str:
     """Say what comes after the first of the variables that are certain."""
     if not leaders:
         return "no variable can be told from noise"
-    return f"then {_join(leaders[1:4])}" if len(leaders) > 1 else "no other variable is certain"
+    if len(leaders) < 2:
+        return "no other variable is certain"
+    return f"then {_join([_short_name(v, target) for v in leaders[1:4]])}"
 
 
 def _join(words: Sequence[str], total: int | None = None) -> str:
@@ -247,31 +279,34 @@ def _residual_checks(data: ReportData) -> Iterator[Check]:
         return
     size = float(np.sqrt(np.mean(residual**2))) or 1.0
     bias = float(residual.mean())
-    small = abs(bias) <= 0.1 * size
+    allowed = max(SMALL, 2.0 / float(np.sqrt(len(residual))))  # as far as chance alone goes
+    small = abs(bias) <= allowed * size
     yield Check(
         "pass" if small else "warn",
         f"{'No bias' if small else 'Forecasts are biased'}{only}",
         f"On average the value is {number(abs(bias))} "
         f"{'above' if bias >= 0 else 'below'} the forecast, "
-        f"{percent(abs(bias) / size)} of the RMSE.",
+        f"{percent(abs(bias) / size)} of the RMSE; up to {percent(allowed)} counts as none.",
     )
     half = len(residual) // 2
     early, late = (float(np.sqrt(np.mean(r**2))) for r in (residual[:half], residual[half:]))
-    steady = late <= 1.25 * early
+    grows, falls = late > STEADY * early, early > STEADY * late
+    course = "grows over time" if grows else "falls over time" if falls else "is steady"
     yield Check(
-        "pass" if steady else "warn",
-        f"{'Error is steady' if steady else 'Error grows over time'}{only}",
+        "warn" if grows else "info" if falls else "pass",
+        f"Error {course}{only}",
         f"RMSE {number(early)} in the first half of these rows, {number(late)} in the second.",
     )
     lags = plot.autocorrelation_table(forecast)
     if len(lags):
-        first = float(lags["autocorrelation"].iloc[0])
-        white = abs(first) <= 0.1
+        first, bound = (float(lags[name].iloc[0]) for name in ("autocorrelation", "bound"))
+        allowed = max(SMALL, bound)
+        white = abs(first) <= allowed
         yield Check(
             "pass" if white else "warn",
             f"{'Little is left to learn' if white else 'Something is left to learn'}{only}",
-            f"Residuals of neighbouring times have correlation {first:.2f}; "
-            "0 means nothing simple was missed.",
+            f"Residuals of neighbouring times have correlation {_signed(first)}; 0 means nothing "
+            f"simple was missed, and up to {allowed:.2f} counts as nothing.",
         )
 
 
@@ -285,7 +320,7 @@ def _ranking_checks(explanation: Explanation) -> Iterator[Check]:
             "pass" if stable else "warn",
             "Members agree on what matters" if stable else "Members disagree on what matters",
             f"Two members have {percent(overlap)} of the leading variables in common (Kendall's "
-            f"tau {tau:.2f} over all variables).",
+            f"tau {_signed(tau)} over all variables).",
         )
     if found.get("order_settled") is not None:
         settled, pairs = bool(found["order_settled"]), list(found.get("unsettled", ()))
@@ -304,8 +339,8 @@ def _ranking_checks(explanation: Explanation) -> Iterator[Check]:
         yield Check(
             "pass" if agrees else "info",
             "Attention agrees with importance" if agrees else "Attention tells another story",
-            f"Rank correlation {together:.2f} between posterior attention and importance; where "
-            "they differ, importance is what was tested on the error.",
+            f"Rank correlation {_signed(together)} between posterior attention and importance; "
+            "where they differ, importance is what was tested on the error.",
         )
     if explanation.leakage is not None:
         own = float(np.mean(np.diag(explanation.leakage.to_numpy(dtype=np.float64))))
@@ -365,6 +400,11 @@ def _by_origin(forecast: Forecast) -> pd.Series[float]:
     table = forecast.to_frame()
     keys = pd.MultiIndex.from_arrays([table["origin"], table["step"]], names=["origin", "step"])
     return pd.Series(table["mean"].to_numpy(), index=keys)
+
+
+def _signed(value: float) -> str:
+    """Write a correlation: two decimals, a true minus."""
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", MINUS)
 
 
 def _value(value: object) -> float:

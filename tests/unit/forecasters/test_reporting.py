@@ -89,6 +89,23 @@ def test_the_command_repeats_the_fit(model, data, tmp_path, monkeypatch):
     assert part_sizes(again, again._read(make_table(), "report")) == (30, 60)
 
 
+def test_the_command_reads_what_is_known_ahead_from_a_file():
+    table = make_table().rename(columns={"z'; rm": "z"})
+    model = mv.MVLSTM(**TINY).fit(table.iloc[:-1], "y", known="x", test=0.2)
+    ahead = table.iloc[-1:][["x"]]
+    data = gather_report(model, table.iloc[:-1], future=ahead, effort="quick")
+    assert data.command.splitlines()[1] == (
+        "mvlstm report model.safetensors DATA.csv --future FUTURE.csv --out report.html"
+    )
+
+
+def test_days_are_written_without_hours():
+    table = make_table().set_index(pd.date_range("2023-01-01", periods=300, name="day"))
+    data = gather_report(mv.AR(window=4).fit(table, "y", test=0.2), table, effort="quick")
+    assert data.facts["Period"] == "2023-01-01 to 2023-10-27"
+    assert not any("00:00" in text for text in data.facts.values())
+
+
 def test_an_updated_model_has_no_command_that_would_repeat_it(data):
     table = make_table()
     model = mv.MVLSTM(**TINY).fit(table.iloc[:200], "y", test=0.2)
@@ -106,6 +123,24 @@ def test_any_forecaster_can_be_reported(name, tmp_path):
     assert found.model == name and not found.command  # `mvlstm fit` fits none of them
     page = path.read_text(encoding="utf-8")
     assert "What drives it, and how sure is that?" in page
+
+
+def test_rows_of_the_future_are_explained_too():
+    table, later = make_table().iloc[:-2], make_table().iloc[-2:][["x"]]
+    model = mv.MVLSTM(**TINY, horizon=2).fit(table, "y", known="x", test=0.2)
+    data = gather_report(model, table, future=later, effort="quick")
+    assert data.is_ahead and table.index[
+        -1
+    ] in data.explanation.contribution.index.get_level_values("origin")
+
+
+def test_a_look_ahead_that_lacks_rows_is_left_out():
+    table = make_table()
+    table.iloc[-1, table.columns.get_loc("y")] = np.nan
+    model = mv.AR(window=4, horizon=2, verbose=0).fit(table.iloc[:-1], "y", known="x", test=0.2)
+    with pytest.warns(mv.MVLSTMWarning, match="There is no look ahead.*of step 2"):
+        data = gather_report(model, table, effort="quick")
+    assert not data.is_ahead and len(data.future) == 1
 
 
 @pytest.mark.filterwarnings("ignore::mvlstm.errors.MVLSTMWarning")
@@ -147,5 +182,7 @@ def test_a_report_of_several_series_names_the_one_shown_and_has_tables_of_all(tm
     shares = tables["series-importance"].set_index("series")
     assert list(shares.index) == ["a", "b", "c"]
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert data.facts["Validation"].endswith("60 rows") and data.facts["Unseen"] == "120 rows"
+    assert part_sizes(model, model._read(rows, "report")) == (20, 40), "times, for the command"
     assert "The next value of y in a" in page.summary[0] and "all 3 series" in page.summary[0]
     assert page.cards[0].label == "Next y in a"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -87,6 +88,24 @@ class TestForecast:
         np.testing.assert_allclose(trace(figure, "forecast").y, forecast.mean.xs(2, level="step"))
         with pytest.raises(DataError, match="steps 1 to 3"):
             plot.forecast(forecast, step=4)
+
+    def test_what_happened_is_drawn_to_the_last_row(self):
+        forecast = make_forecast(rows=60, horizon=3)
+        figure = plot.forecast(forecast)
+        happened = trace(figure, "what happened")
+        np.testing.assert_allclose(happened.y, [*forecast.actual[:, 0], *forecast.actual[-1, 1:]])
+        assert list(happened.x[-2:]) == list(wall_times(forecast.time[-1, 1:]))
+        np.testing.assert_allclose(trace(figure, "forecast").y, forecast.mean.xs(1, level="step"))
+        assert plot.forecast_table(forecast)["mean"].isna().sum() == 2
+        unknown = replace(forecast, actual=np.full_like(forecast.actual, np.nan))
+        assert len(plot.forecast_table(unknown)) == 60
+
+    def test_hovering_shows_the_width_of_the_intervals(self, forecast):
+        level = replace(
+            forecast, means=1e6 + forecast.means / 100, variances=0.001 + 0 * forecast.variances
+        )
+        figure = plot.forecast(level)
+        assert trace(figure, "forecast").hovertemplate == "%{y:,.2f}"
 
     def test_members(self, forecast):
         figure = plot.members(forecast, last=50)
@@ -273,6 +292,20 @@ class TestContributions:
         whole = replace(explanation, contribution=1e3 * explanation.contribution)
         assert not any("e" in text for text in plot.contributions(whole).data[3].text)
 
+    @pytest.mark.parametrize(
+        ("size", "digits"),
+        [(1.0, r"\d\d,\d{3}\.\d"), (1000.0, r"−?\d+,\d{3}"), (1e-3, r".*\.\d{4}")],
+    )
+    def test_levels_have_digits_that_fit_the_bars(self, explanation, size, digits):
+        parts = size * explanation.contribution
+        scaled = replace(explanation, contribution=parts, background=(22_684.0,))
+        bars = plot.waterfall_table(scaled)
+        start, end = (text.strip() for text in plot.contributions(scaled).data[2].text)
+        assert re.fullmatch(digits, start) and re.fullmatch(digits, end)
+        shown = [float(text.replace(",", "").replace("−", "-")) for text in (start, end)]
+        largest = bars["value"].iloc[1:-1].abs().max()
+        np.testing.assert_allclose(shown, bars["value"].iloc[[0, -1]], atol=largest / 100, rtol=0)
+
     def test_one_forecast_taken_apart_is_no_explanation(self, explanation):
         point = explanation.at(explanation.contribution.index[-1])
         for draw in (plot.contributions, plot.contribution_lags, plot.contribution_sums):
@@ -393,6 +426,16 @@ def test_a_comparison_is_drawn_by_its_rows():
     found = Comparison("pm", rows, pd.DataFrame())
     pd.testing.assert_frame_equal(plot.comparison_table(found), plot.comparison_table(rows))
     assert list(plot.comparison(found).data[0].x) == [2.0, 1.0]
+
+
+def test_colours_of_heat_maps_are_named(explanation):
+    for figure, title in (
+        (plot.contribution_lags(explanation), "contribution"),
+        (plot.contribution_lags(explanation, mean=True), "mean size"),
+        (plot.temporal_importance(explanation), "weight"),
+        (plot.leakage(explanation), "share of sensitivity"),
+    ):
+        assert figure.data[0].colorbar.title.text == title
 
 
 def test_thin_keeps_short_series_whole():

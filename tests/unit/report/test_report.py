@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from made_results import HOSTILE, LAGS, NAMES, make_report
+from made_results import HOSTILE, LAGS, NAMES, make_forecast, make_report
 from mvlstm import plot
 from mvlstm.errors import MissingExtraError
 from mvlstm.report import comparison_page, render_report, tables_page
 from mvlstm.report.build import report_page
-from mvlstm.report.encode import compact, number, percent, time_text, to_script
+from mvlstm.report.encode import compact, interval_text, number, percent, time_text, to_script
 from mvlstm.report.summary import cards, checks, contribution_gap, summary
 from mvlstm.results import Comparison, Explanation
 from mvlstm.results.comparison import COLUMNS
@@ -39,6 +39,18 @@ def page_data(page: str) -> dict:
 
 def without_scripts(page: str) -> str:
     return re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.S)
+
+
+def raised(data, by: float):
+    """Return the same report on another level."""
+    moved = (
+        replace(f, means=f.means + by, members=f.members + by, actual=f.actual + by)
+        for f in (data.forecast, data.future)
+    )
+    forecast, future = moved
+    background = tuple(by + start for start in data.explanation.background)
+    explanation = replace(data.explanation, background=background)
+    return replace(data, forecast=forecast, future=future, explanation=explanation)
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +112,27 @@ class TestPage:
         found = page_data(page)
         colours = set(re.findall(r"#[0-9a-f]{6}|rgba\([^)]*\)", json.dumps(found["figures"])))
         assert colours <= {*found["colours"], "rgba(0,0,0,0)"}
+
+    def test_small_differences_on_a_high_level_are_kept(self, data):
+        high = raised(data, 1e8)
+        found = page_data(render_report(high))
+        figure = found["figures"]["forecast"]
+        lines = {t["name"]: t for t in figure["wide"]["data"]}
+        for name, values in (
+            ("forecast", high.forecast.mean),
+            ("what happened", high.forecast.actual[:, 0]),
+            ("next", high.future.mean),
+        ):
+            np.testing.assert_allclose(lines[name]["y"], values, atol=1e-3, rtol=0)
+        view = report_page(high).sections[0].blocks[0].views[0]
+        np.testing.assert_allclose(figure["views"][0]["y"], view.y, atol=1e-3, rtol=0)
+        assert lines["forecast"]["hovertemplate"] == "%{y:,.0f}"
+        point = found["explorer"]["points"][-1]
+        ends = [float(t.replace(",", "")) for t in (point["shown"][n] for n in ("low", "high"))]
+        assert ends[1] - ends[0] == pytest.approx(point["high"] - point["low"], abs=1.1)
+        base, bars = point["waterfall"]["data"][1]["base"], point["waterfall"]["data"][1]["x"]
+        assert base[0] + sum(bars) == pytest.approx(float(high.future.mean.iloc[0]), abs=1e-2)
+        assert point["shown"]["forecast"] in point["text"] and "e+" not in point["text"]
 
     def test_several_steps_ahead(self):
         data = make_report(horizon=3, integer=True)
@@ -174,6 +207,94 @@ class TestWords:
         shown = found["lags"].table.set_index("variable")
         assert shown.loc["pm", 1] == pytest.approx(sizes["pm", 1])
 
+    def test_what_is_not_drawn_is_not_said_to_be_there(self, data):
+        forecast = make_forecast(rows=9_000)
+        found = blocks(replace(data, forecast=forecast))
+        drawn = found["forecast"].table
+        assert f"in the data below, are {len(drawn):,} of 9,000 rows" in found["forecast"].caption
+        residuals = found["residuals"]
+        total = int((forecast.part == "new").sum())
+        assert len(residuals.table) < total
+        assert f"are {len(residuals.table):,} of {total:,}" in residuals.caption
+        assert "Drawn" not in blocks(data)["residuals"].caption + blocks(data)["forecast"].caption
+
+    def test_without_attention_there_is_no_word_of_it(self, data):
+        bare = data.explanation.importance.assign(prior=np.nan, posterior=np.nan)
+        explanation = Explanation(target="pm", importance=bare)
+        found = blocks(replace(data, explanation=explanation))
+        assert "Circles" not in found["importance"].caption
+        assert "Circles" in blocks(data)["importance"].caption
+        assert not {"prior", "posterior"} & set(found["importance-table"].frame)
+        prior = replace(
+            data.explanation,
+            posterior=None,
+            importance=data.explanation.importance.assign(posterior=np.nan),
+        )
+        found = blocks(replace(data, explanation=prior))
+        for key in ("importance", "attention", "attention-over-time"):
+            assert "after" not in found[key].caption and "posterior" not in found[key].caption
+        assert "lean" in blocks(data)["attention"].caption
+
+    def test_of_steps_already_known_the_last_is_the_headline(self):
+        data = make_report(horizon=3)
+        last = replace(data, future=data.forecast.take(slice(-1, None)))
+        row = last.future.to_frame().iloc[-1]
+        card = cards(last)[0]
+        assert card.note.startswith(time_text(row["time"]))
+        assert card.value == interval_text(row)[0] and card.value in summary(last)[0]
+        assert "was expected, 3 steps before, to be" in summary(last)[0]
+
+    def test_several_series_are_named_where_numbers_are_of_all(self, data):
+        names = pd.DataFrame({"series": ["Bern", "Berlin", "Bonn"]})
+        several = replace(data, series="Berlin", next_values=names)
+        error, held = cards(several)[1:3]
+        assert error.label == "Error on unseen rows of all 3 series"
+        assert held.note == "of 75 values of all 3 series"
+        assert "On 75 unseen values of all 3 series (" in summary(several)[1]
+        assert "series" not in cards(data)[1].label + cards(data)[2].note
+
+    def test_integers_are_rows_or_what_the_table_calls_them(self):
+        data = make_report(integer=True)
+        assert ", at t 400, is expected" in summary(data)[0]
+        forecast = replace(data.forecast, origin=data.forecast.origin.rename(None))
+        rows = replace(data, forecast=forecast)
+        assert ", at row 400, is expected" in summary(rows)[0]
+        assert "(rows 324 to 398)" in summary(rows)[1]
+
+    def test_midnights_are_written_as_days(self, data):
+        def daily(forecast):
+            first = pd.Timestamp("2024-01-01")
+            return replace(
+                forecast,
+                origin=first + 24 * (forecast.origin - first),
+                time=(first + 24 * (pd.DatetimeIndex(forecast.time[:, 0]) - first)).to_numpy()[
+                    :, None
+                ],
+            )
+
+        forecast, future = daily(data.forecast), daily(data.future)
+        explanation = replace(data.explanation, prior=None, posterior=None, contribution=None)
+        evaluation = replace(data.evaluation, period=(forecast.origin[0], forecast.origin[-1]))
+        days = replace(
+            data,
+            forecast=forecast,
+            future=future,
+            explanation=explanation,
+            evaluation=evaluation,
+        )
+        text = without_scripts(render_report(days))
+        assert "00:00" not in text
+        assert f"at {future.time[0, 0].astype('datetime64[D]')}, is expected" in text
+        assert re.search(r"at 2024-\d\d-\d\d \d\d:\d\d, is expected", summary(data)[0])
+
+    def test_minus_signs_are_true(self, data):
+        lags = data.explanation.lags.assign(lag=-data.explanation.lags["lag"])
+        late = replace(data, explanation=replace(data.explanation, lags=lags))
+        page = render_report(late)
+        table = page.partition('data-sortable="lag-intervals"')[2].partition("</table>")[0]
+        shown = re.findall(r'data-label="lag" class="num">([^<]+)</td>', table)
+        assert len(shown) == 15 and all(re.fullmatch("\u2212[1-5]", lag) for lag in shown)
+
     def test_validation_rows_are_not_called_unseen(self, data):
         part = replace(data.evaluation, part="calibration")
         explained = replace(data.explanation, part="calibration")
@@ -223,6 +344,17 @@ class TestWords:
         ]
 
 
+SIGNS = np.resize([1.0, 1.0, -1.0, -1.0], 75)  # of neighbours, no correlation
+
+
+def with_residuals(forecast, residual):
+    """Return a forecast whose unseen values miss its mean by ``residual``."""
+    actual = forecast.actual.copy()
+    new = forecast.part[:, 0] == "new"
+    actual[new, 0] = forecast.mean.to_numpy()[new] + residual
+    return replace(forecast, actual=actual)
+
+
 class TestSummary:
     def test_sentences_say_what_the_numbers_say(self, data):
         text = " ".join(summary(data))
@@ -260,6 +392,65 @@ class TestSummary:
         check = next(c for c in found if c.title.startswith("Intervals"))
         assert check.state == state
         assert words in check.text
+
+    @pytest.mark.parametrize(
+        ("late", "state", "title"),
+        [
+            (0.4, "info", "Error falls over time"),
+            (1.1, "pass", "Error is steady"),
+            (2.5, "warn", "Error grows over time"),
+        ],
+    )
+    def test_errors_that_fall_are_not_called_steady(self, data, late, state, title):
+        forecast = with_residuals(data.forecast, np.r_[np.ones(37), np.full(38, late)] * SIGNS)
+        found = {c.title: c.state for c in checks(replace(data, forecast=forecast))}
+        assert found[title] == state
+
+    @pytest.mark.parametrize(("bias", "state"), [(0.2, "pass"), (0.3, "warn")])
+    def test_a_bias_as_large_as_chance_makes_it_is_let_pass(self, data, bias, state):
+        forecast = with_residuals(data.forecast, SIGNS + bias)  # 2 / sqrt(75) is 0.23
+        (check,) = [c for c in checks(replace(data, forecast=forecast)) if "bias" in c.title]
+        assert check.state == state and "up to 23 % counts as none" in check.text
+
+    @pytest.mark.parametrize(("weight", "state"), [(0.2, "pass"), (0.5, "warn")])
+    def test_correlation_within_the_band_of_noise_is_let_pass(self, data, weight, state):
+        noise = np.random.default_rng(0).normal(size=75)
+        noise -= np.roll(noise, 1) * (noise @ np.roll(noise, 1)) / (noise @ noise)
+        residual = noise + weight * np.roll(noise, 1)
+        data = replace(data, forecast=with_residuals(data.forecast, residual))
+        first, bound = plot.autocorrelation_table(data.forecast).iloc[0, 1:]
+        assert abs(first) > 0.1 and bound == pytest.approx(1.96 / 75**0.5)
+        (check,) = [c for c in checks(data) if "left to learn" in c.title]
+        assert check.state == state and f"correlation {first:.2f}; " in check.text
+
+    def test_equal_errors_are_called_equal(self, data):
+        scores = data.evaluation.scores.copy()
+        scores.loc["MVLSTM", ["rmse", "skill"]] = [5.0001, -0.00002]
+        equal = replace(data, evaluation=replace(data.evaluation, scores=scores))
+        assert "as large as persistence's (the next value" in summary(equal)[1]
+        assert cards(equal)[1].note == "RMSE, as large as persistence's"
+
+    def test_the_own_past_is_called_so(self, data):
+        table = data.explanation.importance.copy()
+        order = [*NAMES[1:3], "pm", NAMES[0]]
+        table["variable"] = order
+        led = replace(data, explanation=replace(data.explanation, importance=table))
+        assert f"{NAMES[2]} and its own past" in cards(led)[3].note
+        assert "and the own past of pm" in summary(led)[2]
+
+    @pytest.mark.parametrize(
+        ("share", "words"),
+        [
+            ((0.9996, 0.9991, 1.0), "99.96 % of the importance, between 99.91 % and 100.00 %"),
+            ((0.9999999, 0.9999998, 1.0), "over 99 % of the importance)"),
+            ((1.0, 1.0, 1.0), "(100 % of the importance)"),
+        ],
+    )
+    def test_shares_near_one_are_kept_apart(self, data, share, words):
+        table = data.explanation.importance.copy()
+        table.loc[0, ["importance", "low", "high"]] = share
+        led = replace(data, explanation=replace(data.explanation, importance=table))
+        assert words in summary(led)[2]
 
     def test_contributions_are_checked(self, data):
         assert contribution_gap(data) == pytest.approx(0, abs=1e-9)
@@ -301,6 +492,37 @@ class TestOtherPages:
         assert [html.unescape(c) for c in cells] == ["reference", "<0.001", "0.041"]
         assert page_data(page)["tables"]["methods"]["data"][7] == [None, 1e-9, 0.0412]
         assert "if the reference were no better" in page and "is not more accurate" not in page
+        assert "cannot be told" not in page, "the next has a small p"
+
+    @pytest.mark.parametrize(
+        ("best", "second", "reference", "words"),
+        [
+            ("A", 0.31, "A", "It cannot be told from the next of its kind (single), B (p = 0.31)"),
+            (
+                "A",
+                0.9,
+                "B",
+                "the tests are of B, the best of its kind (single) on validation rows.",
+            ),
+            ("A", 0.01, "A", ""),
+        ],
+    )
+    def test_a_comparison_says_what_its_tests_do(self, best, second, reference, words):
+        rows = pd.DataFrame(
+            {
+                "method": [best, "B", "A"],
+                "kind": ["single", "single", "ensemble"],
+                "rmse": [1.0, 1.01, 1.5],
+                "dm_p": [np.nan, second, np.nan],
+            }
+        ).reindex(columns=COLUMNS)
+        rows["top_variables"] = [()] * 3
+        references = {"single": reference, "ensemble": "A"}
+        page = html.unescape(comparison_page(Comparison("y", rows, rows[[]], references, (0, 9))))
+        assert words in page
+        assert bool(words) == ("chance." in page or "is not tested" in page)
+        assert f"in each kind, {reference} (single) and A (ensemble); dm p" in page
+        assert "if the reference of its kind were no better" in page
 
     def test_tables(self):
         table = pd.DataFrame({"a": [1.5, 2.5]}, index=pd.Index(["p", "q"], name="set"))
@@ -317,6 +539,10 @@ class TestOtherPages:
 def test_encoding():
     assert to_script("</script>\u2028") == '"\\u003c/script\\u003e\\u2028"'
     assert compact({"a": np.array([1.0, np.nan, 1 / 3])}) == {"a": [1, None, 0.333333]}
+    level = 101_325_000 + np.array([0.123456, 155.0])
+    np.testing.assert_allclose(compact(level), level, atol=1e-2, rtol=0)
+    np.testing.assert_allclose(compact(list(1 + 1e-8 * level)), 1 + 1e-8 * level, rtol=1e-11)
+    assert compact(np.array([[1 / 3, np.nan], [100.0, 2.5]])) == [[0.333333, None], [100, 2.5]]
     assert time_text(pd.Timestamp("2024-01-01 05:00", tz="Europe/Berlin")) == "2024-01-01 05:00"
 
 

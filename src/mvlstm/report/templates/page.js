@@ -106,7 +106,8 @@
 
   // --------------------------------------------------------------------- one forecast taken apart
   const points = DATA.explorer ? DATA.explorer.points : [];
-  let current = points.length - 1;
+  const first = points.findIndex((p) => p.next); // what the page begins with; else the last
+  let current = first < 0 ? points.length - 1 : first;
   const short = (x, digits = 4) => x === null ? "unknown" :
     Number(x).toLocaleString("en", { maximumSignificantDigits: digits }).replace("-", "\u2212");
   const signed = (x) => (x >= 0 ? "+" : "\u2212") + short(Math.abs(x));
@@ -132,9 +133,9 @@
     byId("explorer-on").disabled = current === points.length - 1;
     const elsewhere = asked !== null ? `Nearest explained time to ${asked}: ${p.time}. ` : "";
     const happened = p.next ? "It is still to come." :
-      p.actual === null ? "" : `What happened: ${short(p.actual)}.`;
+      p.actual === null ? "" : `What happened: ${p.shown.actual}.`;
     byId("explorer-text").textContent =
-      `${elsewhere}${p.text} Its 90 % interval runs from ${short(p.low)} to ${short(p.high)}. ${happened}`;
+      `${elsewhere}${p.text} Its 90 % interval runs from ${p.shown.low} to ${p.shown.high}. ${happened}`;
     byId("explorer").dataset.time = p.time;
     fillSums(p);
     drawPoint();
@@ -163,9 +164,9 @@
 
   function fillSums(p) {
     const table = byId("explorer-table");
-    const rows = p.names.map((name, i) => row([name, signed(p.values[i]), String(p.lags[i])]));
-    table.tBodies[0].replaceChildren(row(["typical forecast", short(p.background), ""]), ...rows);
-    table.tFoot.replaceChildren(row([`forecast for ${p.time}`, short(p.forecast), ""]));
+    const rows = p.names.map((name, i) => row([name, signed(p.values[i]), short(p.lags[i])]));
+    table.tBodies[0].replaceChildren(row(["typical forecast", p.shown.background, ""]), ...rows);
+    table.tFoot.replaceChildren(row([`forecast for ${p.time}`, p.shown.forecast, ""]));
   }
 
   function setUpExplorer() {
@@ -213,6 +214,18 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   }
 
+  // As many digits as show the differences within a column.
+  function digitsOf(column) {
+    let least = Infinity, most = -Infinity;
+    for (const v of column) {
+      if (typeof v !== "number") continue;
+      least = Math.min(least, v);
+      most = Math.max(most, v);
+    }
+    const level = Math.max(Math.abs(least), Math.abs(most)), spread = most - least;
+    return spread > 0 ? Math.min(6 + Math.max(0, Math.floor(Math.log10(level / spread))), 17) : 15;
+  }
+
   function showRows(details) {
     const place = details.querySelector(".rows");
     if (!details.open || place.firstChild) return;
@@ -228,8 +241,10 @@
     });
     table.createTHead().append(head);
     const body = table.createTBody();
+    const digits = data.data.map(digitsOf);
+    const write = (v, place) => typeof v === "number" ? short(v, digits[place]) : String(v ?? "");
     for (let i = Math.max(0, n - most); i < n; i++) {
-      body.append(row(data.data.map((c) => typeof c[i] === "number" ? short(c[i], 6) : String(c[i] ?? "")), data.columns.length));
+      body.append(row(data.data.map((c, place) => write(c[i], place)), data.columns.length));
     }
     place.tabIndex = 0;
     place.append(table);
@@ -248,12 +263,16 @@
     return found ? Number(found[1].replaceAll(",", "").replaceAll("\u2212", "-")) : null;
   }
 
+  // Of these the smallest is best, and comes first at the first click.
+  const LESS = /(^|[^a-z])(rmse|mae|crps|wape|p|p_value|seconds)([^a-z]|$)/i;
+
   function sortTable(table, column, button) {
-    const header = button.closest("th");
-    const texts = DATA.tables[table.dataset.sortable].data[column].map((v) => v ?? "");
+    const header = button.closest("th"), source = DATA.tables[table.dataset.sortable];
+    const texts = source.data[column].map((v) => v ?? "");
     const amounts = texts.map(amount), given = texts.filter((v) => v !== "").length;
     const numeric = 2 * amounts.filter((v) => v !== null).length > given;
-    const first = numeric ? "descending" : "ascending", second = numeric ? "ascending" : "descending";
+    const down = numeric && !LESS.test(source.columns[column]);
+    const first = down ? "descending" : "ascending", second = down ? "ascending" : "descending";
     const order = header.getAttribute("aria-sort") === first ? second : first;
     all("th", table).forEach((th) => th.setAttribute("aria-sort", "none"));
     header.setAttribute("aria-sort", order);
@@ -272,8 +291,7 @@
   // ------------------------------------------------------------------------------------- set-up
   const themeButton = byId("theme");
   function showTheme() {
-    themeButton.textContent = isDark() ? "Light" : "Dark";
-    themeButton.setAttribute("aria-label", isDark() ? "Light colours" : "Dark colours");
+    themeButton.setAttribute("aria-pressed", String(isDark()));
   }
   if (stored()) root.dataset.theme = stored();
   themeButton.addEventListener("click", () => {
