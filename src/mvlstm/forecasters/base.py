@@ -252,9 +252,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         run = run.after(clock.monotonic() - started)  # reading the table counts too
         with _whole_or_not(self):
             problem = self._start(frame, test=test, valid=valid)
-            self._learn(replace(problem, run=run))
-            calibrate(self, problem)
-            self._keep_background(problem)
+            self._learn_all(replace(problem, run=run))
             self.fit_seconds_ = clock.monotonic() - started
         return self
 
@@ -462,6 +460,12 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     def _thinned(self, problem: Problem) -> Problem:
         """Return the problem with as many windows as the model can take; here all of them."""
         return problem
+
+    def _learn_all(self, problem: Problem) -> None:
+        """Learn to forecast, how sure forecasts are, and what they are compared with."""
+        self._learn(problem)
+        calibrate(self, problem)
+        self._keep_background(problem)
 
     def _keep_background(self, problem: Problem) -> None:
         """Keep a few training windows, spread evenly, as the background of contributions."""

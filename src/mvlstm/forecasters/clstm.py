@@ -336,9 +336,7 @@ class CLSTM(AbstractForecaster):
         return arrays, {**self.trained_.extra(), "place": self.place_}
 
     def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        labels = restore_labels(
-            self.link, self.horizon, self.window, self.preparation_, arrays, extra
-        )
+        labels = restore_labels(self, arrays, extra)
         n_columns = len(self.preparation_.scaler.center)
         self.penalties_ = take_array(arrays, "penalties", (None,), np.float64)
         length = len(self.penalties_)

@@ -168,9 +168,7 @@ class DUAL(AbstractForecaster):
         return {**self.trained_.arrays(), "importance": self.importance_}, self.trained_.extra()
 
     def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        labels = restore_labels(
-            self.link, self.horizon, self.window, self.preparation_, arrays, extra
-        )
+        labels = restore_labels(self, arrays, extra)
         n_columns = len(self.preparation_.scaler.center)
         network = self._network(n_columns)
         self.trained_ = TrainedNetwork.restore(network, labels, self.members, arrays, extra)

@@ -158,9 +158,7 @@ class LSTM(AbstractForecaster):
         return self.trained_.arrays(), self.trained_.extra()
 
     def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        labels = restore_labels(
-            self.link, self.horizon, self.window, self.preparation_, arrays, extra
-        )
+        labels = restore_labels(self, arrays, extra)
         network = self._network(len(self.preparation_.scaler.center))
         self.trained_ = TrainedNetwork.restore(network, labels, self.members, arrays, extra)
         self.device_ = self.trained_.device

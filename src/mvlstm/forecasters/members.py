@@ -76,9 +76,7 @@ def fit_frame(
     model._check_parameters()
     problem = model._start(frame, test=test, valid=valid, preparation=preparation)
     problem = replace(problem, members=tuple(members), ensemble=ensemble)
-    model._learn(problem)
-    calibrate(model, problem)
-    model._keep_background(problem)
+    model._learn_all(problem)
     model.fit_seconds_ = clock.monotonic() - started
     return problem
 

@@ -404,9 +404,7 @@ class MVLSTM(AbstractForecaster):
         return {**self.trained_.arrays(), "sigma2": self.sigma2_}, self.trained_.extra()
 
     def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        labels = restore_labels(
-            self.link, self.horizon, self.window, self.preparation_, arrays, extra
-        )
+        labels = restore_labels(self, arrays, extra)
         layout = self.layout_
         network = self._network(layout.groups, len(layout.names), labels.scale)
         self.trained_ = TrainedNetwork.restore(network, labels, self.members, arrays, extra)

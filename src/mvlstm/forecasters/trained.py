@@ -27,7 +27,7 @@ from mvlstm.forecasters.networks import (
     train_network,
     usable_device,
 )
-from mvlstm.forecasters.preparation import Preparation, Prepared
+from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import Problem
 from mvlstm.nn.parameters import Parameters, count, unflatten
 from mvlstm.results import History
@@ -370,23 +370,17 @@ class TrainedNetwork(Generic[NetworkT]):
         return cls(network, flat, labels, device, kinds)
 
 
-def restore_labels(
-    link: LinkChoice,
-    horizon: int,
-    window: int,
-    preparation: Preparation,
-    arrays: dict[str, NDArray[Any]],
-    extra: dict[str, Any],
-) -> Labels:
-    """Rebuild `Labels` from what `TrainedNetwork.arrays` and `TrainedNetwork.extra` returned."""
+def restore_labels(model: Any, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> Labels:
+    """Rebuild `Labels` of a model with a link from what `TrainedNetwork`'s methods returned."""
+    link: LinkChoice = model.link
     name = "linear" if link == "auto" else link
-    restored = Link.restore(name, horizon, window, preparation, arrays)
+    restored = Link.restore(name, model.horizon, model.window, model.preparation_, arrays)
     own = (finite_number(extra, "label_center"), _scale(extra, "label_scale"))
     bare = None
     if link == "auto" and "bare_center" in extra:  # some members do without the link
         center, low, high = (finite_number(extra, f"bare_{x}") for x in ("center", "low", "high"))
         bare = Bare(center, _scale(extra, "bare_scale"), low, high)
-    return Labels(restored, *own, window, bare)
+    return Labels(restored, *own, model.window, bare)
 
 
 def _scale(extra: dict[str, Any], name: str) -> float:
