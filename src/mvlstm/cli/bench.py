@@ -28,7 +28,9 @@ WHAT, HOW = "What to run", "How to run it"
 
 @app.command("run", cls=SpacedLists, epilog=RUN_EXAMPLE)
 def run(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of records; kept and added to.")],
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder of records; new ones are added.")
+    ],
     suite: Annotated[
         str,
         typer.Option(
@@ -78,10 +80,10 @@ def run(
     ] = None,
     members: Annotated[
         int | None,
-        typer.Option(help="Networks an ensemble, in place of the suite's.", rich_help_panel=WHAT),
+        typer.Option(help="Networks per ensemble, in place of the suite's.", rich_help_panel=WHAT),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Fixes all that is random.", rich_help_panel=WHAT)
+        int | None, typer.Option(help="Seed of all random numbers.", rich_help_panel=WHAT)
     ] = None,
     engine: Annotated[
         str,
@@ -104,7 +106,9 @@ def run(
     ] = "auto",
     retry_failed: Annotated[
         bool,
-        typer.Option("--retry-failed", help="Run jobs again that failed.", rich_help_panel=HOW),
+        typer.Option(
+            "--retry-failed", help="Also run jobs that failed before.", rich_help_panel=HOW
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List the jobs, run none.", rich_help_panel=HOW)
@@ -172,7 +176,7 @@ def tables(
         typer.Option(
             "--html",
             metavar="[FILE]",
-            help="Write a page to look at, an .html file; tables.html if none is named.",
+            help="Write an .html page; tables.html if no file is named.",
         ),
     ] = None,
     out: Annotated[
@@ -181,7 +185,7 @@ def tables(
     ] = None,
     attention: Annotated[
         bool,
-        typer.Option("--attention/--no-attention", help="Whether to have histograms of attention."),
+        typer.Option("--attention/--no-attention", help="Include histograms of attention."),
     ] = True,
     as_json: AsJson = False,
     debug: Debug = False,

@@ -55,11 +55,13 @@ def compare(
         str,
         typer.Option(
             metavar="quick|full",
-            help="How much each may tune and train.",
+            help="How much each method may tune and train.",
             rich_help_panel=METHODS,
         ),
     ] = "quick",
-    window: Annotated[int, typer.Option(help="Rows looked back on.", rich_help_panel=METHODS)] = 30,
+    window: Annotated[
+        int, typer.Option(help="Rows that a forecast is made from.", rich_help_panel=METHODS)
+    ] = 30,
     horizon: Annotated[
         int, typer.Option(help="Steps ahead to forecast.", rich_help_panel=METHODS)
     ] = 1,
@@ -69,7 +71,7 @@ def compare(
     folds: Annotated[
         int,
         typer.Option(
-            help="1: one split in time. More: rolling origins, a fit at each.",
+            help="1: one split in time. More: rolling origins, with a fit at each.",
             rich_help_panel=METHODS,
         ),
     ] = 1,
@@ -78,12 +80,12 @@ def compare(
         typer.Option(
             "--with",
             metavar="FILE",
-            help="Your own one-step forecasts, columns time and value, as one more row.",
+            help="Your own one-step forecasts (columns time and value), added as a row.",
             rich_help_panel=METHODS,
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(help="Fixes all that is random.", rich_help_panel=METHODS)
+        int, typer.Option(help="Seed of all random numbers.", rich_help_panel=METHODS)
     ] = 0,
     device: Annotated[
         str,
@@ -104,7 +106,9 @@ def compare(
     test: Annotated[
         str,
         typer.Option(
-            metavar="SHARE|ROWS", help="Last rows, scored on: 0.2 or 500.", rich_help_panel=COLUMNS
+            metavar="SHARE|ROWS",
+            help="Rows at the end to score on: 0.2 or 500.",
+            rich_help_panel=COLUMNS,
         ),
     ] = "0.2",
     valid: Annotated[
@@ -121,7 +125,7 @@ def compare(
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", help="Also write a page to look at, an .html file."),
+        typer.Option("--html", metavar="FILE", help="Also write an .html page."),
     ] = None,
     sep: Separator = None,
     decimal: Decimal = ".",

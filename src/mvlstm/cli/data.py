@@ -67,13 +67,13 @@ def path(as_json: AsJson = False, debug: Debug = False) -> None:
 def fetch_sets(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Which; by default all that can be had."),
+        typer.Argument(metavar="[NAME]...", help="Data sets. Default: all that can be downloaded."),
     ] = None,
     source: Annotated[
         str | None,
         typer.Option(metavar="URL|FILE.zip", help="Take the archive of one set from here."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Download again what is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Download again even if present.")] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
     debug: Debug = False,

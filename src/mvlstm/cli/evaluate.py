@@ -23,7 +23,7 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Only what has arrived from then on, by period, and whether it has slipped.",
+            help="Score only rows from then on, by period; say whether the model has become worse.",
         ),
     ] = None,
     out: Annotated[

@@ -62,14 +62,16 @@ def fit(
     test: Annotated[
         str | None,
         typer.Option(
-            metavar="SHARE|ROWS", help="Last rows left unseen: 0.2 or 500.", rich_help_panel=COLUMNS
+            metavar="SHARE|ROWS",
+            help="Rows at the end left unseen: 0.2 or 500.",
+            rich_help_panel=COLUMNS,
         ),
     ] = None,
     valid: Annotated[
         str | None,
         typer.Option(
             metavar="SHARE|ROWS",
-            help="Rows before them that stop training and calibrate.",
+            help="Rows before them, to stop training and calibrate.",
             rich_help_panel=COLUMNS,
         ),
     ] = None,
@@ -93,13 +95,13 @@ def fit(
         ),
     ] = PRESETS[0],
     window: Annotated[
-        int | None, typer.Option(help="Rows looked back on.", rich_help_panel=MODEL)
+        int | None, typer.Option(help="Rows that a forecast is made from.", rich_help_panel=MODEL)
     ] = None,
     horizon: Annotated[
         int | None, typer.Option(help="Steps ahead to forecast.", rich_help_panel=MODEL)
     ] = None,
     hidden_size: Annotated[
-        int | None, typer.Option(help="Units a variable.", rich_help_panel=MODEL)
+        int | None, typer.Option(help="Hidden units per variable.", rich_help_panel=MODEL)
     ] = None,
     layers: Annotated[
         int | None, typer.Option(help="Recurrent layers.", rich_help_panel=MODEL)
@@ -110,7 +112,11 @@ def fit(
     ] = None,
     gates: Annotated[
         str | None,
-        typer.Option(metavar="full|variable", help="What the gates see.", rich_help_panel=MODEL),
+        typer.Option(
+            metavar="full|variable",
+            help="Whether gates see all variables or their own.",
+            rich_help_panel=MODEL,
+        ),
     ] = None,
     attention: Annotated[
         str | None,
@@ -121,7 +127,9 @@ def fit(
     head: Annotated[
         str | None,
         typer.Option(
-            metavar="mixture|fusion", help="How the variables combine.", rich_help_panel=MODEL
+            metavar="mixture|fusion",
+            help="How the variables' forecasts are combined.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     loss: Annotated[
@@ -132,29 +140,30 @@ def fit(
         str | None,
         typer.Option(
             metavar="NUMBER|learned|predicted|calibrated",
-            help="Standard deviation of a component.",
+            help="Standard deviation of the mixture's components.",
             rich_help_panel=MODEL,
         ),
     ] = None,
     target_scale: Annotated[
         str | None,
         typer.Option(
-            metavar="standard|raw", help="Scale on which sigma is meant.", rich_help_panel=MODEL
+            metavar="standard|raw", help="Scale that sigma refers to.", rich_help_panel=MODEL
         ),
     ] = None,
     link: Annotated[
         str | None,
         typer.Option(
             metavar="none|last|linear|auto",
-            help="What forecasts are added to. auto: the linear map for some members, others "
-            "without, as validation asks for; linear: for all, sooner done.",
+            help="Simple forecast that the network corrects. auto: linear for some members, none "
+            "for others, if validation rows are better so; linear: for all, and faster.",
             rich_help_panel=MODEL,
         ),
     ] = None,
     isolation: Annotated[
         float | None,
         typer.Option(
-            help="Penalty on what other variables tell a variable's gates.", rich_help_panel=MODEL
+            help="Penalty on weights from other variables to a variable's gates.",
+            rich_help_panel=MODEL,
         ),
     ] = None,
     clock_penalty: Annotated[
@@ -172,7 +181,7 @@ def fit(
         bool | None,
         typer.Option(
             "--l2-sum/--l2-mean",
-            help="Penalty beside the sum of the losses, as in the paper, or beside their mean.",
+            help="Add the penalty to the sum of the losses, as in the paper, or to their mean.",
             rich_help_panel=TRAINING,
         ),
     ] = None,
@@ -180,48 +189,48 @@ def fit(
         float | None, typer.Option(help="Step size of Adam.", rich_help_panel=TRAINING)
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(help="Windows a step.", rich_help_panel=TRAINING)
+        int | None, typer.Option(help="Windows per training step.", rich_help_panel=TRAINING)
     ] = None,
     max_epochs: Annotated[
         int | None,
         typer.Option(
-            help="Passes over the rows at most (100 unless told).", rich_help_panel=TRAINING
+            help="Most passes over the training rows (default 100).", rich_help_panel=TRAINING
         ),
     ] = None,
     patience: Annotated[
         int | None,
         typer.Option(
-            help="Epochs without a better validation error before stopping (15; paper: 10).",
+            help="Epochs without improvement before stopping (default 15; paper: 10).",
             rich_help_panel=TRAINING,
         ),
     ] = None,
     averaging: Annotated[
         float | None,
         typer.Option(
-            help="Share of the weights' running mean kept at each step; 0 for none.",
+            help="Decay of the running mean of the weights; 0 for none.",
             rich_help_panel=TRAINING,
         ),
     ] = None,
     finish: Annotated[
         float | None,
         typer.Option(
-            help="Share of the learning rate to go on with when nothing improves; 0 to stop then.",
+            help="Share of the learning rate to continue with when patience is over; 0: stop then.",
             rich_help_panel=TRAINING,
         ),
     ] = None,
     leave_out: Annotated[
         float | None,
         typer.Option(
-            help="Share of the training rows, its own, that each network does without; 0 for none.",
+            help="Share of the training rows that each network leaves out; 0 for none.",
             rich_help_panel=TRAINING,
         ),
     ] = None,
     members: Annotated[
         int | None,
-        typer.Option(help="Networks trained side by side.", rich_help_panel=TRAINING),
+        typer.Option(help="Networks in the ensemble.", rich_help_panel=TRAINING),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Fixes all that is random.", rich_help_panel=TRAINING)
+        int | None, typer.Option(help="Seed of all random numbers.", rich_help_panel=TRAINING)
     ] = None,
     device: Annotated[
         str | None,
@@ -231,7 +240,7 @@ def fit(
         bool | None,
         typer.Option(
             "--resume/--no-resume",
-            help="Go on with an unfinished fit, or start anew over it.",
+            help="Continue an unfinished fit, or discard it and start anew.",
             rich_help_panel=RUNNING,
         ),
     ] = None,
@@ -239,14 +248,16 @@ def fit(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder that keeps an unfinished fit; by default MODEL with .checkpoint.",
+            help="Folder for the state of an unfinished fit. Default: MODEL.checkpoint.",
             rich_help_panel=RUNNING,
         ),
     ] = None,
     time_limit: Annotated[
         float | None,
         typer.Option(
-            metavar="SECONDS", help="Stop in time with the best so far.", rich_help_panel=RUNNING
+            metavar="SECONDS",
+            help="Stop training in time; keep the best model so far.",
+            rich_help_panel=RUNNING,
         ),
     ] = None,
     quiet: Quiet = False,

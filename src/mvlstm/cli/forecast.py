@@ -27,7 +27,7 @@ def forecast(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Add them to a .csv file that grows; what is there for an origin stays.",
+            help="Append them to a .csv file; forecasts already there are kept.",
         ),
     ] = None,
     sep: Separator = None,

@@ -15,11 +15,13 @@ ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file written by `mvlstm fit`.")
 ]
 DataFile = Annotated[
-    Path, typer.Argument(metavar="DATA", help="CSV or Parquet file, a row a time step.")
+    Path, typer.Argument(metavar="DATA", help="CSV or Parquet file with one row per time step.")
 ]
 Separator = Annotated[
     str | None,
-    typer.Option("--sep", metavar="CHAR", help="Column separator of the CSV; found out if left."),
+    typer.Option(
+        "--sep", metavar="CHAR", help="Column separator of the CSV; recognised if not given."
+    ),
 ]
 Decimal = Annotated[
     str, typer.Option("--decimal", metavar="CHAR", help="Decimal mark of the CSV: . or ,")
@@ -57,14 +59,18 @@ Exclude = Annotated[
 ]
 # where a command has a default of its own and another leaves it to the model
 MISSING = typer.Option(
-    metavar="error|drop|fill", help="What missing values lead to.", rich_help_panel=COLUMNS
+    metavar="error|drop|fill",
+    help="What to do about missing values: stop, drop the rows, or repeat the last value.",
+    rich_help_panel=COLUMNS,
 )
 GAPS = typer.Option(
-    metavar="error|close|respect", help="What irregular times lead to.", rich_help_panel=COLUMNS
+    metavar="error|close|respect",
+    help="What to do about irregular times: stop, ignore, or let no window cross a gap.",
+    rich_help_panel=COLUMNS,
 )
 TRANSFORM = typer.Option(
     metavar="none|log1p|auto",
-    help="log1p for a target that cannot be negative; auto: where it helps.",
+    help="Model log(1 + y) of a target that is never negative; auto: if that helps.",
     rich_help_panel=COLUMNS,
 )
 SeriesColumn = Annotated[
@@ -72,7 +78,7 @@ SeriesColumn = Annotated[
     typer.Option(
         "--series",
         metavar="COL",
-        help="Column that says which of several series a row belongs to.",
+        help="Column that names the series of each row, if there are several.",
         rich_help_panel=COLUMNS,
     ),
 ]
@@ -80,7 +86,7 @@ Known = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COL[,COL...]",
-        help="Variables known up to the time forecast, such as holidays.",
+        help="Variables known in advance, such as holidays.",
         rich_help_panel=COLUMNS,
     ),
 ]
@@ -96,7 +102,7 @@ Calendar = Annotated[
     str | None,
     typer.Option(
         metavar="none|auto|PART[,PART...]",
-        help="Add the clock as a variable: hour, weekday, yearday, or those that fit.",
+        help="Add the clock as a variable: hour, weekday, yearday; auto takes those that fit.",
         rich_help_panel=COLUMNS,
     ),
 ]

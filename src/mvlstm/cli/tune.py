@@ -51,7 +51,7 @@ def tune(
     test: Annotated[
         str,
         typer.Option(
-            metavar="SHARE|ROWS", help="Last rows, not looked at.", rich_help_panel=COLUMNS
+            metavar="SHARE|ROWS", help="Rows at the end, not used.", rich_help_panel=COLUMNS
         ),
     ] = "0.2",
     valid: Annotated[
@@ -72,28 +72,32 @@ def tune(
     preset: Annotated[
         str,
         typer.Option(
-            metavar="default|paper|indep|fusion", help="Start from these.", rich_help_panel=SEARCH
+            metavar="default|paper|indep|fusion",
+            help="Settings to start from.",
+            rich_help_panel=SEARCH,
         ),
     ] = "default",
-    window: Annotated[int, typer.Option(help="Rows looked back on.", rich_help_panel=SEARCH)] = 30,
+    window: Annotated[
+        int, typer.Option(help="Rows that a forecast is made from.", rich_help_panel=SEARCH)
+    ] = 30,
     horizon: Annotated[int, typer.Option(help="Steps ahead.", rich_help_panel=SEARCH)] = 1,
     max_epochs: Annotated[
-        int | None, typer.Option(help="Most epochs of a training.", rich_help_panel=SEARCH)
+        int | None, typer.Option(help="Most passes over the training rows.", rich_help_panel=SEARCH)
     ] = None,
     measure: Annotated[
         str,
         typer.Option(
             metavar="rmse|mae",
-            help="What to choose by; mae where a few large errors should not decide.",
+            help="Error to choose by; mae if a few large errors should not decide.",
             rich_help_panel=SEARCH,
         ),
     ] = "rmse",
     seeds: Annotated[
         int,
-        typer.Option(help="Networks for each setting; their mean counts.", rich_help_panel=SEARCH),
+        typer.Option(help="Networks per setting; their mean error counts.", rich_help_panel=SEARCH),
     ] = 1,
     seed: Annotated[
-        int, typer.Option(help="Fixes all that is random.", rich_help_panel=SEARCH)
+        int, typer.Option(help="Seed of all random numbers.", rich_help_panel=SEARCH)
     ] = 0,
     engine: Annotated[
         str,
@@ -113,7 +117,7 @@ def tune(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder of records, from which an interrupted search goes on. Default: DATA-tune.",
+            help="Folder of records; an interrupted search continues from it. Default: DATA-tune.",
             rich_help_panel=RUNNING,
         ),
     ] = None,

@@ -36,13 +36,13 @@ def update(
         str,
         typer.Option(
             metavar="newest|full",
-            help="Go on training, the newest rows held out; or train again on all rows.",
+            help="Continue training with the newest rows held out, or train again on all rows.",
         ),
     ] = "newest",
     max_epochs: Annotated[int, typer.Option(help="Most epochs of further training.")] = 5,
     learning_rate: Annotated[
         float | None,
-        typer.Option(help="Of further training; by default a fifth of the fit's."),
+        typer.Option(help="Of further training. Default: a fifth of the fit's."),
     ] = None,
     sep: Separator = None,
     decimal: Decimal = ".",
