@@ -13,6 +13,7 @@ from mvlstm.bench.protocols import PROTOCOLS
 from mvlstm.bench.spec import Job
 from mvlstm.data.splits import chronological
 from mvlstm.data.stationarity import choose_differencing, difference
+from mvlstm.errors import DataError
 from mvlstm.explain.granger import granger_tests
 
 FloatArray = NDArray[np.float64]
@@ -37,6 +38,8 @@ def granger_record(job: Job) -> dict[str, Any]:
         end = chronological(found.frame.n_rows, test=test, valid=valid).a
     measured = np.flatnonzero(found.frame.layout.measured)
     names = [found.frame.columns[column] for column in measured]  # the target is the last
+    if len(names) < 2:
+        raise DataError(f"Data set '{job.dataset}' has no variable of numbers to test.")
     values = found.frame.values[:end, measured]
     choice = choose_differencing(values, names)
     series = _standardised(difference(values, choice.orders))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,10 +16,14 @@ from mvlstm.data._steps import ticks
 from mvlstm.data._times import read_times
 from mvlstm.data.frame import check_present, needed_columns, time_columns
 from mvlstm.data.layout import Layout
-from mvlstm.errors import DataError
+from mvlstm.errors import DataError, MVLSTMWarning
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+FROM_THE_START = (
+    "future=... (--future) has more rows than the table, and neither has times: its rows are taken "
+    "as numbered from the table's first row. Give only the rows that follow, or give both times."
+)
 
 
 def join_future(table: pd.DataFrame, future: pd.DataFrame, layout: Layout) -> pd.DataFrame:
@@ -71,14 +76,14 @@ def _timed_alike(
         if inside == [False, True] and table.index.name == name:
             return table, _indexed(future, name, layout)
         return table, future
-    columns = time_columns(table, column_names(table), layout)
+    columns, own = (time_columns(one, column_names(one), layout) for one in (table, future))
     if columns:
         table = _indexed(table, columns[0], layout)
     name = str(table.index.name)
     plain = isinstance(future.index, pd.RangeIndex) and future.index.name is None
-    if plain and table.index.name is not None and name in column_names(future):
-        future = _indexed(future, name, layout)
-    return table, future
+    if not own and plain and table.index.name is not None and name in column_names(future):
+        own = (name,)
+    return table, _indexed(future, own[0], layout) if own else future
 
 
 def _indexed(table: pd.DataFrame, column: str, layout: Layout) -> pd.DataFrame:
@@ -131,6 +136,8 @@ def _numbered_on(
         return future
     own, last = future.index, int(table.index[~lacking][-1])
     if own[0] != 0 or own[-1] > last:
+        if own[0] == 0:
+            warnings.warn(FROM_THE_START, MVLSTMWarning, stacklevel=5)
         return future
     return future.set_axis(pd.RangeIndex(last + 1, last + 1 + len(future)))
 
@@ -140,7 +147,7 @@ def _numbered_within(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Let rows of both be numbered within each series, those of the future after the table's.
 
-    A series with more rows in the future than in the table starts with it.
+    If the future has more rows of every series than the table has, it starts with the table.
     """
     assert layout.series is not None
     numbers = stacked_rows(table, column_names(table), layout.series)
@@ -155,7 +162,10 @@ def _numbered_within(
     own, found = _series(future, layout.series)
     count = np.asarray(pd.Series(own).groupby(own).cumcount(), dtype=np.int64)
     past = np.array([reached.get(name, 0) for name in found], dtype=np.int64)
-    past[np.bincount(own, minlength=len(found)) > past] = 0
+    more = np.bincount(own, minlength=len(found)) > past
+    if more[past > 0].all() and (past > 0).any():
+        warnings.warn(FROM_THE_START, MVLSTMWarning, stacklevel=5)
+        past[:] = 0
     return table, future.set_axis(pd.Index(count + past[own]))
 
 

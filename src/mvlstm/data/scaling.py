@@ -130,6 +130,8 @@ class SeriesScaler:
         Of all rows together: for columns that are not scaled by series.
     own : bool array, (columns,)
         Which columns each series scales by itself.
+    guess : Guess
+        Of the scale of columns that do not vary in a series.
     """
 
     names: tuple[str, ...]
@@ -137,6 +139,7 @@ class SeriesScaler:
     scale: NDArray[np.float64]
     common: Scaler
     own: NDArray[np.bool_]
+    guess: Guess
 
     @classmethod
     def fit(
@@ -170,9 +173,9 @@ class SeriesScaler:
         enough = counts >= least
         kept = tuple(names[code] for code in codes[first[enough]])
         deviations = np.sqrt(square[enough])
-        guess = _Guess.of(mean[enough], deviations, common)
+        guess = Guess.of(mean[enough], deviations, common)
         center, scale = _own_or_common(mean[enough], deviations, common, own, guess)
-        return cls(kept, center, scale, common, own)
+        return cls(kept, center, scale, common, own, guess)
 
     def rows(
         self,
@@ -198,12 +201,11 @@ class SeriesScaler:
         index = np.array([place.get(name, -1) for name in names], dtype=np.int64)[codes]
         centers, scales, filled = [self.center], [self.scale], len(self.names)
         unseen = np.flatnonzero(index < 0)
-        guess = _Guess.of(self.center, self.scale, self.common)
         for rows in np.split(unseen, np.flatnonzero(np.diff(codes[unseen])) + 1):
             if not len(rows):
                 continue
             mean, deviation = _running(values[rows], window)
-            center, scale = _own_or_common(mean, deviation, self.common, self.own, guess)
+            center, scale = _own_or_common(mean, deviation, self.common, self.own, self.guess)
             centers.append(center)
             scales.append(scale)
             index[rows] = filled + np.arange(len(rows))
@@ -216,6 +218,7 @@ class SeriesScaler:
             "names": list(self.names),
             "center": self.center.tolist(),
             "scale": self.scale.tolist(),
+            "guess": {"share": self.guess.share.tolist(), "least": self.guess.least.tolist()},
         }
 
     @classmethod
@@ -229,11 +232,17 @@ class SeriesScaler:
             center = np.array(values["center"], dtype=np.float64).reshape(shape)
             scale = np.array(values["scale"], dtype=np.float64).reshape(shape)
             fine = np.isfinite(center).all() and np.isfinite(scale).all() and (scale > 0).all()
+            guess = Guess.of(center, scale, common)  # older files have none
+            if "guess" in values:
+                given = (np.array(values["guess"][name], float) for name in ("share", "least"))
+                guess = Guess(*given)
+                both = np.stack([guess.share, guess.least]).reshape(2, shape[1])
+                fine &= np.isfinite(both).all() and (both > 0).all()
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f"The scaling of the series is damaged: {error}") from error
         if not fine or len(own) != shape[1]:
             raise ModelFileError("The scaling of the series is damaged.")
-        return cls(names, center, scale, common, own)
+        return cls(names, center, scale, common, own, guess)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +289,7 @@ def _own_or_common(
     deviation: NDArray[np.float64],
     common: Scaler,
     own: NDArray[np.bool_],
-    guess: _Guess,
+    guess: Guess,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return centers and scales (k, columns): the common ones where there are no own.
 
@@ -299,20 +308,18 @@ def _varies(
 
 
 @dataclass(frozen=True, eq=False)
-class _Guess:
+class Guess:
     """How much a series varies that has not varied yet, by those that have.
 
-    By the same share of its level as they do in the median, or, at the level zero, as little as
-    any of them. Differences between the levels of series say nothing of it.
+    By the same share of its level as they do in the median or, at the level zero, as little as a
+    quarter of them. Differences between the levels of series say nothing of it.
     """
 
     share: NDArray[np.float64]  # (columns,)
     least: NDArray[np.float64]  # (columns,)
 
     @classmethod
-    def of(
-        cls, mean: NDArray[np.float64], deviation: NDArray[np.float64], common: Scaler
-    ) -> _Guess:
+    def of(cls, mean: NDArray[np.float64], deviation: NDArray[np.float64], common: Scaler) -> Guess:
         """Learn from the mean and deviation (series, columns) of several series."""
         share, least = np.ones(len(common.scale)), common.scale.copy()
         varies = _varies(mean, deviation, common)
@@ -321,7 +328,7 @@ class _Guess:
             away = level != 0
             if away.any():
                 share[column] = min(1.0, float(np.median(spread[away] / np.abs(level[away]))))
-            least[column] = spread.min()
+            least[column] = np.exp(np.quantile(np.log(spread), 0.25))
         return cls(share, least)
 
     def __call__(self, level: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -115,16 +115,19 @@ def _learn_preparation(
     if frame.panel is not None:
         least = model.window + model.horizon
         preparation = preparation.by_series(frame, rows, least)
-        notes = (*notes, *_flat_series(frame, rows))
+        assert preparation.series is not None
+        notes = (*notes, *_flat_series(frame, rows, preparation.series.names))
     return preparation, notes
 
 
-def _flat_series(frame: SeriesFrame, rows: NDArray[np.bool_]) -> tuple[str, ...]:
-    """Name the series whose target is the same in all their training rows."""
+def _flat_series(
+    frame: SeriesFrame, rows: NDArray[np.bool_], names: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Tell which of the series ``names`` have the same target in all their training rows."""
     assert frame.panel is not None
     panel = frame.panel.take(rows)
     counts = pd.Series(frame.target_values[rows]).groupby(panel.codes).nunique()
-    flat = [panel.names[code] for code in counts.index[counts == 1]]
+    flat = [panel.names[code] for code in counts.index[counts == 1] if panel.names[code] in names]
     if not flat:
         return ()
     return (

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm.errors import ModelFileError
@@ -120,6 +121,6 @@ def _no_constant(name: str) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | pd.Index | pd.Series):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} cannot be stored in a model file")

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from mvlstm._version import __version__
+from mvlstm.data._columns import column_names
 from mvlstm.data._steps import describe_time
-from mvlstm.data.frame import SeriesFrame
+from mvlstm.data.frame import SeriesFrame, time_columns
 from mvlstm.errors import DataError, MVLSTMError, MVLSTMWarning
 from mvlstm.forecasters.registry import forecaster_class
 from mvlstm.forecasters.scoring import score_unseen
@@ -175,7 +177,7 @@ def _rival_scores(model: AbstractForecaster, table: pd.DataFrame) -> pd.DataFram
     rival.fit(
         table,
         layout.target,
-        time=list(layout.time) or None,
+        time=list(time_columns(table, column_names(table), layout)) or None,
         series=layout.series,
         variables=layout.variables,
         known=layout.known,
@@ -188,9 +190,16 @@ def _rival_scores(model: AbstractForecaster, table: pd.DataFrame) -> pd.DataFram
 
 def part_sizes(model: AbstractForecaster, frame: SeriesFrame) -> tuple[int, int]:
     """Return how many times of ``frame`` are validation and how many come after it."""
+    valid, after = _parts(model, frame)
+    return int(valid.sum()), int(after.sum())
+
+
+def _parts(
+    model: AbstractForecaster, frame: SeriesFrame
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Say which times of ``frame`` are validation and which come after it."""
     parts = model.borders_.parts(np.asarray(frame.clock)[:, None])[:, 0]
-    after = np.asarray(frame.clock > model.borders_.calibration)
-    return int((parts == "validation").sum()), int(after.sum())
+    return parts == "validation", np.asarray(frame.clock > model.borders_.calibration)
 
 
 def repeat_command(model: AbstractForecaster, frame: SeriesFrame, *, future: bool = False) -> str:
@@ -223,11 +232,11 @@ def repeat_command(model: AbstractForecaster, frame: SeriesFrame, *, future: boo
     always = ("window", "members", "seed")
     defaults = type(model)().get_params()
     for name, value in model.get_params().items():
-        if name in ("verbose", *always) or value == defaults[name]:
+        if name in ("verbose", *always) or np.array_equal(value, defaults[name]):
             continue
         words.append(f"--{name.replace('_', '-')}")
         if value is not True:
-            words.append(",".join(value) if isinstance(value, list | tuple) else str(value))
+            words.append(",".join(map(str, value)) if np.ndim(value) == 1 else str(value))
     for name in always:
         words += [f"--{name}", str(getattr(model, name))]
     fit = " ".join(shlex.quote(w) for w in [*words, "--out", "model.safetensors"])
@@ -239,9 +248,7 @@ def _facts(model: AbstractForecaster, frame: SeriesFrame) -> dict[str, str]:
     from mvlstm.report.encode import are_days, time_text
 
     borders = model.borders_
-    times = np.asarray(frame.times)
-    valid = int((borders.parts(times) == "validation").sum())
-    test = int(borders.after(times).sum())
+    valid, test = (int(part[frame.order].sum()) for part in _parts(model, frame))  # rows
     days = are_days(frame.clock)
     ends = (frame.clock[0], frame.clock[-1], borders.start, borders.train, borders.calibration)
     first, last, start, train, calibration = (time_text(t, days=days) for t in ends)

@@ -93,7 +93,7 @@ def read_time(model: AbstractForecaster, since: Any) -> Any:
             )
         return time
     if time.tz is None:
-        return time.tz_localize(layout.time_zone)
+        return time.tz_localize(layout.time_zone, ambiguous=True, nonexistent="shift_forward")
     return time.tz_convert(layout.time_zone)
 
 

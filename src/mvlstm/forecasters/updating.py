@@ -125,13 +125,19 @@ def update_forecaster(
 def find_new_rows(model: AbstractForecaster, prepared: Prepared) -> NewRows:
     """Divide a table's windows into old, new to train on, and new to hold out.
 
-    Series that the fit did not have are left out: a network's scaling knows nothing of them, and
-    all their rows stay unseen.
+    Series that the fit did not learn from are left out for a network: its scaling knows nothing
+    of them, and all their rows stay unseen. Other forecasters are fitted anew, to all series.
     """
     frame, borders, H = prepared.frame, model.borders_, model.horizon
     known_series = _known_series(model, frame)
-    later = borders.after(_column(frame.times))[:, 0] & known_series
+    after = borders.after(_column(frame.times))[:, 0]
+    later = after & known_series
     if not later.any():
+        if after.any():
+            raise DataError(
+                "All rows after the fit are of series that it did not learn from, and an update "
+                "does not either. Fit anew."
+            )
         raise DataError(
             f"The table has no rows after {describe_time(borders.calibration)}, up to which the "
             "model knows it. Supply newer rows."
@@ -159,19 +165,19 @@ def find_new_rows(model: AbstractForecaster, prepared: Prepared) -> NewRows:
 
 
 def _known_series(model: AbstractForecaster, frame: SeriesFrame) -> NDArray[np.bool_]:
-    """Say which rows are of series that the fit had; warn of the others."""
+    """Say which rows are of series that the fit learned from; warn of the others."""
     trained = model.preparation_.series
-    if frame.panel is None or trained is None:
+    if frame.panel is None or trained is None or not hasattr(model, "trained_"):
         return np.ones(frame.n_rows, dtype=bool)
     known = np.isin(np.array(frame.panel.names), trained.names)
     rows = known[frame.panel.codes]
     others = [frame.panel.names[code] for code in np.unique(frame.panel.codes[~rows])]
-    if others and hasattr(model, "trained_"):
+    if others:
         warnings.warn(
-            f"The fit did not have series {name_list(others)}: the update does not learn from "
-            "them. Fit anew to have them learned.",
+            f"The fit had no rows of series {name_list(others)} to learn from, or too few, and the "
+            "update leaves them out. Fit anew to have them learned.",
             MVLSTMWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return np.asarray(rows)
 

@@ -121,7 +121,10 @@ def are_days(times: Any) -> bool:
     index: pd.Index[Any] = pd.Index(times)
     if index.dtype == object:
         index = pd.Index(index.tolist())
-    return isinstance(index, pd.DatetimeIndex) and bool((index == index.normalize()).all())
+    if not isinstance(index, pd.DatetimeIndex):
+        return False
+    wall = index.tz_localize(None)  # in some zones there are days without a midnight
+    return bool((wall == wall.normalize()).all())
 
 
 def number(value: float, digits: int = 3, finest: float = 0.0) -> str:

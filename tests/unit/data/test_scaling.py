@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mvlstm.data import Scaler
+from mvlstm.data.scaling import SeriesScaler
 from mvlstm.errors import ModelFileError
 
 
@@ -74,3 +75,20 @@ def test_scaler_survives_json_exactly() -> None:
 def test_a_damaged_scaler_is_refused(values: dict[str, object]) -> None:
     with pytest.raises(ModelFileError, match="scaling is damaged"):
         Scaler.from_dict(values)
+
+
+def test_a_series_that_does_not_vary_is_scaled_alike_at_fit_and_later() -> None:
+    rng = np.random.default_rng(0)
+    levels = [*(100 + 9 * rng.normal(size=(6, 50))), np.zeros(50), np.full(50, 1e-3)]
+    values = np.concatenate(levels)[:, None]
+    names = tuple("abcdefgh")
+    codes = np.repeat(np.arange(8), 50)
+    own = np.array([True])
+    fitted = SeriesScaler.fit(values, codes, names, own=own, least=10)
+    again = SeriesScaler.from_dict(fitted.to_dict(), fitted.common, own)
+    later = again.rows(np.zeros((20, 1)), np.zeros(20, dtype=np.int64), ("new",), window=5)
+    _, scale = later.target
+    assert np.allclose(scale, fitted.scale[6, 0]) and 5 < scale[0] < 15  # as the others vary
+    damaged = fitted.to_dict() | {"guess": {"share": [0.0], "least": [1.0]}}
+    with pytest.raises(ModelFileError, match="damaged"):
+        SeriesScaler.from_dict(damaged, fitted.common, own)

@@ -106,6 +106,19 @@ def test_days_are_written_without_hours():
     assert not any("00:00" in text for text in data.facts.values())
 
 
+def test_a_setting_that_is_an_array_is_repeated():
+    model = mv.MVLSTM(**TINY, calendar=np.array(["hour", "weekday"]))
+    model.fit(make_table(), "y", test=0.2)
+    data = gather_report(model, make_table(), effort="quick")
+    assert "--calendar hour,weekday " in data.command
+
+
+def test_the_rival_finds_the_times_of_an_index_that_became_a_column():
+    model = mv.MVLSTM(**TINY, calendar=["hour"]).fit(make_table(), "y", test=0.2)
+    data = gather_report(model, make_table().reset_index(), effort="quick")
+    assert "AR" in data.evaluation.scores.index
+
+
 def test_an_updated_model_has_no_command_that_would_repeat_it(data):
     table = make_table()
     model = mv.MVLSTM(**TINY).fit(table.iloc[:200], "y", test=0.2)

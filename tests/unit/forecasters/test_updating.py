@@ -136,7 +136,7 @@ def test_a_series_that_the_fit_did_not_have_stays_unseen(refit: Any) -> None:
     known = both[both.index < table().index[OLD]]
     model = mv.MVLSTM(window=4, verbose=0, **SMALL).fit(known, "y", series="station")
     whole = pd.concat([both, other])
-    with pytest.warns(MVLSTMWarning, match=r"did not have series \['c'\]"):
+    with pytest.warns(MVLSTMWarning, match=r"no rows of series \['c'\]"):
         model.update(whole, refit=refit)
     (done,) = model.updates_
     assert done.rows == 2 * NEW and done.trained + done.held_out <= 2 * (OLD + NEW - 4)
@@ -145,6 +145,17 @@ def test_a_series_that_the_fit_did_not_have_stays_unseen(refit: Any) -> None:
     again = mv.MVLSTM(window=4, verbose=0, **SMALL).fit(known, "y", series="station")
     again.update(both, refit=refit)  # as if the other were not there
     np.testing.assert_array_equal(again.trained_.flat, model.trained_.flat)
+
+
+def test_new_rows_of_unknown_series_alone_are_no_update() -> None:
+    old = pd.concat([table(OLD, seed=k).assign(station=name) for k, name in enumerate("ab")])
+    model = mv.MVLSTM(window=4, verbose=0, **SMALL).fit(old, "y", series="station")
+    whole = pd.concat([old, table(seed=5).assign(station="c")])
+    with pytest.warns(MVLSTMWarning), pytest.raises(DataError, match="are of series that it did"):
+        model.update(whole)
+    linear = mv.AR(window=4).fit(old, "y", series="station")
+    linear.update(whole)  # fitted anew, to all series
+    assert "c" in linear.preparation_.series.names and linear.updates_[0].rows == NEW
 
 
 def test_full_is_for_networks_with_the_whole_history() -> None:

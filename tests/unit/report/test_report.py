@@ -17,7 +17,15 @@ from mvlstm import plot
 from mvlstm.errors import MissingExtraError
 from mvlstm.report import comparison_page, render_report, tables_page
 from mvlstm.report.build import report_page
-from mvlstm.report.encode import compact, interval_text, number, percent, time_text, to_script
+from mvlstm.report.encode import (
+    are_days,
+    compact,
+    interval_text,
+    number,
+    percent,
+    time_text,
+    to_script,
+)
 from mvlstm.report.summary import cards, checks, contribution_gap, summary
 from mvlstm.results import Comparison, Explanation
 from mvlstm.results.comparison import COLUMNS
@@ -560,3 +568,11 @@ def test_the_page_tells_what_is_not_settled_and_what_disagrees() -> None:
     assert "Other measures disagree in part" in page
     assert "refitting without it costs nothing" in page
     assert "The lags that matter most" in page
+
+
+@pytest.mark.parametrize("freq", ["h", "D"])
+def test_zones_with_days_that_lack_a_midnight_are_reported(freq: str) -> None:
+    times = pd.date_range("2019-12-01", periods=3000, freq="h", tz="America/Havana")
+    times = times if freq == "h" else times[times.hour == 0]
+    assert are_days(times) == (freq == "D")
+    assert time_text(times[0], days=freq == "D").startswith("2019-12-01")
