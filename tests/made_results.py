@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -191,3 +193,14 @@ def make_report(
         command=f"mvlstm fit DATA.csv --target {target}",
         notes=(f"Left out the column {HOSTILE}.",),
     )
+
+
+def raised(data: ReportData, by: float) -> ReportData:
+    """Return the same report on another level."""
+    forecast, future = (
+        replace(f, means=f.means + by, members=f.members + by, actual=f.actual + by)
+        for f in (data.forecast, data.future)
+    )
+    background = tuple(by + start for start in data.explanation.background)
+    explanation = replace(data.explanation, background=background)
+    return replace(data, forecast=forecast, future=future, explanation=explanation)

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pandas as pd
 import pytest
 
-from made_results import HOSTILE, NAMES, make_report
+from made_results import HOSTILE, NAMES, make_report, raised
 from mvlstm import plot
 from mvlstm.bench.document import Section, Table
 from mvlstm.report import comparison_page, experiments_page, render_report, tables_page
@@ -78,18 +78,6 @@ def read_csv(download) -> list[list[str]]:
 
 def embedded(page) -> dict:
     return page.evaluate("() => JSON.parse(document.getElementById('page-data').textContent)")
-
-
-def raised(data, by: float):
-    """Return the same report on another level."""
-    moved = (
-        replace(f, means=f.means + by, members=f.members + by, actual=f.actual + by)
-        for f in (data.forecast, data.future)
-    )
-    forecast, future = moved
-    background = tuple(by + start for start in data.explanation.background)
-    explanation = replace(data.explanation, background=background)
-    return replace(data, forecast=forecast, future=future, explanation=explanation)
 
 
 def click_point(page, key: str, trace: str, index: int) -> str:

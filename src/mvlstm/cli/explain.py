@@ -38,7 +38,7 @@ def explain(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Rank the variables by what their scrambling costs, with intervals and verdicts."""
+    """Rank the variables by how much worse forecasts get without their information."""
     with session(as_json=as_json, debug=debug) as output:
         if out is not None:
             check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))

@@ -28,9 +28,9 @@ from mvlstm.cli.options import (
     Time,
     Variables,
     fraction_or_count,
+    named_columns,
     next_command,
     number_or_word,
-    split_names,
     word_or_words,
 )
 from mvlstm.cli.session import INTERRUPTED, session
@@ -330,12 +330,15 @@ def fit(
             model.fit(
                 table,
                 target,
-                time=split_names(time, table.columns),
-                variables=split_names(variables, table.columns),
-                exclude=split_names(exclude, table.columns),
                 series=series,
-                known=split_names(known, table.columns),
-                categorical=split_names(categorical, table.columns),
+                **named_columns(
+                    table.columns,
+                    time=time,
+                    variables=variables,
+                    exclude=exclude,
+                    known=known,
+                    categorical=categorical,
+                ),
                 checkpoint=folder,
                 time_limit=time_limit,
                 **{name: value for name, value in parts.items() if value is not None},

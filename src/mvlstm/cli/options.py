@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -126,6 +126,18 @@ def split_names(given: Iterable[str] | None, columns: Iterable[str]) -> list[str
     for text in given:
         names += [text] if text in known else [n.strip() for n in text.split(",") if n.strip()]
     return names
+
+
+def named_columns(columns: Iterable[str], **given: Iterable[str] | None) -> dict[str, Any]:
+    """Read options that name columns of a table, such as ``time`` and ``known``.
+
+    Examples
+    --------
+    >>> named_columns(["day", "x"], time=["day"], known=None)
+    {'time': ['day'], 'known': None}
+    """
+    found = list(columns)
+    return {option: split_names(names, found) for option, names in given.items()}
 
 
 def word_or_words(text: str | None) -> str | list[str] | None:

@@ -27,7 +27,7 @@ from mvlstm.cli.options import (
     Time,
     Variables,
     fraction_or_count,
-    split_names,
+    named_columns,
     word_or_words,
 )
 from mvlstm.cli.session import session, table
@@ -146,11 +146,14 @@ def tune(
         options: dict[str, Any] = {
             "file": str(data),
             "target": target,
-            "time": split_names(time, columns),
-            "variables": split_names(variables, columns),
-            "exclude": split_names(exclude, columns),
-            "known": split_names(known, columns),
-            "categorical": split_names(categorical, columns),
+            **named_columns(
+                columns,
+                time=time,
+                variables=variables,
+                exclude=exclude,
+                known=known,
+                categorical=categorical,
+            ),
             "calendar": word_or_words(calendar),
             "missing": missing,
             "gaps": gaps,

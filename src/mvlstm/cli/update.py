@@ -50,7 +50,7 @@ def update(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Go on training on rows that came after the fit, and calibrate the intervals on the newest.
+    """Continue training on rows that came after the fit; calibrate the intervals on the newest.
 
     A model that forecasts the new rows better as it was stays as it was, but for its intervals.
     """

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from mvlstm import plot
-from mvlstm._words import counted
 from mvlstm.report.data import Block, Page, Panel, ReportData, Section, Table, View, records
-from mvlstm.report.encode import MINUS, interval_text, number, percent
+from mvlstm.report.encode import interval_text, number
 from mvlstm.report.explorer import explained_rows, explorer
-from mvlstm.report.summary import CAVEAT, PERSISTENCE, cards, checks, summary
+from mvlstm.report.summary import CAVEAT, PERSISTENCE, cards, summary
+from mvlstm.report.trust import trust_section
+from mvlstm.report.words import all_steps, heat_alt
 from mvlstm.results import IMPORTANCE_COLUMNS, Explanation
 
 LATEST = 200  # rows of the first view
@@ -52,7 +52,7 @@ def report_page(data: ReportData, *, title: str | None = None) -> Page:
             _quality(data),
             _drivers(data),
             _when(data),
-            _trust(data),
+            trust_section(data),
             _making(data),
         ],
         explorer=explorer(data, explained),
@@ -146,7 +146,7 @@ def _quality(data: ReportData) -> Section:
         "quality",
         _quality_question(data),
         f"Scores on {data.scored_on} rows{data.of_all}, {data.span(data.evaluation.period)}"
-        f"{_all_steps(data)}. Skill is the share of persistence's error that is removed; coverage "
+        f"{all_steps(data)}. Skill is the share of persistence's error that is removed; coverage "
         "is that of the 90 % interval.",
         [
             Table("scores", "Scores", SCORES, scores),
@@ -180,12 +180,6 @@ def _quality_question(data: ReportData) -> str:
     if data.scored_on == "unseen":
         return "How good is it on rows it has not seen?"
     return f"How good is it on {data.scored_on} rows?"
-
-
-def _all_steps(data: ReportData) -> str:
-    """Say that a number is of all steps ahead, where there are several."""
-    steps = data.forecast.horizon
-    return f", all {steps} steps ahead together" if steps > 1 else ""
 
 
 def _by_series(explanation: Explanation) -> list[Table]:
@@ -323,8 +317,8 @@ def _when(data: ReportData) -> Section:
                 key="lags",
                 title="Which lags move the forecast",
                 caption="Mean size of the contributions over the forecasts explained"
-                f"{_all_steps(data)}, in units of {data.target}.{_early_lags(lags)}",
-                alt=_heat_alt(lags),
+                f"{all_steps(data)}, in units of {data.target}.{_early_lags(lags)}",
+                alt=heat_alt(lags),
                 figure=plot.contribution_lags(explanation, mean=True),
                 table=lags.rename_axis("variable").reset_index(),
                 wide=True,
@@ -336,7 +330,7 @@ def _when(data: ReportData) -> Section:
                 key="lag-intervals",
                 title="The lags that matter most",
                 caption="Mean size of a lag's contributions with its 90 % interval over members "
-                f"and forecasts{_all_steps(data)}, in units of {data.target}; the largest "
+                f"and forecasts{all_steps(data)}, in units of {data.target}; the largest "
                 f"{TOP_LAGS}. Share: of the sizes of all lags of the same variable.",
                 frame=explanation.lags.nlargest(TOP_LAGS, "contribution")[list(LAG_COLUMNS)],
             )
@@ -348,7 +342,7 @@ def _when(data: ReportData) -> Section:
                 title="Attention over the past",
                 caption="Mean temporal attention of each variable; a row adds up to one. The last "
                 "time known enters directly and has no weight here.",
-                alt=_heat_alt(explanation.temporal),
+                alt=heat_alt(explanation.temporal),
                 figure=plot.temporal_importance(explanation),
                 table=explanation.temporal.rename_axis("variable").reset_index(),
                 wide=True,
@@ -377,121 +371,6 @@ def _when(data: ReportData) -> Section:
         "Which lags the forecast looks at, and in which periods.",
         blocks,
     )
-
-
-def _trust(data: ReportData) -> Section:
-    return Section(
-        "trust",
-        "Can I trust it?",
-        "Checks computed from the numbers, calibration, stability, and notes on the data.",
-        [
-            Block("checks", "Checks", checks(data)),
-            *_even([*_calibration(data), *_agreement(data)]),
-            *_other_measures(data),
-            Block("notes", "Notes on data and method", _notes(data)),
-        ],
-    )
-
-
-def _other_measures(data: ReportData) -> Iterator[Table]:
-    if data.explanation.agreement is not None:
-        yield Table(
-            key="agreement",
-            title="Do other measures agree?",
-            caption="Importance beside attention, gradients, models fitted without the variable, "
-            "shadow variables and Granger's tests; the last column says what speaks against the "
-            "verdict. Importance is here the share among these variables, without the own past of "
-            f"{data.target}, and so not the number above.",
-            frame=data.explanation.agreement,
-        )
-
-
-def _even(panels: list[Panel]) -> list[Panel]:
-    """Let the last panel of an odd number take the whole width."""
-    if len(panels) % 2:
-        panels[-1] = replace(panels[-1], wide=True)
-    return panels
-
-
-def _calibration(data: ReportData) -> Iterator[Panel]:
-    coverage = plot.calibration_table(data.forecast)
-    at90 = float(coverage.loc[coverage["level"] == 0.9, "observed"].iloc[0])
-    yield Panel(
-        key="calibration",
-        title=_asked("Do intervals hold what they promise?", data.of_series),
-        caption="Observed against promised coverage; on the dotted line is perfect. "
-        + _judged(data, int(coverage["n"].iloc[0])),
-        alt=f"Reliability{data.of_series}: the 90 % interval held {percent(at90, 1)} of the "
-        f"{data.scored_on} values.",
-        figure=plot.calibration(data.forecast),
-        table=coverage,
-    )
-    yield Panel(
-        key="pit",
-        title=f"Where values fell in their distribution{data.of_series}",
-        caption="Flat is calibrated; a hump means intervals too wide, a valley too narrow.",
-        alt=f"Histogram of the probability integral transform{data.of_series}.",
-        figure=plot.pit_histogram(data.forecast),
-        table=plot.pit_table(data.forecast),
-    )
-    lags = plot.autocorrelation_table(data.forecast)
-    yield Panel(
-        key="autocorrelation",
-        title=_asked("Is something left in the residuals?", data.shown_only),
-        caption="Autocorrelation of the residuals; bars inside the band are as good as noise.",
-        alt=f"Autocorrelation of the residuals by lag{data.shown_only}.",
-        figure=plot.residual_autocorrelation(data.forecast),
-        table=lags,
-    )
-
-
-def _agreement(data: ReportData) -> Iterator[Panel]:
-    explanation = data.explanation
-    if data.forecast.members.shape[0] > 1:
-        yield Panel(
-            key="members",
-            title=_asked("Do the members agree?", data.shown_only),
-            caption="Each member's forecast of the latest rows, around their mean.",
-            alt=f"Forecasts of {data.forecast.members.shape[0]} members for the latest rows"
-            f"{data.shown_only}.",
-            figure=plot.members(data.forecast),
-            table=plot.members_table(data.forecast),
-        )
-    stable = plot.stability_table(explanation)
-    if len(stable) and stable["kendall_tau"].notna().any():
-        yield Panel(
-            key="stability",
-            title="Is the ranking stable?",
-            caption="Agreement of rankings of the variables, mean over pairs; 1 is the same order. "
-            "Variables that do nothing are ranked by chance, so the overlap of the leading ones "
-            "says more.",
-            alt="; ".join(
-                f"{r['ranking']}: tau {number(float(r['kendall_tau']), 2)}" for r in records(stable)
-            ),
-            figure=plot.stability(explanation),
-            table=stable,
-        )
-    if data.history.members:
-        yield Panel(
-            key="training",
-            title="How training went",
-            caption=f"Validation error of each member, in {_scale(data)}; the ringed epoch was "
-            "kept.",
-            alt=_training_alt(data),
-            figure=plot.training_curves(
-                data.history, scale=_scale(data).removesuffix(" of each series")
-            ),
-            table=data.history.to_frame(),
-        )
-    if explanation.leakage is not None:
-        yield Panel(
-            key="leakage",
-            title="Does each expert keep to its variable?",
-            caption="Share of an expert's sensitivity (row) that goes to each variable (column).",
-            alt=_heat_alt(explanation.leakage),
-            figure=plot.leakage(explanation),
-            table=explanation.leakage.rename_axis("expert").reset_index(),
-        )
 
 
 def _making(data: ReportData) -> Section:
@@ -547,22 +426,8 @@ def _forecast_alt(data: ReportData) -> str:
     )
 
 
-def _asked(question: str, words: str) -> str:
-    """Say in brackets what a question is asked of, if there are words for it."""
-    return f"{question} ({words.strip(' ,')})" if words else question
-
-
 def _part(explanation: Explanation) -> str:
     return PARTS.get(explanation.part, explanation.part)
-
-
-def _judged(data: ReportData, n: int) -> str:
-    """Say which values coverage is of, and whether the scores are of others."""
-    scored = int(data.own["n"])
-    text = f"Of {n:,} {data.scored_on} values{data.of_series}{_all_steps(data)}"
-    if n == scored:
-        return f"{text}."
-    return f"{text}; the scores are of {scored:,} values{data.of_all}."
 
 
 def _early_lags(lags: pd.DataFrame) -> str:
@@ -570,48 +435,6 @@ def _early_lags(lags: pd.DataFrame) -> str:
     if not (lags.columns.to_numpy() < 1).any():
         return ""
     return " Lag 0 and below: rows of the times forecast, known ahead."
-
-
-def _scale(data: ReportData) -> str:
-    """Name what the errors of training are measured in."""
-    if data.series:
-        return "standard deviations of each series"
-    return f"units of {data.forecast.transform.scale_name(data.target)}"
-
-
-def _training_alt(data: ReportData) -> str:
-    history = data.history
-    best, epochs = history.best_rmse, history.best_epoch
-    return (
-        f"Validation RMSE over the epochs, in {_scale(data)}, of "
-        f"{counted(history.members, 'member')}: at best {number(float(best.min()))} to "
-        f"{number(float(best.max()))}, kept at epochs {epochs.min()} to {epochs.max()}."
-    )
-
-
-def _heat_alt(table: pd.DataFrame) -> str:
-    values = table.to_numpy(dtype=np.float64)
-    row, column = divmod(int(np.nanargmax(values)), values.shape[1])
-    return (
-        f"Heat map of {table.shape[0]} by {table.shape[1]}; largest at {table.index[row]}, "
-        f"{_heading(table.columns[column])}: {number(float(values[row, column]))}."
-    )
-
-
-def _heading(name: Any) -> str:
-    """Write what a column of a heat map is of: a lag, with a true minus, or a name."""
-    return f"lag {name}".replace("-", MINUS) if isinstance(name, int | np.integer) else str(name)
-
-
-def _notes(data: ReportData) -> list[str]:
-    notes = (
-        *data.notes,
-        *data.forecast.notes,
-        *data.evaluation.notes,
-        *data.explanation.notes,
-        *data.history.notes,
-    )
-    return list(dict.fromkeys(notes))
 
 
 def _setting(value: Any) -> str:

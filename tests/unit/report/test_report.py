@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from made_results import HOSTILE, LAGS, NAMES, make_forecast, make_report
+from made_results import HOSTILE, LAGS, NAMES, make_forecast, make_report, raised
 from mvlstm import plot
 from mvlstm.errors import MissingExtraError
 from mvlstm.report import comparison_page, render_report, tables_page
@@ -47,18 +47,6 @@ def page_data(page: str) -> dict:
 
 def without_scripts(page: str) -> str:
     return re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.S)
-
-
-def raised(data, by: float):
-    """Return the same report on another level."""
-    moved = (
-        replace(f, means=f.means + by, members=f.members + by, actual=f.actual + by)
-        for f in (data.forecast, data.future)
-    )
-    forecast, future = moved
-    background = tuple(by + start for start in data.explanation.background)
-    explanation = replace(data.explanation, background=background)
-    return replace(data, forecast=forecast, future=future, explanation=explanation)
 
 
 @pytest.fixture(scope="module")
