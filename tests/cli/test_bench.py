@@ -6,6 +6,7 @@ import json
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -223,6 +224,31 @@ def test_a_search_takes_columns_as_a_fit_does(run: Run, tmp_path: Path) -> None:
     assert loaded.get_params()["transform"] == "log1p"
     assert set(loaded.layout_.categories) >= {"kind", "day"}
     assert "calendar" in loaded.layout_.names
+
+
+def test_a_search_over_several_series(run: Run, tmp_path: Path) -> None:
+    from cli.conftest import make_table
+
+    north = make_table(150).assign(shop="north")
+    south = make_table(150).iloc[50:].assign(shop="south")
+    south["y"] = 1000.0 + 50.0 * south["y"]
+    path = tmp_path / "shops.csv"
+    pd.concat([north, south]).to_csv(path, index=False)
+    words = ("tune", path, "--target", "y", "--series", "shop", *TUNE)
+    done = run(*words, "--grid", "hidden=2,3,link=none", "--records", tmp_path / "state", "--json")
+    assert done.code == 0, done.stderr
+    found = json.loads(done.stdout)
+    command = shlex.split(found["command"])
+    model = tmp_path / "model.safetensors"
+    fitted = run(*command[1:-1], model, "--members", 1, "--seed", 0, "--device", "cpu", "--quiet")
+    assert fitted.code == 0, fitted.stderr
+    loaded = mv.load(model)
+    assert loaded.layout_.series == "shop"
+    forecast = loaded.predict(pd.read_csv(path))
+    rows = loaded.borders_.calibration_rows(forecast.time).ravel()
+    rows = (forecast.part.ravel() == "validation") & ~rows  # the times that select
+    error = np.sqrt(np.mean((forecast.mean.to_numpy() - forecast.actual.ravel())[rows] ** 2))
+    assert found["ranking"][0]["valid_rmse"] == pytest.approx(error, rel=1e-4)
 
 
 def test_tune_notices_that_the_table_has_changed(run: Run, tmp_path: Path) -> None:

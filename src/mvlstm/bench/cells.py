@@ -197,7 +197,7 @@ def shares_of(job: Job, protocol: Protocol) -> tuple[float, float]:
 
 def _shares(job: Job, found: Rows, protocol: Protocol) -> Cell:
     test, valid = shares_of(job, protocol)
-    cuts = fold_rows(found.frame.n_rows, folds=job.folds, test=test, valid=valid)
+    cuts = fold_rows(len(found.frame.clock), folds=job.folds, test=test, valid=valid)
     start, end = cuts[job.fold - 1]
     parts = chronological(end, test=test if job.folds == 1 else end - start, valid=valid)
     return _plain(found, end=end, test=end - start, valid=parts.b - parts.a)
@@ -225,7 +225,7 @@ def _plain(
         preparation=None,
         series=found.frame.target_values,
         times=found.frame.times,
-        rows=np.arange(end),
+        rows=np.flatnonzero(found.frame.order < end),
         scored=scored,
         truth=found.truth,
         facts=found.facts,

@@ -199,6 +199,7 @@ def fit_command(
 ) -> str:
     """Return the `mvlstm fit` command that uses a setting."""
     words: list[str] = ["mvlstm", "fit", str(data["file"]), "--target", str(data["target"])]
+    words += ["--series", str(data["series"])] if data.get("series") else []
     for name in ("time", "variables", "exclude", "known", "categorical"):
         columns = [str(column) for column in data.get(name) or ()]
         together = not any("," in column for column in columns)

@@ -23,6 +23,7 @@ from mvlstm.cli.options import (
     Known,
     Quiet,
     Separator,
+    SeriesColumn,
     Target,
     Time,
     Variables,
@@ -41,6 +42,7 @@ def tune(
     data: DataFile,
     target: Target,
     time: Time = None,
+    series: SeriesColumn = None,
     variables: Variables = None,
     exclude: Exclude = None,
     known: Known = None,
@@ -146,6 +148,7 @@ def tune(
         options: dict[str, Any] = {
             "file": str(data),
             "target": target,
+            "series": series,
             **named_columns(
                 columns,
                 time=time,

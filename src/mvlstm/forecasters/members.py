@@ -109,7 +109,9 @@ def member_errors(
     failed = np.asarray(~sound.all(axis=1))
     parts: tuple[PartName, ...] = ("stop",) if together == 1 else ("stop", "calibration")
     leaves_out = bool(getattr(model, "leave_out", 0.0))
-    if measure != "rmse" or problem.prepared.preparation.transform:
+    prepared = problem.prepared
+    rescaled = bool(prepared.preparation.transform) or prepared.units is not None
+    if measure != "rmse" or rescaled:
         errors = _errors_in_units(model, problem, parts, together, failed, measure)
     elif together > 1 or leaves_out:  # and then not on what a member left out
         errors = _errors_of_means(model, problem, parts, together)
@@ -138,7 +140,7 @@ def _errors_in_units(
     failed: NDArray[np.bool_],
     measure: Measure,
 ) -> FloatArray:
-    """Return a score of ``size`` members in turn, of the target before it was transformed."""
+    """Return a score of ``size`` members in turn, of the target as it is, in its own units."""
     rows = np.concatenate([problem.origins[part] for part in parts])
     unaware = copy.copy(model)
     unaware.trained_ = replace(model.trained_, labels=Labels.learn(model.link, problem))
