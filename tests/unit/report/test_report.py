@@ -389,6 +389,13 @@ class TestSummary:
         assert check.state == state
         assert words in check.text
 
+    def test_intervals_are_not_praised_on_the_rows_they_were_made_for(self, data):
+        seen = replace(data, evaluation=replace(data.evaluation, part="calibration"))
+        titles = {check.title: check.state for check in checks(seen)}
+        assert titles["Intervals have not been tested"] == "info"
+        assert "Intervals keep their promise" not in titles
+        assert "Intervals keep their promise" in {check.title for check in checks(data)}
+
     @pytest.mark.parametrize(
         ("late", "state", "title"),
         [
