@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -37,12 +37,14 @@ PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 FOREST_DEPTHS = {"paper": tuple(range(3, 11)), "quick": (5, 10)}
 BOOST_DEPTHS = {"paper": tuple(range(3, 11)), "quick": (3, 5, 8)}
 BOOST_PENALTIES = {"paper": PENALTIES, "quick": (1e-2, 10.0)}
+SPREADS = (0.1, 1e4)  # standard deviations of labels that libraries take as they are
+FARTHEST = 1e3  # standard deviations that such labels are away from zero at most
 ALONE = 100_000  # values of windows up to which threads gain little and, on busy cores, lose much
 
 
 @dataclass(frozen=True)
 class Sum:
-    """How the trees of one step ahead make a forecast: ``start + factor * sum of leaves``.
+    """How the trees of one step ahead make a forecast: ``start`` and their leaves, added up.
 
     Parameters
     ----------
@@ -51,11 +53,15 @@ class Sum:
         Divide the sum by the number of trees.
     relative : bool
         Add the last value known.
+    center, scale : float
+        What the trees learned are labels less the one, divided by the other; see `label_units`.
     """
 
     start: float = 0.0
     mean: bool = False
     relative: bool = False
+    center: float = 0.0
+    scale: float = 1.0
 
 
 class AbstractTrees(AbstractForecaster):
@@ -118,7 +124,7 @@ class AbstractTrees(AbstractForecaster):
             total += values
         if how.mean:
             total /= len(leaves)
-        return total.astype(np.float64)
+        return total.astype(np.float64) * how.scale + how.center
 
     def _model_importance(self) -> FloatArray | None:
         return self._by_variable(self.gain_) if self.gain_.sum() > 0 else None
@@ -127,7 +133,7 @@ class AbstractTrees(AbstractForecaster):
         arrays: dict[str, NDArray[Any]] = {"gain": self.gain_}
         for h, trees in enumerate(self.trees_):
             arrays |= trees.arrays(f"step{h + 1}")
-        sums = [[how.start, how.mean, how.relative] for how in self.sums_]
+        sums = [list(astuple(how)) for how in self.sums_]
         return arrays, {"sums": sums, "chosen": list(self.chosen_)}
 
     def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
@@ -137,10 +143,7 @@ class AbstractTrees(AbstractForecaster):
             Trees.restore(arrays, f"step{h + 1}", self.window * columns)
             for h in range(self.horizon)
         )
-        self.sums_ = tuple(
-            Sum(finite_number({"start": start}, "start"), bool(mean), bool(relative))
-            for start, mean, relative in extra["sums"]
-        )
+        self.sums_ = tuple(_restored(*values) for values in extra["sums"])
         self.chosen_ = tuple(dict(one) for one in extra["chosen"])
         if len(self.sums_) != self.horizon:
             raise ValueError(f"{len(self.sums_)} sums for {self.horizon} steps")
@@ -167,6 +170,18 @@ class FlatData:
             flat = windows.reshape(len(windows), -1)
             found += [flat, problem.labels(part), y[problem.origins[part]]]
         return cls(*found)
+
+
+def label_units(y: FloatArray) -> tuple[float, float]:
+    """Return what labels (M,) are shifted and divided by for a library to tell them apart.
+
+    xgboost holds labels in float32 and both libraries stop at fixed small gains, so that a level
+    far above the spread, or a spread far from one, would be learned badly or not at all. Where
+    neither is so, labels stay as they are: (0, 1).
+    """
+    center, scale = float(y.mean()), float(y.std())
+    plain = SPREADS[0] <= scale <= SPREADS[1] and float(np.abs(y).max()) <= FARTHEST * scale
+    return (0.0, 1.0) if plain or not scale > 0 else (center, scale)
 
 
 class RF(AbstractTrees):
@@ -235,6 +250,8 @@ class RF(AbstractTrees):
         depths = FOREST_DEPTHS[self.grid]
         counts = [count for count in COUNTS if count < self.max_trees] + [self.max_trees]
         X, X_stop = data.X.astype(np.float32), data.X_stop.astype(np.float32)
+        center, scale = label_units(data.y[:, h])
+        y, y_stop = ((one[:, h] - center) / scale for one in (data.y, data.y_stop))
         best = np.inf
         with show_steps(self.verbose, "RF", len(depths)) as advance:
             for depth in depths:
@@ -244,19 +261,20 @@ class RF(AbstractTrees):
                     max_features="sqrt",
                     n_jobs=self.n_jobs,
                     random_state=self.seed,
-                ).fit(X, data.y[:, h])
+                ).fit(X, y)
                 trees = from_forest(forest)
                 sizes = np.arange(1, self.max_trees + 1)[:, None]
                 means = np.cumsum(trees.leaves(X_stop), axis=0) / sizes  # by number of trees
-                errors = np.mean((means - data.y_stop[:, h]) ** 2, axis=1)
+                errors = np.mean((means - y_stop) ** 2, axis=1)
                 count = min(counts, key=lambda size: errors[size - 1])
-                advance(f"depth {depth}, error {errors[count - 1] ** 0.5:.4g}")
+                advance(f"depth {depth}, error {scale * errors[count - 1] ** 0.5:.4g}")
                 if errors[count - 1] < best:
                     best = errors[count - 1]
                     some = forest.estimators_[:count]
                     impurity = np.mean([one.feature_importances_ for one in some], axis=0)
                     chosen = {"depth": depth, "trees": count}
-                    found = (trees.first(count), Sum(mean=True), impurity, chosen)
+                    how = Sum(mean=True, center=center, scale=scale)
+                    found = (trees.first(count), how, impurity, chosen)
         return found
 
 
@@ -340,6 +358,8 @@ class XGT(AbstractTrees):
             ) from error
 
         depths, penalties = BOOST_DEPTHS[self.grid], BOOST_PENALTIES[self.grid]
+        center, scale = label_units(data.y[:, h])
+        y, y_stop = ((one[:, h] - center) / scale for one in (data.y, data.y_stop))
         best: tuple[float, Any, dict[str, Any]] = (np.inf, None, {})
         with show_steps(self.verbose, "XGT", len(depths) + len(penalties)) as advance:
 
@@ -354,11 +374,11 @@ class XGT(AbstractTrees):
                     n_jobs=_threads(self.n_jobs, data.X.size),
                     eval_metric="rmse",
                 )
-                stop = (data.X_stop, data.y_stop[:, h])
-                model.fit(data.X, data.y[:, h], eval_set=[stop], verbose=False)
+                model.fit(data.X, y, eval_set=[(data.X_stop, y_stop)], verbose=False)
                 errors = model.evals_result()["validation_0"]["rmse"]
                 rounds = int(np.argmin(errors)) + 1
-                advance(f"depth {depth} lambda {penalty:g}, error {errors[rounds - 1]:.4g}")
+                error = scale * errors[rounds - 1]
+                advance(f"depth {depth} lambda {penalty:g}, error {error:.4g}")
                 if errors[rounds - 1] < best[0]:
                     chosen = {"depth": depth, "penalty": penalty, "rounds": rounds}
                     best = (errors[rounds - 1], model, chosen)
@@ -371,7 +391,7 @@ class XGT(AbstractTrees):
                     attempt(depth, penalty)
         _, model, chosen = best
         trees, base, gains = from_xgboost(model.get_booster(), chosen["rounds"])
-        return trees, Sum(start=base), gains, chosen
+        return trees, Sum(start=base, center=center, scale=scale), gains, chosen
 
 
 @dataclass(frozen=True)
@@ -483,6 +503,15 @@ class GBT(AbstractTrees):
                     chosen = {**one.__dict__, "least": least, "rounds": rounds}
                     found = (trees.first(rounds), Sum(start, relative=one.relative), gains, chosen)
         return found
+
+
+def _restored(
+    start: float, mean: bool, relative: bool, center: float = 0.0, scale: float = 1.0
+) -> Sum:
+    """Return a sum from a model file; older files have no center and scale."""
+    numbers = {"start": start, "center": center, "scale": scale}
+    start, center, scale = (finite_number(numbers, name) for name in numbers)
+    return Sum(start, bool(mean), bool(relative), center, scale)
 
 
 def _threads(n_jobs: int, values: int) -> int | None:

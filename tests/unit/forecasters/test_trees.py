@@ -152,6 +152,29 @@ def test_saved_and_loaded_with_several_steps(
     assert again.chosen_ == model.chosen_
 
 
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("scale", "level"), [(1.0, 1e7), (1e-5, 0.0), (1e-9, 0.0), (1e20, 0.0)])
+def test_units_of_the_target_do_not_matter(
+    name: str, scale: float, level: float, table: pd.DataFrame, tmp_path: Path
+) -> None:
+    """The libraries hold labels, or gains, in numbers that run out of digits or small values."""
+    moved = table.assign(y=level + scale * table["y"])
+    model = fitted(name, moved)
+    here, there = (
+        one.evaluate(t).scores for one, t in ((fitted(name, table), table), (model, moved))
+    )
+    np.testing.assert_allclose(there["skill"].iloc[0], here["skill"].iloc[0], atol=0.05)
+    model.save(tmp_path / "model.safetensors")
+    loaded = mv.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(new_rows(loaded, moved), new_rows(model, moved))
+
+
+def test_labels_of_usual_units_are_learned_as_they_are(table: pd.DataFrame) -> None:
+    y = table["y"].to_numpy()
+    assert module.label_units(y) == module.label_units(100 + 50 * y) == (0.0, 1.0)
+    assert module.label_units(1e7 + y) == pytest.approx((1e7 + y.mean(), y.std()))
+
+
 def test_seeds_are_honoured(table: pd.DataFrame) -> None:
     one, same, other = (new_rows(fitted("RF", table, seed=s), table) for s in (1, 1, 2))
     np.testing.assert_array_equal(one, same)
