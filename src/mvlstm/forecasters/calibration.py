@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mvlstm import metrics
 from mvlstm._words import counted
+from mvlstm.data.windows import measured_labels
 from mvlstm.forecasters.predictive import member_means
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import Problem
@@ -36,13 +37,15 @@ def calibrate(model: AbstractForecaster, problem: Problem) -> None:
     The factor is found on all validation rows. The earlier half is not new to the model, which
     stopped training by it and may have fitted a link to it; but the later half alone is a short
     stretch of time, and misjudged the rows after it more. How good the model is on the later half
-    is kept, to see later whether it slips.
+    is kept, to see later whether it slips. Targets that were filled in do not count.
     """
     prepared, H = problem.prepared, model.horizon
     stop, rows = problem.origins["stop"], problem.origins["calibration"]
     both = np.union1d(stop, rows)
-    predictive, labels = model._predict_rows(prepared, both), prepared.labels(both, H)
     stopping = np.isin(both, stop)
+    counts = _counting(prepared, both, stopping, H)
+    predictive = model._predict_rows(prepared, both)
+    labels = np.where(counts, prepared.labels(both, H), np.nan)
     if len(both) < FEWEST:
         note = (
             f"The intervals rest on {counted(len(both), 'validation window')} and may cover far "
@@ -50,12 +53,12 @@ def calibrate(model: AbstractForecaster, problem: Problem) -> None:
         )
         model.notes_ = tuple(dict.fromkeys((*model.notes_, note)))
     errors = (predictive.members - labels)[:, stopping]
-    model.spread_ = np.maximum(np.mean(errors**2, axis=1), _tiny(problem))  # (K, H)
+    model.spread_ = np.maximum(np.nanmean(errors**2, axis=1), _tiny(problem))  # (K, H)
     times = np.asarray(prepared.frame.times)[both]
     mixture = predictive.mixture(model.spread_)
     model.calibration_ = cover_factors(mixture, labels, times)
-    moved = _moves(prepared, both, H)
-    spread = np.maximum(np.mean(moved[stopping] ** 2, axis=0), _tiny(problem))
+    moved = np.where(counts, _moves(prepared, both, H), np.nan)
+    spread = np.maximum(np.nanmean(moved[stopping] ** 2, axis=0), _tiny(problem))
     one = np.ones((len(both), H, 1))
     own = (one, 0 * one, np.broadcast_to(spread[:, None], one.shape))
     model.persistence_ = spread * cover_factors(own, moved, times)
@@ -109,6 +112,14 @@ def _clearly_best(errors: FloatArray, *, horizon: int) -> int:
         return 0
     by_chance = metrics.diebold_mariano(errors[best], errors[0], horizon=horizon).p_value
     return best if left < BY_FAR or by_chance < CHANCE else 0
+
+
+def _counting(
+    prepared: Prepared, origins: IntArray, stopping: NDArray[np.bool_], horizon: int
+) -> NDArray[np.bool_]:
+    """Say which labels (M, H) were measured; all of a step that has none among the stopping."""
+    measured = measured_labels(prepared.frame, origins, horizon)
+    return measured | ~measured[stopping].any(axis=0)
 
 
 def _moves(prepared: Prepared, origins: IntArray, horizon: int) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import ndtr, ndtri
 
@@ -105,3 +106,28 @@ def test_intervals_that_rest_on_few_windows_are_noted(rows, few) -> None:
     table = mv.datasets.load("synthetic", n=rows).frame
     model = mv.AR(window=5, verbose=0).fit(table, "y", test=0.2)
     assert any("The intervals rest on" in note for note in model.notes_) == few
+
+
+def test_targets_that_were_filled_in_do_not_calibrate(rng) -> None:
+    """Of several steps ahead one may be filled in and another measured; only that one counts."""
+    walk = np.cumsum(rng.normal(size=3000))
+    table = pd.DataFrame({"x": rng.normal(size=3000), "y": walk})
+    table.loc[rng.random(3000) < 0.6, "y"] = np.nan
+    table.loc[0, "y"] = 0.0
+    settings = {"window": 5, "missing": "fill", "verbose": 0}
+    model = mv.AR(horizon=3, **settings).fit(table, "y", test=0.3, valid=0.3)
+    alone = mv.AR(**settings).fit(table, "y", test=0.3, valid=0.3)
+    assert model.spread_[0, 0] == pytest.approx(alone.spread_[0, 0], rel=0.1)
+    assert model.persistence_[0] == pytest.approx(alone.persistence_[0], rel=0.1)
+    forecast = model.predict(table)
+    low, high = (end.to_numpy().reshape(-1, 3) for end in forecast.interval(0.9))
+    new = (forecast.part == "new") & np.isfinite(forecast.actual)
+    inside = (low <= forecast.actual) & (forecast.actual <= high)
+    assert inside[:, 0][new[:, 0]].mean() > 0.88
+
+
+def test_a_step_that_was_never_measured_keeps_an_interval(rng) -> None:
+    table = pd.DataFrame({"x": rng.normal(size=200), "y": rng.normal(size=200)})
+    table.loc[120:, "y"] = table.loc[120:, "y"].where(np.arange(80) % 4 == 0)
+    model = mv.AR(window=5, horizon=2, missing="fill", verbose=0).fit(table, "y", valid=8)
+    assert np.isfinite(model.spread_).all() and np.isfinite(model.calibration_).all()
