@@ -7,6 +7,7 @@ a linear model gain by its past. They are put beside each other, and where they 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from mvlstm.errors import MissingExtraError, MVLSTMWarning
+from mvlstm.data._columns import name_list
+from mvlstm.errors import DataError, MissingExtraError, MVLSTMWarning
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.metrics import holm, kendall_tau
 from mvlstm.results import VERDICTS
@@ -29,6 +31,7 @@ IntArray = NDArray[np.int64]
 ROWS = 8_000  # newest rows before the unseen ones that the other models learn from
 SMALLER = {"members": 3, "max_epochs": 15, "patience": 5}  # at most, of the other models
 SHADOW = " (shadow)"
+LEAST_SHADOW = 1e-3  # of the squared error, that the strongest shadow counts as at least
 AGREEMENT_COLUMNS = (
     "variable",
     "importance",
@@ -82,7 +85,8 @@ def agreement_table(
         error of a model fitted without it, as a share of the error; ``shadow``: its rise in error
         over the largest rise of any shadow variable, in a model that has both; ``granger``: share
         of the remaining variance its past explains in a linear model, ``granger_p`` its adjusted
-        p-value; ``disagreement``: what speaks against the verdict, in words, or nothing.
+        p-value; ``disagreement``: what speaks against the verdict, in words, or nothing. NaN
+        where the other models' rows have no variation, or no model can be fitted.
     notes : tuple of str
     """
     frame = prepared.frame
@@ -94,17 +98,28 @@ def agreement_table(
     rows = importance.set_index("variable").loc[names]
     table, test = _plain_table(model, prepared, origins)
     owner = dict(zip(frame.columns, [frame.variables[g] for g in frame.groups], strict=True))
+    kept = {owner[str(column)] for column in table}
+    others = [name for name in names if name in kept]
+    steady = name_list([name for name in names if name not in kept])
+    if not others:
+        return None, (f"There is no agreement table: {steady} did not vary in its rows.",)
+
+    def every(values: FloatArray) -> FloatArray:
+        return np.asarray(pd.Series(values, others).reindex(names), dtype=np.float64)
+
     columns: dict[str, object] = {
         "variable": names,
         "importance": rows["importance_exogenous"].to_numpy(),
         "verdict": rows["verdict"].to_numpy(),
         "posterior": rows["posterior"].to_numpy(),
         "gradients": _gradients(frame.variables, names, contributions),
-        "drop_refit": _drop_and_refit(model, table, frame.target, names, owner, test),
-        "shadow": _against_shadows(model, table, frame.target, names, owner, test),
+        "drop_refit": every(_drop_and_refit(model, table, frame.target, others, owner, test)),
+        "shadow": every(_against_shadows(model, table, frame.target, others, owner, test)),
     }
-    granger, p, note = _granger(table, names, owner, test)
-    columns |= {"granger": granger, "granger_p": p}
+    granger, p, note = _granger(table, others, owner, test)
+    columns |= {"granger": every(granger), "granger_p": every(p)}
+    if len(others) < len(names):
+        note = (*note, f"The agreement table's other models do without {steady}, steady there.")
     found = pd.DataFrame(columns)
     found["disagreement"] = [_disagreement(row) for row in found.to_dict("records")]
     found = found.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
@@ -125,15 +140,18 @@ def _plain_table(
 ) -> tuple[pd.DataFrame, int]:
     """Return the newest rows as a table of numbers, and how many at its end are unseen.
 
-    Rows before those of the fit are unseen too, but not at the end.
+    Rows before those of the fit are unseen too, but not at the end. Columns that do not vary in
+    these rows are left out.
     """
     frame = prepared.frame
     later = model.borders_.after(frame.future_times(origins, 1))[:, 0]
     first = origins[later][0] if later.any() else origins[0]
     test = frame.n_rows - 1 - int(first)
     start = max(0, frame.n_rows - test - ROWS)
-    values = pd.DataFrame(frame.values[start:], columns=list(frame.columns))
-    return values, test
+    values = frame.values[start:]
+    varies = np.ptp(values, axis=0) > 0
+    columns = [name for name, kept in zip(frame.columns, varies, strict=True) if kept]
+    return pd.DataFrame(values[:, varies], columns=columns), test
 
 
 def _refit(
@@ -166,13 +184,17 @@ def _drop_and_refit(
     owner: dict[str, str],
     test: int,
 ) -> FloatArray:
-    """Return the relative rise in squared error of models fitted without each variable."""
+    """Return the relative rise in squared error of models fitted without each variable.
+
+    NaN for a variable that the method cannot do without.
+    """
     whole = _error(_refit(model, table, target, test), table)
-    rises = []
-    for name in names:
+    rises = np.full(len(names), np.nan)
+    for place, name in enumerate(names):
         fewer = table[[column for column in table if owner[str(column)] != name]]
-        rises.append(_error(_refit(model, fewer, target, test), fewer) / whole - 1.0)
-    return np.array(rises)
+        with contextlib.suppress(DataError):
+            rises[place] = _error(_refit(model, fewer, target, test), fewer) / whole - 1.0
+    return rises
 
 
 def _against_shadows(
@@ -186,7 +208,8 @@ def _against_shadows(
     """Return each variable's rise in error over the largest rise of any shadow.
 
     A shadow is a copy of a variable turned in a circle past the target: it has the same values and
-    the same memory, and cannot help. One model is fitted with all variables and all shadows.
+    the same memory, and cannot help. One model is fitted with all variables and all shadows. Where
+    none of these raises the error by a thousandth, that is what variables are compared with.
     """
     rng = np.random.default_rng(0)
     n = len(table)
@@ -196,9 +219,11 @@ def _against_shadows(
         for column in [c for c in table if owner[str(c)] == name]:
             shadows[f"{column}{SHADOW}"] = np.roll(table[column].to_numpy(), shift)
     both = pd.concat([pd.DataFrame(shadows), table], axis=1)
-    explained = _refit(model, both, target, test).explain(both, effort="quick", contributions=0)
+    fitted = _refit(model, both, target, test)
+    explained = fitted.explain(both, effort="quick", contributions=0)
     rises = explained.importance.set_index("variable")["error_increase"]
-    strongest = max(float(rises[list(shadows)].max()), np.finfo(np.float64).tiny)
+    least = max(LEAST_SHADOW * _error(fitted, both), np.finfo(np.float64).tiny)
+    strongest = max(float(rises[list(shadows)].max()), least)
     own = rises.groupby(rises.index.map(lambda column: owner.get(column, column))).max()
     return np.asarray(own.loc[list(names)].to_numpy() / strongest)
 
@@ -206,10 +231,15 @@ def _against_shadows(
 def _granger(
     table: pd.DataFrame, names: Sequence[str], owner: dict[str, str], test: int
 ) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
-    """Return partial R squared and adjusted p-value of each variable, on the seen rows."""
+    """Return partial R squared and adjusted p-value of each variable, on the seen rows.
+
+    Of a variable with several columns one is left out: all the levels of a category add up to one.
+    """
     from mvlstm.explain.granger import granger_tests
 
     nothing = np.full(len(names), np.nan)
+    owners = pd.Series([owner[str(column)] for column in table])
+    table = table.loc[:, ~(owners.duplicated(keep=False) & ~owners.duplicated()).to_numpy()]
     values = table.to_numpy(np.float64)[: len(table) - test]
     scale = values.std(axis=0)
     if not (scale > 0).all():

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from mvlstm.data.controls import make_control
+from mvlstm.forecasters import refits
+from mvlstm.forecasters.dual import DUAL
 from mvlstm.forecasters.linear import AR
 from mvlstm.forecasters.mvlstm import MVLSTM
 from mvlstm.forecasters.refits import AGREEMENT_COLUMNS, NO_REFITS, _disagreement
@@ -104,3 +106,51 @@ def test_rows_before_those_of_the_fit_are_no_obstacle() -> None:
     table, _ = make_control("correlated", 700, seed=1)
     model = AR(window=5, verbose=0).fit(table.iloc[200:], "y", test=0.2)
     assert model.explain(table, effort="full", contributions=3).agreement is not None
+
+
+def test_a_variable_that_no_longer_varies_is_no_obstacle(monkeypatch) -> None:
+    monkeypatch.setattr(refits, "ROWS", 400)
+    table, _ = make_control("correlated", 700, seed=1)
+    table.insert(0, "switch", (np.arange(700) > 50).astype(float))
+    explanation = AR(window=5, verbose=0).fit(table, "y", test=0.2).explain(table, effort="full")
+    found = explanation.agreement.set_index("variable")
+    measures = ["drop_refit", "shadow", "granger", "granger_p"]
+    assert found.loc["switch", measures].isna().all()
+    assert found.drop(index="switch")[measures].notna().all().all()
+    assert any("do without ['switch']" in note for note in explanation.notes)
+
+
+def test_levels_of_a_category_are_tested_beside_one_of_them() -> None:
+    table, _ = make_control("correlated", 900, seed=1)
+    levels = np.array(["low", "middle", "high"])[np.digitize(table["a0"], [-0.5, 0.5])]
+    table = table[["b2", "y"]].assign(level=levels)
+    model = AR(window=5, verbose=0).fit(table, "y", test=0.2)
+    found = model.explain(table, effort="full", contributions=3).agreement.set_index("variable")
+    assert found.loc["level", "granger_p"] < 0.01 < found.loc["b2", "granger_p"]
+    assert found.loc["level", "granger"] > 0.05
+
+
+def test_a_method_that_needs_its_only_variable_is_not_fitted_without() -> None:
+    table, _ = make_control("correlated", 500, seed=1)
+    settings = {"hidden_size": 4, "members": 1, "max_epochs": 2, "verbose": 0, "device": "cpu"}
+    model = DUAL(window=4, **settings).fit(table[["a0", "y"]], "y", test=0.2)
+    found = model.explain(table, effort="full", contributions=0).agreement
+    assert found["drop_refit"].isna().all() and found["shadow"].notna().all()
+
+
+def test_shadows_that_do_no_harm_are_no_measure_for_noise(monkeypatch) -> None:
+    """A rise of nothing was many times the rise of a shadow below nothing."""
+
+    def rises(self, table, **_):
+        names = [name for name in table if name != "y"]
+        rise = [-1e-9 if name.endswith(refits.SHADOW) else 1e-9 for name in names]
+        frame = pd.DataFrame({"variable": names, "error_increase": rise})
+        return type("Found", (), {"importance": frame})()
+
+    table, _ = make_control("noise", 300, seed=1)
+    model = AR(window=4, verbose=0).fit(table, "y", test=0.2)
+    monkeypatch.setattr(AR, "explain", rises)
+    names = [name for name in table if name != "y"]
+    owner = {name: name for name in table}
+    found = refits._against_shadows(model, table, "y", names, owner, 60)
+    assert (np.abs(found) < 1).all()
