@@ -126,9 +126,10 @@ def test_stationarity(
             f"Testing '{name}' for stationarity needs at least {_LEAST_ROWS} rows in one "
             f"dimension, not shape {values.shape}. Supply more rows, or use difference='none'."
         )
+    values = values[-MOST_ROWS:]
     if values.min() == values.max():
         return StationarityTest(name, order, float("nan"), float("nan"), "constant")
-    adf, kpss = _pvalues(values[-MOST_ROWS:] / np.abs(values).max())
+    adf, kpss = _pvalues(values / np.abs(values).max())
     verdicts: dict[tuple[bool, bool], Verdict] = {
         (True, True): "stationary",
         (False, False): "unit root",

@@ -96,6 +96,15 @@ def test_only_the_latest_rows_of_a_long_series_count(monkeypatch: pytest.MonkeyP
     assert stationarity.test_stationarity(series).verdict == "stationary"
 
 
+def test_a_long_series_that_is_steady_lately_counts_as_constant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stationarity, "MOST_ROWS", 100)
+    steady = np.repeat([0.0, 1.0], [50, 100])
+    assert stationarity.test_stationarity(steady).verdict == "constant"
+    assert choose_differencing(steady[:, None], ("switch",)).orders == (0,)
+
+
 def test_scale_does_not_matter() -> None:
     plain = stationarity.test_stationarity(WALK)
     for factor in (1e-12, 1e12, 1e200):
