@@ -287,7 +287,10 @@ def run_fold(
     recent = table
     if model.local and columns.get("series") is None:
         last = int(table.index.get_indexer(pd.Index([model.borders_.train]))[0])
-        recent = table.iloc[max(0, last + 1 - model.window - model.preparation_.lead) :]
+        before = model.window + model.preparation_.lead
+        if model.missing == "fill":  # what is filled in comes from rows before
+            before += model.layout_.fill_limit
+        recent = table.iloc[max(0, last + 1 - before) :]
     forecast = model.predict(recent)
     seconds = max(clock.monotonic() - fitted, 1e-9)
     speed = len(forecast) / seconds

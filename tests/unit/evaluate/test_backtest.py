@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import mvlstm as mv
-from mvlstm.evaluate.backtest import backtest, fold_rows
+from mvlstm.evaluate.backtest import backtest, fold_rows, run_fold
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +106,11 @@ def test_parts_may_be_numbers_of_rows(table: pd.DataFrame) -> None:
         for test, valid in ((0.2, 0.1), (60, 30))
     )
     pd.testing.assert_series_equal(one, two)
+
+
+def test_rows_filled_in_before_validation_cost_no_forecast(table: pd.DataFrame) -> None:
+    """Forecasts of the first validation rows rest on values filled in from long before."""
+    holed = table.copy()
+    holed.loc[190:208, "y"] = np.nan  # training ends with row 209
+    run = run_fold(mv.AR(window=5, missing="fill", verbose=0), holed, "y", 60, 30)
+    assert (run.stop.sum(), run.calibration.sum(), run.new.sum()) == (15, 15, 60)
