@@ -56,7 +56,7 @@ def append_rows(
     file = Path(path)
     if not file.parent.is_dir():
         raise DataError(f"The folder '{file.parent}' does not exist; create it first.")
-    with _lock(file, patience):
+    with _lock(Path(os.path.realpath(file)), patience):
         before = _read(file)
         names = [str(name) for name in rows.columns]
         lines = _lines(rows)

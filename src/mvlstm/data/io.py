@@ -285,7 +285,8 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
     """Write a file so that its name always stands for complete contents.
 
     The data go to a temporary file in the same folder, are flushed to disk, and only then take
-    the name. After a failure the temporary file is gone and an earlier file is untouched.
+    the name. After a failure the temporary file is gone and an earlier file is untouched. A link
+    stays one: what it leads to is written.
 
     Returns
     -------
@@ -295,13 +296,17 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
     Raises
     ------
     DataError
-        If the folder is missing or read-only.
+        If the folder is missing or read-only, or the name is that of a device or a stream.
     StorageError
         If the disk is full or failing.
     """
     file = Path(path)
+    if file.is_symlink():
+        file = Path(os.path.realpath(file))
     if file.is_dir():
         raise DataError(f"'{file}' is a folder; give the name of a file to write.")
+    if file.exists() and not file.is_file():  # a name such as /dev/null must not be taken away
+        raise DataError(f"'{file}' is no file but a device or a stream; give the name of a file.")
     if not file.parent.is_dir():
         raise DataError(f"The folder '{file.parent}' does not exist; create it first.")
     content = data.encode("utf-8") if isinstance(data, str) else data
@@ -324,7 +329,7 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
         with contextlib.suppress(OSError):
             temporary.unlink()
     _sync_folder(file.parent)
-    return file
+    return Path(path)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -193,6 +193,24 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
         write_atomic(tmp_path / "no" / "out.txt", "x")
 
 
+def test_a_link_stays_one_and_its_file_is_written(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    real, link = tmp_path / "there" / "real.txt", tmp_path / "link.txt"
+    real.write_text("old")
+    link.symlink_to(real)
+    assert write_atomic(link, "new") == link
+    assert link.is_symlink() and real.read_text() == "new"
+    assert [path.name for path in real.parent.iterdir()] == ["real.txt"]
+
+
+def test_a_device_or_a_stream_is_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(DataError, match="no file but a device or a stream"):
+        write_atomic(pipe, "new")
+    assert pipe.is_fifo()
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "json"])
 def test_tables_are_written_by_suffix(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"out.{suffix}"
