@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mvlstm.data._columns import name_list
-from mvlstm.errors import DataError, MissingExtraError, MVLSTMWarning
+from mvlstm.errors import DataError, MissingExtraError, MVLSTMError, MVLSTMWarning
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.metrics import holm, kendall_tau
 from mvlstm.results import VERDICTS
@@ -52,6 +52,7 @@ NO_REFITS = (
     "There is no agreement table: its other models are not defined for several series or for "
     "variables known ahead."
 )
+NOT_FITTED = "There is no agreement table: its other models could not be fitted to this table."
 
 
 def agreement_table(
@@ -107,14 +108,19 @@ def agreement_table(
     def every(values: FloatArray) -> FloatArray:
         return np.asarray(pd.Series(values, others).reindex(names), dtype=np.float64)
 
+    learned = (model, table, frame.target, others, owner, test)
+    try:
+        drop_refit, shadow = _drop_and_refit(*learned), _against_shadows(*learned)
+    except MVLSTMError as error:  # what was measured before stands all the same
+        return None, (f"{NOT_FITTED} {error}",)
     columns: dict[str, object] = {
         "variable": names,
         "importance": rows["importance_exogenous"].to_numpy(),
         "verdict": rows["verdict"].to_numpy(),
         "posterior": rows["posterior"].to_numpy(),
         "gradients": _gradients(frame.variables, names, contributions),
-        "drop_refit": every(_drop_and_refit(model, table, frame.target, others, owner, test)),
-        "shadow": every(_against_shadows(model, table, frame.target, others, owner, test)),
+        "drop_refit": every(drop_refit),
+        "shadow": every(shadow),
     }
     granger, p, note = _granger(table, others, owner, test)
     columns |= {"granger": every(granger), "granger_p": every(p)}
@@ -140,8 +146,8 @@ def _plain_table(
 ) -> tuple[pd.DataFrame, int]:
     """Return the newest rows as a table of numbers, and how many at its end are unseen.
 
-    Rows before those of the fit are unseen too, but not at the end. Columns that do not vary in
-    these rows are left out.
+    Rows before those of the fit are unseen too, but not at the end. Variables' columns that
+    do not vary in these rows are left out.
     """
     frame = prepared.frame
     later = model.borders_.after(frame.future_times(origins, 1))[:, 0]
@@ -150,6 +156,7 @@ def _plain_table(
     start = max(0, frame.n_rows - test - ROWS)
     values = frame.values[start:]
     varies = np.ptp(values, axis=0) > 0
+    varies[-1] = True  # the target
     columns = [name for name, kept in zip(frame.columns, varies, strict=True) if kept]
     return pd.DataFrame(values[:, varies], columns=columns), test
 

@@ -11,7 +11,7 @@ from mvlstm.forecasters import refits
 from mvlstm.forecasters.dual import DUAL
 from mvlstm.forecasters.linear import AR
 from mvlstm.forecasters.mvlstm import MVLSTM
-from mvlstm.forecasters.refits import AGREEMENT_COLUMNS, NO_REFITS, _disagreement
+from mvlstm.forecasters.refits import AGREEMENT_COLUMNS, NO_REFITS, NOT_FITTED, ROWS, _disagreement
 
 
 @pytest.fixture(scope="module")
@@ -154,3 +154,24 @@ def test_shadows_that_do_no_harm_are_no_measure_for_noise(monkeypatch) -> None:
     owner = {name: name for name in table}
     found = refits._against_shadows(model, table, "y", names, owner, 60)
     assert (np.abs(found) < 1).all()
+
+
+def test_levels_and_variables_that_never_change_in_the_rows_are_no_obstacle() -> None:
+    table, _ = make_control("correlated", ROWS + 800, seed=1)
+    rows = np.arange(len(table))
+    table = table[["a0", "y"]].assign(kind=np.where(rows % 2 == 0, "even", "odd"), idle=0.0)
+    table.loc[:100, "kind"], table.loc[:100, "idle"] = "early", rows[:101] % 3
+    model = AR(window=3, verbose=0).fit(table, "y", test=300)
+    found = model.explain(table, effort="full", contributions=0).agreement
+    assert found is not None
+    measures = found.set_index("variable")[["drop_refit", "shadow"]]
+    assert measures.loc["idle"].isna().all()
+    assert measures.loc["a0", "shadow"] > 2 and measures.drop(index="idle").notna().all().all()
+
+
+def test_a_table_too_short_to_fit_is_explained_without_the_other_models() -> None:
+    table, _ = make_control("correlated", 700, seed=1)
+    model = AR(window=5, verbose=0).fit(table.iloc[:500], "y")
+    explanation = model.explain(table.iloc[480:], effort="full", contributions=0)
+    assert explanation.part == "new" and explanation.agreement is None
+    assert any(note.startswith(NOT_FITTED) for note in explanation.notes)
