@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from mvlstm import metrics
 from mvlstm.data._calendar import Calendar
+from mvlstm.data._columns import column_names
+from mvlstm.data._times import read_times
 from mvlstm.data.frame import SeriesFrame, build_frame
 from mvlstm.data.splits import split_windows
 from mvlstm.data.windows import gather_labels, measured_labels, origin_rows
@@ -297,7 +299,7 @@ def _own_entry(
             f"Own forecasts need the columns 'time' and 'value'; received {list(own.columns)}."
         )
     values = pd.to_numeric(own["value"], errors="coerce").to_numpy(dtype=float)
-    given = pd.Series(values, index=_times_like(own["time"], frame.times)).dropna()
+    given = pd.Series(values, index=_own_times(own, frame)).dropna()
     if given.index.has_duplicates:
         again = given.index[given.index.duplicated()][0]
         raise DataError(f"Own forecasts name the time {again} twice; keep one row a time.")
@@ -339,15 +341,22 @@ def _own_entry(
     return Entry(row, scored.abs(), folds)
 
 
-def _times_like(given: pd.Series[Any], times: pd.Index[Any]) -> pd.Index[Any]:
-    """Read the times of own forecasts as the table's: dates, or integers."""
+def _own_times(own: pd.DataFrame, frame: SeriesFrame) -> pd.Index[Any]:
+    """Read the times of own forecasts the way the table's were read; without a zone as UTC."""
+    layout, failed = frame.layout, "The times of the own forecasts cannot be read"
+    dates = layout.time_kind == "datetime"
+    options: dict[str, Any] = {"day_first": layout.day_first, "written": dates}
     try:
-        if not isinstance(times, pd.DatetimeIndex):
-            return pd.Index(pd.to_numeric(given).astype("int64"))
-        found = pd.DatetimeIndex(pd.to_datetime(given, utc=times.tz is not None))
-        return found if times.tz is None else found.tz_convert(times.tz)
-    except (ValueError, TypeError) as error:
-        raise DataError(f"The times of the own forecasts cannot be read: {error}.") from error
+        times = read_times(own, column_names(own), ["time"], **options).times
+    except DataError as error:
+        raise DataError(f"{failed}: {error}") from error
+    if isinstance(times, pd.DatetimeIndex) != dates:
+        have, wanted = ("integers", "dates") if dates else ("dates", "integers")
+        raise DataError(f"{failed}: they are {have}, and those of the table are {wanted}.")
+    zone = getattr(frame.times, "tz", None)
+    if zone is None or not isinstance(times, pd.DatetimeIndex):
+        return times
+    return (times.tz_localize("UTC") if times.tz is None else times).tz_convert(zone)
 
 
 # ------------------------------------------------------------------------------------ all together

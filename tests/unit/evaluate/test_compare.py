@@ -144,12 +144,24 @@ def test_own_forecasts_of_some_rows_are_scored_on_those() -> None:
     assert rows.loc["own forecasts", "rmse"] == 0.0
 
 
+@pytest.mark.parametrize("form", ["%d/%m/%Y", "%Y%m%d"])
+def test_times_of_own_forecasts_are_read_as_those_of_the_table(form: str) -> None:
+    table = mv.datasets.load("synthetic", n=400).frame
+    texts = pd.date_range("2023-01-01", periods=400).strftime(form)
+    table["day"] = texts if "/" in form else texts.astype(int)
+    own = table.iloc[365:377].rename(columns={"day": "time", "y": "value"})  # 1 to 12 January
+    rows = run(table, "ar", time="day", own=own).rows.set_index("method")
+    assert rows.loc["own forecasts", "n"] == 12
+    assert rows.loc["own forecasts", "rmse"] == 0.0
+
+
 @pytest.mark.parametrize(
     ("own", "words"),
     [
         (pd.DataFrame({"when": [1], "value": [1.0]}), "'time' and 'value'"),
         (pd.DataFrame({"time": [390, 390], "value": [1.0, 2.0]}), "390 twice"),
         (pd.DataFrame({"time": ["soon"], "value": [1.0]}), "cannot be read"),
+        (pd.DataFrame({"time": ["2024-05-01"], "value": [1.0]}), "are dates, and .* integers"),
     ],
 )
 def test_own_forecasts_that_cannot_be_used(
