@@ -104,6 +104,15 @@ class TestFilledTargets:
         with pytest.raises(DataError, match="earlier validation rows have no target"):
             mv.AR(window=3, missing="fill", verbose=0).fit(early, "y", test=0.2)
 
+    def test_too_few_whole_windows_are_named_by_every_kind_of_model(self) -> None:
+        table = self.table()  # every second target of the last rows is missing
+        settings = {"hidden_size": 3, "members": 1, "max_epochs": 1, "device": "cpu"}
+        options = {"window": 3, "horizon": 2, "missing": "fill", "verbose": 0}
+        for model in (mv.AR(**options), mv.MVLSTM(**options, **settings)):
+            model.fit(table, "y", test=60)
+            with pytest.raises(DataError, match="0 held-out windows are too few"):
+                model.explain(table, effort="quick")
+
     def test_a_series_without_any_is_left_out(self) -> None:
         pieces = [daily(400, zone=None, seed=k).assign(place=f"s{k}") for k in range(2)]
         pieces[1].loc[pieces[1].index[380:], "y"] = np.nan

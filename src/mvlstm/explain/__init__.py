@@ -58,12 +58,14 @@ __all__ = [
     "get_effort",
     "measure",
     "posterior",
+    "require_windows",
     "scrambler",
 ]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+FEWEST = 3  # held-out windows
 NOTES = (
     "Importance is predictive, not causal: it says what this model's forecasts rest on.",
     "Intervals hold the spread between members and between times; the spread from other training "
@@ -135,6 +137,15 @@ class Measured:
     by_series: pd.DataFrame | None = None
     by_step: pd.DataFrame | None = None
     faithfulness: pd.DataFrame | None = None
+
+
+def require_windows(windows: int) -> None:
+    """Raise `DataError` if so many held-out windows are too few to measure anything on."""
+    if windows < FEWEST:
+        raise DataError(
+            f"{windows} held-out windows are too few to explain a forecast; at least {FEWEST} are "
+            "needed. Supply more rows, or fit with a larger test part."
+        )
 
 
 def measure(
@@ -218,11 +229,7 @@ def measure(
     level = get_effort(effort)
     names = [str(v) for v in variables]
     owner = list(range(len(names))) if groups is None else [int(g) for g in groups]
-    if labels.shape[0] < 3:
-        raise DataError(
-            f"{labels.shape[0]} held-out windows are too few to explain a forecast; at least 3 are "
-            "needed. Supply more rows, or fit with a larger test part."
-        )
+    require_windows(len(labels))
     if scrambled is None:
         assert predict is not None and windows is not None, "predict and windows, or scrambled"
         scrambled = scrambler(predict, windows, owner)

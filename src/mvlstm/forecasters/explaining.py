@@ -14,7 +14,14 @@ from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.layout import CALENDAR
 from mvlstm.data.windows import gather_labels, gather_windows, measured_labels, spread_evenly
 from mvlstm.errors import check_whole
-from mvlstm.explain import Attention, choose_windows, find_period, get_effort, measure
+from mvlstm.explain import (
+    Attention,
+    choose_windows,
+    find_period,
+    get_effort,
+    measure,
+    require_windows,
+)
 from mvlstm.explain.lags import lag_table
 from mvlstm.forecasters.apart import (
     APART,
@@ -61,6 +68,7 @@ def explain_forecaster(
     prepared = model._prepare(frame)
     unseen, part, part_notes = unseen_origins(model, prepared, "explain")
     unseen = unseen[measured_labels(frame, unseen, model.horizon).all(axis=1)]
+    require_windows(len(unseen))
     rows = slice(None) if frame.panel is None else frame.panel.longest()
     period = find_period(frame.target_values[rows], natural=natural_cycles(frame.step))
     origins = _choose_origins(frame, unseen, model.window, level.windows, period)
