@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import made_results
 from mvlstm import metrics
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.results import IMPORTANCE_COLUMNS, Evaluation, Explanation, Forecast, History
@@ -335,3 +336,18 @@ def test_what_is_small_shows_beside_what_is_large() -> None:
     scores = pd.DataFrame({"series": ["a", "b"], "rmse": [1e3, 0.02], "skill": [0.1, 0.2]})
     assert finest(scores) == {"rmse": 0.02}
     assert finest(scores.drop(columns="series")) == {}
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize("horizon", [1, 2])
+def test_a_forecast_is_found_by_its_time_as_text(horizon: int, zone: str | None) -> None:
+    forecast = made_results.make_forecast(300, horizon, tz=zone)
+    explanation = made_results.make_explanation(forecast, contributions=6)
+    origin = explanation.contribution.index.get_level_values("origin")[-1]
+    point = explanation.at(origin, horizon)
+    for text in (str(origin), origin.strftime("%Y-%m-%d %H:%M")):
+        found = explanation.at(text, horizon)
+        assert found.origin == origin and found.forecast == point.forecast
+    for text in (origin.strftime("%Y-%m-%d"), "soon"):  # a day of many forecasts is none of them
+        with pytest.raises(DataError, match=f"origin='{text}'.* is not among"):
+            explanation.at(text, horizon)

@@ -144,9 +144,9 @@ class Explanation:
 
         Parameters
         ----------
-        origin : timestamp, int or tuple
-            Last time known, of one of ``contribution``'s rows; or all that names the row, as it
-            stands in ``contribution.index``.
+        origin : timestamp, str, int or tuple
+            Last time known, of one of ``contribution``'s rows, dates also as text; or all that
+            names the row, as it stands in ``contribution.index``.
         step : int
             Steps ahead.
         series : str, optional
@@ -163,8 +163,9 @@ class Explanation:
             origin, step = named_row["origin"], int(named_row.get("step", 1))
             series = named_row.get("series")
         several = "step" in table.index.names
-        parts = [*([] if series is None else [series]), origin, *([step] if several else [])]
-        key = tuple(parts) if len(parts) > 1 else origin
+        time = _as_time(origin, table.index.get_level_values("origin"))
+        parts = [*([] if series is None else [series]), time, *([step] if several else [])]
+        key = tuple(parts) if len(parts) > 1 else time
         if (
             len(parts) != table.index.nlevels
             or key not in table.index
@@ -191,7 +192,7 @@ class Explanation:
         start = self.background[step - 1]
         return PointExplanation(
             target=self.target,
-            origin=origin,
+            origin=time,
             step=step,
             forecast=start + float(row.sum()),
             background=start,
@@ -274,6 +275,16 @@ class Explanation:
             f"windows, effort {escape(self.effort)}</p>"
         )
         return f"{head}{html(self.importance)}<ul>{notes}</ul>"
+
+
+def _as_time(origin: Any, times: pd.Index[Any]) -> Any:
+    """Read text as a time where origins are dates; NaT if it is none. All else stays as it is."""
+    if not isinstance(origin, str) or not isinstance(times, pd.DatetimeIndex):
+        return origin
+    time = pd.to_datetime(origin, errors="coerce")
+    if pd.isna(time) or times.tz is None:
+        return time
+    return time.tz_localize(times.tz) if time.tz is None else time.tz_convert(times.tz)
 
 
 def _row(table: pd.DataFrame | None, key: Any, variables: pd.Index[Any]) -> Any:
