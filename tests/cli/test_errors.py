@@ -232,3 +232,12 @@ def test_the_installed_command(table: Path, tmp_path: Path) -> None:
     assert done.stderr.startswith("error: ")
     assert "nope" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    command = [sys.executable, "-m", "mvlstm", "data", "list", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None and running.stderr is not None
+        running.stdout.close()
+        assert running.stderr.read() == b""
+        assert running.wait(timeout=120) == 1

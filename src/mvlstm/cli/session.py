@@ -71,6 +71,7 @@ class Output:
             )
             text = json.dumps(whole, allow_nan=False, indent=2)
             stream.write(f"{text}\n")
+            stream.flush()
             return
         from rich.console import Console
 
@@ -92,6 +93,8 @@ def session(*, as_json: bool, debug: bool) -> Iterator[Output]:
         if output.code:
             raise typer.Exit(output.code)
     except (typer.Exit, typer.Abort):
+        raise
+    except BrokenPipeError:  # who reads has seen enough; the command line ends without a word
         raise
     except KeyboardInterrupt:
         typer.echo("interrupted; no file was left half-written.", err=True)
