@@ -144,13 +144,13 @@ def tune(
         from mvlstm.data.frame import build_frame
         from mvlstm.data.io import read_table, write_table
 
-        columns = list(read_table(data, sep=sep, decimal=decimal).columns)
+        rows = read_table(data, sep=sep, decimal=decimal)
         options: dict[str, Any] = {
             "file": str(data),
             "target": target,
             "series": series,
             **named_columns(
-                columns,
+                rows.columns,
                 time=time,
                 variables=variables,
                 exclude=exclude,
@@ -168,7 +168,7 @@ def tune(
         given = {name: value for name, value in options.items() if value is not None}
         reading = ("file", "sep", "decimal", "test", "valid")
         asked: dict[str, Any] = {k: v for k, v in given.items() if k not in reading}
-        build_frame(read_table(data, sep=sep, decimal=decimal), **asked)  # refuse a bad table now
+        build_frame(rows, **asked)  # refuse a bad table now
         fixed = {"max_epochs": max_epochs, "transform": transform}
         settings = {name: value for name, value in fixed.items() if value is not None}
         jobs = tune_jobs(
