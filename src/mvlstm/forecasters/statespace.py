@@ -76,6 +76,8 @@ class AbstractStateSpace(AbstractForecaster):
             if name == "fit_rows" and value is None:
                 continue
             check_whole(name, value, 1)
+        if self.mode == "window":  # else nothing is drawn
+            check_whole("seed", self.seed, 0)
 
     # ----------------------------------------------------------------------------------- learning
 

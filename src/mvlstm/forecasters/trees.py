@@ -39,6 +39,7 @@ BOOST_DEPTHS = {"paper": tuple(range(3, 11)), "quick": (3, 5, 8)}
 BOOST_PENALTIES = {"paper": PENALTIES, "quick": (1e-2, 10.0)}
 SPREADS = (0.1, 1e4)  # standard deviations of labels that libraries take as they are
 FARTHEST = 1e3  # standard deviations that such labels are away from zero at most
+LARGEST_SEED = 2**32 - 1  # of scikit-learn
 ALONE = 100_000  # values of windows up to which threads gain little and, on busy cores, lose much
 
 
@@ -70,6 +71,7 @@ class AbstractTrees(AbstractForecaster):
     seed: int
     single_inputs: ClassVar[bool] = False  # whether inputs are compared in float32
     single_sums: ClassVar[bool] = False  # whether leaves are added in float32
+    largest_seed: ClassVar[int | None] = None  # that the library takes, where it has bounds
     trees_: tuple[Trees, ...]
     sums_: tuple[Sum, ...]
     gain_: FloatArray  # (C,) share of each column in what the splits gained
@@ -83,6 +85,11 @@ class AbstractTrees(AbstractForecaster):
         super()._check_parameters()
         if not is_whole(self.seed):
             raise ParameterError(f"seed={self.seed!r} must be a whole number.")
+        if self.largest_seed is not None and not 0 <= self.seed <= self.largest_seed:
+            raise ParameterError(
+                f"seed={self.seed!r} must lie between 0 and {self.largest_seed}, as scikit-learn "
+                "asks for."
+            )
         jobs = getattr(self, "n_jobs", -1)
         if not is_whole(jobs) or (jobs != -1 and jobs < 1):
             raise ParameterError(f"n_jobs={jobs!r} must be a number of cores, or -1 for all.")
@@ -211,6 +218,7 @@ class RF(AbstractTrees):
     """
 
     single_inputs: ClassVar[bool] = True
+    largest_seed: ClassVar[int | None] = LARGEST_SEED
 
     def __init__(
         self,
@@ -443,6 +451,8 @@ class GBT(AbstractTrees):
     verbose : int
         0 is silent.
     """
+
+    largest_seed: ClassVar[int | None] = LARGEST_SEED
 
     def __init__(
         self,

@@ -155,6 +155,7 @@ def test_orders_follow_the_correlations() -> None:
         ({"mode": "local"}, "choose 'global' or 'window'"),
         ({"fit_rows": 0}, "fit_rows=0"),
         ({"order": (1, 0)}, "three whole numbers"),
+        ({"mode": "window", "seed": -1}, "seed=-1 must be a whole number, 0 or more"),
     ],
 )
 def test_bad_settings_are_refused(

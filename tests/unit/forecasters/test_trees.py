@@ -181,6 +181,15 @@ def test_seeds_are_honoured(table: pd.DataFrame) -> None:
     assert np.abs(one - other).max() > 1e-6
 
 
+@pytest.mark.parametrize("name", ["RF", "GBT"])
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_seeds_that_the_library_does_not_take_are_refused(
+    table: pd.DataFrame, name: str, seed: int
+) -> None:
+    with pytest.raises(mv.errors.ParameterError, match=rf"seed={seed} must lie between 0 and"):
+        fitted(name, table, seed=seed)
+
+
 def test_trees_that_are_none_are_refused() -> None:
     forest = RandomForestRegressor(2, max_depth=2, random_state=0)
     trees = from_forest(forest.fit(np.arange(20.0).reshape(10, 2), np.arange(10.0)))
