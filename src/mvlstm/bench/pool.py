@@ -9,6 +9,7 @@ import time as clock
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -36,23 +37,23 @@ def pool_records(
     """Yield each job's record when its process has put it on disk.
 
     Every process writes a file of its own. If one is killed, its job is given to a new one; if
-    that is killed too, the job is recorded as failed.
+    that is killed too, the job is recorded as failed. One that dies without a job is replaced.
     """
     waiting = deque(jobs)
     attempts = {job.key: 0 for job in jobs}
     count = min(workers, len(jobs))
-    threads = max(1, (os.cpu_count() or 1) // count)
-    crew = [_start(folder, device, threads) for _ in range(count)]
+    start = partial(_start, folder, device, max(1, (os.cpu_count() or 1) // count))
+    crew = [start() for _ in range(count)]
     own = Writer(folder)
     try:
         while waiting or any(worker.job for worker in crew):
             for place, worker in enumerate(crew):
-                if worker.job is None and waiting:
-                    worker.job = waiting.popleft()
-                    attempts[worker.job.key] += 1
-                    if not _send(worker, worker.job):
-                        crew[place] = _start(folder, device, threads)
-                        waiting.appendleft(worker.job)
+                while worker.job is None and waiting:
+                    if _send(worker, waiting[0]):
+                        worker.job = waiting.popleft()
+                        attempts[worker.job.key] += 1
+                    else:  # it died between two jobs
+                        worker = crew[place] = start()
             busy = {worker.line: place for place, worker in enumerate(crew) if worker.job}
             for line in wait(list(busy)):
                 place = busy[line]  # type: ignore[index]
@@ -63,7 +64,7 @@ def pool_records(
                 if record is not None:
                     yield record
                     continue
-                crew[place] = _start(folder, device, threads)
+                crew[place] = start()
                 if attempts[job.key] < ATTEMPTS:
                     waiting.append(job)
                     continue
@@ -84,7 +85,8 @@ def _start(folder: Path, device: str, threads: int) -> _Worker:
     context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
     here, there = context.Pipe()
     before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = before or str(threads)
+    if not before:
+        os.environ["OMP_NUM_THREADS"] = str(threads)
     try:
         process = context.Process(
             target=_work, args=(there, str(folder), device, os.getpid()), daemon=True
@@ -93,6 +95,8 @@ def _start(folder: Path, device: str, threads: int) -> _Worker:
     finally:
         if before is None:
             del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
     there.close()
     return _Worker(process, here)
 
