@@ -66,9 +66,22 @@ def one_forecast(forecast: Forecast) -> Forecast:
 def at_step(table: pd.DataFrame, step: int) -> pd.DataFrame:
     """Return the rows of one step ahead of a table by origin, or by origin and step."""
     if "step" not in table.index.names:
+        _check_step(step, 1, "explanation")
         return table
-    chosen = table[table.index.get_level_values("step") == step]
-    return chosen.droplevel("step")
+    steps = table.index.get_level_values("step")
+    _check_step(step, int(steps.max()), "explanation")
+    return table[steps == step].droplevel("step")
+
+
+def check_step(forecast: Forecast, step: int) -> None:
+    """Raise `DataError` unless a forecast reaches so many steps ahead."""
+    _check_step(step, forecast.horizon, "forecast")
+
+
+def _check_step(step: int, most: int, what: str) -> None:
+    if not 1 <= step <= most:
+        steps = "step 1 alone" if most == 1 else f"steps 1 to {most}"
+        raise DataError(f"step={step} is not in the {what}, which has {steps}.")
 
 
 def short_verdict(verdict: str) -> str:
@@ -99,10 +112,7 @@ def plain_times(figure: go.Figure, times: NDArray[Any]) -> None:
 
 def step_rows(forecast: Forecast, step: int) -> pd.DataFrame:
     """Return one step ahead of every origin as a table: `Forecast.to_frame` of that step."""
-    if not 1 <= step <= forecast.horizon:
-        raise DataError(
-            f"step={step} is not in the forecast, which has steps 1 to {forecast.horizon}."
-        )
+    check_step(forecast, step)
     table = one_forecast(forecast).to_frame()
     rows = table[table["step"] == step].reset_index(drop=True)
     if "actual" not in rows:

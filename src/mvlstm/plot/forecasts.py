@@ -9,7 +9,14 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._words import decimals
-from mvlstm.plot._tables import one_forecast, plain_times, step_rows, thin, wall_times
+from mvlstm.plot._tables import (
+    check_step,
+    one_forecast,
+    plain_times,
+    step_rows,
+    thin,
+    wall_times,
+)
 from mvlstm.plot.theme import Theme, ThemeName, get_theme, new_figure
 from mvlstm.results import Forecast
 
@@ -120,6 +127,7 @@ def members_table(forecast: Forecast, *, step: int = 1, last: int = 120) -> pd.D
     step, last : int
         Steps ahead; rows to draw.
     """
+    check_step(forecast, step)
     values = one_forecast(forecast).members[:, -last:, step - 1]  # (K, rows)
     columns: dict[str, Any] = {
         "time": wall_times(forecast.time[-last:, step - 1]),

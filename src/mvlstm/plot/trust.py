@@ -9,6 +9,7 @@ import pandas as pd
 
 from mvlstm.errors import DataError
 from mvlstm.plot._tables import (
+    check_step,
     one_forecast,
     own_past,
     plain_times,
@@ -365,6 +366,7 @@ def _pit(forecast: Forecast, part: str | None) -> np.ndarray[Any, np.dtype[np.fl
 
 
 def _residuals(forecast: Forecast, step: int, part: str | None) -> tuple[Any, Any, Any]:
+    check_step(forecast, step)
     rows = scored_rows(one_forecast(forecast), part)[:, step - 1]
     mean = forecast.members[:, rows, step - 1].mean(axis=0)
     return (

@@ -367,6 +367,20 @@ class TestTrust:
             plot.calibration(make_forecast(future=True))
 
 
+@pytest.mark.parametrize("step", [0, -1, 3])
+def test_steps_that_are_not_there_are_refused_by_every_figure(step):
+    forecast = make_forecast(120, 2)
+    for draw in (plot.forecast, plot.members, plot.residuals, plot.residual_autocorrelation):
+        with pytest.raises(DataError, match=f"step={step} is not in the forecast.* steps 1 to 2"):
+            draw(forecast, step=step)
+    for explanation, words in (
+        (make_explanation(forecast), "steps 1 to 2"),
+        (make_explanation(make_forecast(120)), "step 1 alone"),
+    ):
+        with pytest.raises(DataError, match=f"step={step} is not in the explanation.* {words}"):
+            plot.attention_over_time(explanation, step=step)
+
+
 def test_training_curves_mark_where_rates_were_lowered():
     history = make_history()
     assert "back to the best, slower" not in [t.name for t in plot.training_curves(history).data]
