@@ -27,10 +27,10 @@ def ray_records(
     """Yield each job's record when it is on disk.
 
     Workers send what they found to this process, which writes it: no file system need be shared.
-    Ray gives the job of a worker that died to another.
+    Ray gives the job of a worker that died to another. A Ray that runs in this process already is
+    used, and left running.
     """
-    ray = _start(address)
-    try:
+    with _session(address) as ray:
         gpus = 0.0 if device == "cpu" else min(GPU_SHARE, float(_gpus(ray)))
         task = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=gpus)(_run)
         flying = {task.remote(job.to_dict(), device): job for job in jobs}
@@ -41,8 +41,6 @@ def ray_records(
                 record, arrays = _result(ray, future, job, device)
                 writer.add(record, arrays)
                 yield record
-    finally:
-        ray.shutdown()
 
 
 def _run(values: dict[str, Any], device: str) -> tuple[Record, Arrays]:
@@ -59,32 +57,53 @@ def _result(ray: Any, future: Any, job: Job, device: str) -> tuple[Record, Array
     return found
 
 
-def _start(address: str | None) -> Any:
+@contextlib.contextmanager
+def _session(address: str | None) -> Iterator[Any]:
+    """Yield Ray, started here or connected to its cluster; what was begun is ended afterwards."""
     if address not in (None, "auto"):
         _check_reachable(str(address))
+    ray = _load()
+    if ray.is_initialized():
+        if address is not None:
+            raise ParameterError(
+                f"Ray runs in this process already, so that address={address!r} cannot be used. "
+                "Leave it out to use that Ray, or call ray.shutdown() first."
+            )
+        yield ray
+        return
     try:
-        # Accelerators are shared by hand; tell Ray not to hide them from tasks without a share.
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        _connect(ray, address)
+        yield ray
+    finally:
+        with contextlib.suppress(Exception):
+            ray.shutdown()
+
+
+def _load() -> Any:
+    # Accelerators are shared by hand; tell Ray not to hide them from tasks without a share.
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
         import ray
     except ImportError as error:
         raise MissingExtraError(
             "The engine 'ray' needs Ray, which is not installed. Install the extra: pip install "
             '"mvlstm[ray]", or use --engine local.'
         ) from error
+    return ray
+
+
+def _connect(ray: Any, address: str | None) -> None:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
         options |= {"include_dashboard": False, "num_cpus": os.cpu_count()}
     try:
         ray.init(address=address, **options)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        with contextlib.suppress(Exception):
-            ray.shutdown()
         where = f"the Ray cluster at {address}" if address else "Ray on this machine"
         raise ParameterError(
             f"{where} cannot be reached: {error}. Check --address, or leave it out to start Ray "
             "here."
         ) from error
-    return ray
 
 
 def _check_reachable(address: str) -> None:

@@ -1,0 +1,85 @@
+"""Ray as an engine, with a Ray made up here: whose session it is, and what becomes of it."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mvlstm.bench import cluster
+from mvlstm.bench.records import Writer, read_records
+from mvlstm.bench.spec import Job
+from mvlstm.errors import ParameterError
+
+
+class Ray(SimpleNamespace):
+    """Runs a task when its result is asked for."""
+
+    def __init__(self, *, running: bool = False, broken: bool = False) -> None:
+        super().__init__(
+            running=running, broken=broken, exceptions=SimpleNamespace(RayError=OSError)
+        )
+
+    def is_initialized(self) -> bool:
+        return self.running
+
+    def init(self, **_: object) -> None:
+        if self.broken:
+            raise ConnectionError("nobody answers")
+        self.running = True
+
+    def shutdown(self) -> None:
+        self.running = False
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {}
+
+    def remote(self, **_: object) -> Any:
+        return lambda task: SimpleNamespace(remote=lambda *given: partial(task, *given))
+
+    def wait(self, futures: list[Any], num_returns: int) -> tuple[list[Any], list[Any]]:
+        return futures[:num_returns], futures[num_returns:]
+
+    def get(self, future: Any) -> Any:
+        return future()
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
+    def attempt(job: Job, device: str) -> Any:
+        return {**cluster.heading(job), "status": "done", "timings": {}}, {}
+
+    monkeypatch.setattr(cluster, "attempt", attempt)
+    return [Job("suite", "part", "synthetic", "ar", seed=seed) for seed in range(3)]
+
+
+def run(ray: Ray, jobs: list[Job], folder: Path, address: str | None = None) -> list[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "ray", ray)
+        return list(cluster.ray_records(jobs, Writer(folder), address=address, device="cpu"))
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_what_was_running_before_runs_on_and_all_else_is_ended(
+    running: bool, jobs: list[Job], tmp_path: Path
+) -> None:
+    ray = Ray(running=running)
+    assert {one["key"] for one in run(ray, jobs, tmp_path)} == {job.key for job in jobs}
+    assert len(read_records(tmp_path).done) == len(jobs)
+    assert ray.running == running
+
+
+def test_a_cluster_beside_a_running_ray_is_refused(jobs: list[Job], tmp_path: Path) -> None:
+    ray = Ray(running=True)
+    with pytest.raises(ParameterError, match="runs in this process already"):
+        run(ray, jobs, tmp_path, "auto")
+    assert ray.running
+
+
+def test_ray_that_does_not_answer_is_named(jobs: list[Job], tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"nobody answers.*Check --address"):
+        run(Ray(broken=True), jobs, tmp_path)
