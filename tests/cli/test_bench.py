@@ -199,6 +199,17 @@ def test_the_command_of_a_search_says_the_setting_exactly(run: Run, tmp_path: Pa
     assert loaded.get_params()["l2_sum"] is True
 
 
+def test_a_search_for_a_target_alone_says_so(run: Run, table: Path, tmp_path: Path) -> None:
+    words = ("tune", table, "--target", "y", *TUNE, "--grid", "hidden=2", "--variables", "")
+    done = run(*words, "--records", tmp_path / "state", "--json")
+    assert done.code == 0, done.stderr
+    command = shlex.split(json.loads(done.stdout)["command"])
+    model = tmp_path / "model.safetensors"
+    fitted = run(*command[1:-1], model, "--members", 1, "--device", "cpu", "--quiet")
+    assert fitted.code == 0, fitted.stderr
+    assert mv.load(model).layout_.names == ("y",)
+
+
 def test_a_search_takes_columns_as_a_fit_does(run: Run, tmp_path: Path) -> None:
     from cli.conftest import make_table
 

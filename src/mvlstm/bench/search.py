@@ -205,6 +205,8 @@ def fit_command(
         together = not any("," in column for column in columns)
         for text in [",".join(columns)] if columns and together else columns:
             words += [f"--{name}", text]
+    if data.get("variables") == []:
+        words += ["--variables", ""]  # none beside the target
     if calendar := data.get("calendar"):
         words += ["--calendar", calendar if isinstance(calendar, str) else ",".join(calendar)]
     for name in ("missing", "gaps", "test", "valid", "sep", "decimal"):

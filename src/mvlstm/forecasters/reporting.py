@@ -222,7 +222,7 @@ def repeat_command(model: AbstractForecaster, frame: SeriesFrame, *, future: boo
     if layout.series is not None:
         words += ["--series", layout.series]
     for option, names in (
-        ("--variables", layout.variables or ()),
+        ("--variables", layout.variables or ("",)),  # an empty name: none beside the target
         ("--known", layout.known),
         ("--categorical", layout.categories),
     ):

@@ -12,7 +12,7 @@ import mvlstm as mv
 from mvlstm.cli.app import app
 from mvlstm.data.frame import build_frame
 from mvlstm.errors import MissingExtraError
-from mvlstm.forecasters.reporting import _profile, gather_report, part_sizes
+from mvlstm.forecasters.reporting import _profile, gather_report, part_sizes, repeat_command
 from mvlstm.report import build, render_report
 
 TINY = {"window": 4, "hidden_size": 2, "members": 2, "max_epochs": 2, "verbose": 0}
@@ -87,6 +87,16 @@ def test_the_command_repeats_the_fit(model, data, tmp_path, monkeypatch):
         again.predict(make_table()).mean, data.forecast.mean, rtol=1e-3, atol=1e-3
     )
     assert part_sizes(again, again._read(make_table(), "report")) == (30, 60)
+
+
+def test_the_command_repeats_the_fit_of_a_target_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = make_table()
+    table.to_csv("DATA.csv")
+    model = mv.MVLSTM(**TINY).fit(table, "y", exclude=["x", "z'; rm"], test=0.2)
+    fit = shlex.split(repeat_command(model, model._read(table, "report")).splitlines()[0])
+    app([*fit[1:], "--quiet"], standalone_mode=False)
+    assert mv.load("model.safetensors").layout_.names == ("y",)
 
 
 def test_the_command_reads_what_is_known_ahead_from_a_file():
