@@ -18,7 +18,7 @@ from mvlstm.data._columns import column_names
 from mvlstm.data._times import read_times
 from mvlstm.data.frame import SeriesFrame, build_frame
 from mvlstm.data.splits import split_windows
-from mvlstm.data.windows import gather_labels, measured_labels, origin_rows
+from mvlstm.data.windows import measured_labels, origin_rows
 from mvlstm.errors import DataError, MVLSTMError, ParameterError, check_option
 from mvlstm.evaluate.backtest import (
     FoldRun,
@@ -284,6 +284,37 @@ def _own_entry(
     cuts: list[tuple[int, int]],
 ) -> Entry:
     """Score given forecasts on the measured rows that they and the methods share."""
+    given = _own_values(own, frame, horizon)
+    origins = origin_rows(frame, window, 1)
+    origins = origins[measured_labels(frame, origins, 1)[:, 0]]
+    rows, times = origins + 1, frame.times[origins]
+    actual = frame.target_values[rows]
+    errors = pd.Series(given.reindex(frame.times[rows]).to_numpy() - actual, index=times)
+    moves = pd.Series(actual - frame.target_values[origins], index=times)
+    folds = [errors[(rows >= start) & (rows < end)] for start, end in cuts]
+    scored = pd.concat(folds).dropna()
+    row = {"method": name, "kind": "single", "budget": "unknown", "error": None}
+    if scored.empty:
+        count = sum(map(len, folds))
+        row["error"] = f"None of its {len(own):,} times is among the {count:,} rows scored."
+        return Entry(row, pd.Series(dtype=float), ())
+    rmse = _root_mean_square(scored)
+    scores = {
+        "rmse": rmse,
+        "mae": float(scored.abs().mean()),
+        "skill": metrics.skill(rmse, _root_mean_square(moves[scored.index])),
+        "n": len(scored),
+    }
+    return Entry(row | scores, scored.abs(), tuple(map(_root_mean_square, folds)))
+
+
+def _root_mean_square(values: pd.Series[float]) -> float:
+    """Return the root of the mean square of what is known, NaN if nothing is."""
+    return float(np.sqrt(np.mean(values.dropna() ** 2)))
+
+
+def _own_values(own: pd.DataFrame, frame: SeriesFrame, horizon: int) -> pd.Series[float]:
+    """Return own forecasts by time, refusing those that cannot be compared."""
     if frame.panel is not None:
         raise ParameterError(
             "Own forecasts are of one series, and the table has several. Leave them out, or "
@@ -303,42 +334,7 @@ def _own_entry(
     if given.index.has_duplicates:
         again = given.index[given.index.duplicated()][0]
         raise DataError(f"Own forecasts name the time {again} twice; keep one row a time.")
-    origins = origin_rows(frame, window, 1)
-    origins = origins[measured_labels(frame, origins, 1)[:, 0]]
-    series = pd.Series(
-        given.reindex(frame.times[origins + 1]).to_numpy() - gather_labels(frame, origins, 1)[:, 0],
-        index=frame.times[origins],
-    )
-    label_rows = origins + 1
-    new = (label_rows >= cuts[0][0]) & (label_rows < cuts[-1][1])
-    scored = series[new].dropna()
-    if scored.empty:
-        reason = f"None of its {len(own):,} times is among the {int(new.sum()):,} rows scored."
-        return Entry(
-            {"method": name, "kind": "single", "budget": "unknown", "error": reason},
-            pd.Series(dtype=float),
-            (),
-        )
-    moved = pd.Series(np.r_[np.nan, np.diff(frame.target_values)][label_rows], frame.times[origins])
-    rmse = float(np.sqrt(np.mean(scored**2)))
-    reference = float(np.sqrt(np.mean(moved[scored.index] ** 2)))
-    folds = tuple(
-        float(np.sqrt(np.mean(series[(label_rows >= a) & (label_rows < b)].dropna() ** 2)))
-        if series[(label_rows >= a) & (label_rows < b)].notna().any()
-        else float("nan")
-        for a, b in cuts
-    )
-    row = {
-        "method": name,
-        "kind": "single",
-        "rmse": rmse,
-        "mae": float(scored.abs().mean()),
-        "skill": metrics.skill(rmse, reference),
-        "n": len(scored),
-        "budget": "unknown",
-        "error": None,
-    }
-    return Entry(row, scored.abs(), folds)
+    return given
 
 
 def _own_times(own: pd.DataFrame, frame: SeriesFrame) -> pd.Index[Any]:
