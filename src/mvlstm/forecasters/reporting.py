@@ -133,12 +133,17 @@ def _series_note(evaluation: Evaluation, shown: str) -> str:
     """Say which series the figures show, and how well the others fare."""
     table = evaluation.by_series
     assert table is not None
-    ranked = table.sort_values("skill")
+    text = (
+        f"The figures of forecasts show series '{shown}', one of {len(table):,}; scores and "
+        "importance are of all."
+    )
+    ranked = table.dropna(subset="skill").sort_values("skill")  # none where persistence is exact
+    if ranked.empty:
+        return text
     worst, best = ranked.iloc[0], ranked.iloc[-1]
     return (
-        f"The figures of forecasts show series '{shown}', one of {len(table):,}; scores and "
-        f"importance are of all. The skill lies between {worst['skill']:.2f} "
-        f"('{worst['series']}') and {best['skill']:.2f} ('{best['series']}')."
+        f"{text} The skill lies between {worst['skill']:.2f} ('{worst['series']}') and "
+        f"{best['skill']:.2f} ('{best['series']}')."
     )
 
 

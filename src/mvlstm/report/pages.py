@@ -200,9 +200,9 @@ def _comparison_summary(rows: pd.DataFrame, references: Mapping[str, str]) -> li
     best = table.iloc[0]
     text = f"{best['method']} has the least RMSE, {number(float(best['mean']), 4)}"
     reference = table[table["method"].astype(str).str.lower() == "persistence"]
-    if len(reference) and best["method"] != reference["method"].iloc[0]:
-        skill = 1.0 - float(best["mean"]) / float(reference["mean"].iloc[0])
-        text += f", {percent(skill, 1)} less than persistence"
+    level = float(reference["mean"].iloc[0]) if len(reference) else 0.0
+    if level > 0 and best["method"] != reference["method"].iloc[0]:
+        text += f", {percent(1.0 - float(best['mean']) / level, 1)} less than persistence"
     sentences = [text + ".", *filter(None, [_told_apart(rows, references)])]
     if "error" in rows:
         failed = [str(m) for m, e in zip(rows["method"], rows["error"], strict=True) if _given(e)]

@@ -139,6 +139,15 @@ def _against(name: str, own: float, other: float) -> str:
 
 
 def _beside_persistence(skill: float) -> str:
+    """Say how much less or more than persistence's the error is; it has no skill where that is 0.
+
+    Examples
+    --------
+    >>> _beside_persistence(0.25), _beside_persistence(float("nan"))
+    ('25.0 % below persistence', "persistence's is 0")
+    """
+    if not np.isfinite(skill):
+        return "persistence's is 0"
     size = percent(abs(skill), 1)
     if size == percent(0.0, 1):
         return "as large as persistence's"

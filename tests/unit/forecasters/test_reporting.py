@@ -189,6 +189,16 @@ def test_a_missing_extra_is_found_before_the_work(model, monkeypatch):
         model.report(make_table(), "never.html")
 
 
+def test_series_without_a_skill_are_left_out_of_its_range():
+    one = make_table(200)
+    flat = one.assign(y=one["y"].where(np.arange(200) < 120, 3.0))  # persistence errs nowhere
+    rows = pd.concat([one.assign(shop="a"), (10 * one).assign(shop="b"), flat.assign(shop="c")])
+    model = mv.AR(window=3, verbose=0).fit(rows, "y", series="shop", test=0.2)
+    notes = gather_report(model, rows, effort="quick").notes
+    (note,) = [text for text in notes if "The skill lies between" in text]
+    assert "'a'" in note and "'b'" in note and "nan" not in note
+
+
 def test_a_report_of_several_series_names_the_one_shown_and_has_tables_of_all(tmp_path):
     one = make_table(200)
     rows = pd.concat([one.assign(shop="b"), (10 * one).assign(shop="a"), one.assign(shop="c")])

@@ -433,6 +433,12 @@ class TestSummary:
         assert "as large as persistence's (the next value" in summary(equal)[1]
         assert cards(equal)[1].note == "RMSE, as large as persistence's"
 
+    def test_persistence_without_error_is_called_so(self, data):
+        scores = data.evaluation.scores.copy()
+        scores.loc["persistence", "rmse"], scores["skill"] = 0.0, np.nan
+        exact = replace(data, evaluation=replace(data.evaluation, scores=scores))
+        assert cards(exact)[1].note == "RMSE, persistence's is 0"
+
     def test_the_own_past_is_called_so(self, data):
         table = data.explanation.importance.copy()
         order = [*NAMES[1:3], "pm", NAMES[0]]
@@ -477,6 +483,10 @@ class TestOtherPages:
         tables = page_data(page)["tables"]
         assert tables["methods"]["data"] == [["MVLSTM", "Persistence"], [1, 2], [0.5, 0]]
         assert tables["failed"]["data"] == [[HOSTILE], ["<b>no memory</b>"]]
+
+    def test_a_comparison_with_persistence_without_error(self):
+        rows = pd.DataFrame({"method": ["Mine", "Persistence"], "rmse": [0.0, 0.0]})
+        assert "Mine has the least RMSE, 0." in comparison_page(rows)
 
     def test_p_values_of_a_comparison(self):
         rows = pd.DataFrame(
