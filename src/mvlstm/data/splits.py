@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.windows import check_window, origin_rows
-from mvlstm.errors import DataError, ParameterError
+from mvlstm.errors import DataError, ParameterError, is_number
 
 PartName = Literal["train", "stop", "calibration", "new"]
 HELD_OUT: tuple[PartName, ...] = ("stop", "calibration")  # the validation part
@@ -89,6 +89,15 @@ def chronological(n_rows: int, *, test: float = 0.0, valid: float = 0.1) -> Part
     b = floor((1 - test_share) * n_rows)
     a = floor((1 - test_share - valid_share) * n_rows)
     return Parts(a=a, m=(a + b) // 2, b=b, n=n_rows)
+
+
+def require_validation(valid: float) -> None:
+    """Raise `ParameterError` unless some rows are left to stop training and calibrate on."""
+    if not is_number(valid) or not valid > 0:
+        raise ParameterError(
+            f"valid={valid!r} leaves no rows to stop training and calibrate intervals on; "
+            "use a fraction such as 0.1."
+        )
 
 
 def _share(name: str, value: float, n_rows: int) -> Fraction:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm.errors import ParameterError, is_whole
+from mvlstm.errors import ParameterError, check_whole, is_number, is_whole
 
 BURN_IN = 500
 N_EXOGENOUS = 10
@@ -76,7 +76,8 @@ def synthetic(
     ((100, 11), ('x2', 'x3'))
     """
     _check_rows(n)
-    if not snr >= 0 or not 0 <= lin <= 1:
+    check_whole("seed", seed, 0)
+    if not (is_number(snr) and is_number(lin) and snr >= 0 and 0 <= lin <= 1):
         raise ParameterError(f"snr={snr} must be 0 or more and lin={lin} between 0 and 1.")
     rng = np.random.default_rng(seed)
     length = n + BURN_IN
@@ -199,6 +200,7 @@ def lorenz96(
     _check_rows(n)
     if not is_whole(p) or p < 4:
         raise ParameterError(f"p={p!r} must be a whole number of variables, 4 or more.")
+    check_whole("seed", seed, 0)
     rng = np.random.default_rng(seed)
     start = 0.01 * rng.standard_normal(p)
     states = np.array(list(_lorenz96_states(start.tolist(), float(forcing), n)))

@@ -17,7 +17,7 @@ from mvlstm.data._calendar import Calendar
 from mvlstm.data._columns import column_names
 from mvlstm.data._times import read_times
 from mvlstm.data.frame import SeriesFrame, build_frame
-from mvlstm.data.splits import split_windows
+from mvlstm.data.splits import require_validation, split_windows
 from mvlstm.data.windows import measured_labels, origin_rows
 from mvlstm.errors import DataError, MVLSTMError, ParameterError, check_option
 from mvlstm.evaluate.backtest import (
@@ -131,6 +131,7 @@ def compare(
     ['AR', 'Persistence']
     """
     check_option("budget", budget, BUDGETS)
+    require_validation(valid)
     keys = choose_methods(methods)
     layout: dict[str, Any] = {"missing": missing, "gaps": gaps}
     columns: dict[str, Any] = {"time": time, "variables": variables, "exclude": exclude}

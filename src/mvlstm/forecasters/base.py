@@ -21,6 +21,7 @@ from mvlstm.data._calendar import Calendar, check_calendar
 from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import Layout, SeriesFrame, build_frame, rebuild_frame
 from mvlstm.data.joining import join_future
+from mvlstm.data.splits import require_validation
 from mvlstm.data.windows import check_window, gather_windows, spread_evenly
 from mvlstm.errors import (
     DataError,
@@ -229,11 +230,7 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
         started = clock.monotonic()
         self._check_parameters()
         run = Run(None if checkpoint is None else Path(checkpoint), _seconds(time_limit))
-        if not valid > 0:
-            raise ParameterError(
-                f"valid={valid!r} leaves no rows to stop training and calibrate intervals on; "
-                "use a fraction such as 0.1."
-            )
+        require_validation(valid)
         frame = build_frame(
             table,
             target=target,

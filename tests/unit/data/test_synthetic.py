@@ -118,8 +118,10 @@ def test_partial_autocorrelations_give_stationary_coefficients() -> None:
         assert (np.abs(roots) < 1).all()
 
 
-@pytest.mark.parametrize("options", [{"n": 1}, {"n": 2.5}, {"snr": -1.0}, {"lin": 1.5}])
-def test_synthetic_settings_are_checked(options: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    "options", [{"n": 1}, {"n": 2.5}, {"snr": -1.0}, {"snr": "2"}, {"lin": 1.5}, {"seed": -1}]
+)
+def test_synthetic_settings_are_checked(options: dict[str, object]) -> None:
     with pytest.raises(ParameterError):
         synthetic(**{"n": 100, **options})  # type: ignore[arg-type]
 
@@ -151,6 +153,6 @@ def test_lorenz96_truth_noise_and_settings() -> None:
     assert lorenz96(5, p=4)[1].drivers == ("x0", "x1", "x2")
     clean, noisy = lorenz96(2000, noise=0.0)[0], lorenz96(2000)[0]
     assert (noisy - clean).to_numpy().std() == pytest.approx(0.1, rel=0.05)
-    for options in ({"n": 0}, {"p": 3}):
+    for options in ({"n": 0}, {"p": 3}, {"seed": -1}):
         with pytest.raises(ParameterError):
             lorenz96(**{"n": 5, **options})

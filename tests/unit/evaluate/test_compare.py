@@ -182,6 +182,11 @@ def test_bad_input_is_refused_at_once(table: pd.DataFrame) -> None:
         compare(table, "nothing", methods="ar", verbose=0)
     with pytest.raises(mv.errors.ParameterError, match="budget"):
         run(table, "ar", budget="huge")
+    for valid in (0, "0.1", None):
+        with pytest.raises(mv.errors.ParameterError, match="leaves no rows to stop"):
+            run(table, "ar", valid=valid)
+        with pytest.raises(mv.errors.ParameterError, match="leaves no rows to stop"):
+            mv.AR(window=3).fit(table, "y", valid=valid)
 
 
 def test_it_prints_and_converts(small: Comparison) -> None:
