@@ -124,9 +124,7 @@ def find_slips(
 ) -> tuple[pd.DataFrame | None, tuple[str, ...]]:
     """Compare two references; return a row for skill and one for coverage, and sentences."""
     if then is None or now is None or now.n < FEWEST_NEW:
-        few = f"fewer than {FEWEST_NEW} rows to score"
-        why = few if then is not None else "the model file holds no scores to compare"
-        return None, (f"Whether the model has slipped cannot be told: {why}.",)
+        return None, (f"Whether the model has slipped cannot be told: {_obstacle(then, now)}.",)
     spread = np.sqrt([then.ratio_variance + now.ratio_variance, _coverage_variance(then, now)])
     risen = np.array([now.ratio - then.ratio, min(then.coverage, LEVEL) - now.coverage])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -145,6 +143,15 @@ def find_slips(
         }
     )
     return table, tuple(_sentence(row) for row in table.to_dict(orient="records"))
+
+
+def _obstacle(then: Reference | None, now: Reference | None) -> str:
+    """Say why two references cannot be compared; one is None where an error is zero, too."""
+    if then is None:
+        return "the model has no scores of held-out rows, with errors, to compare"
+    if now is None:
+        return "there are hardly any rows to score, or the model or persistence makes no error"
+    return f"fewer than {FEWEST_NEW} rows to score"
 
 
 def _reference(forecast: Forecast, rival: Forecast) -> Reference | None:

@@ -323,7 +323,7 @@ def test_a_model_without_reference_says_so() -> None:
     model.reference_ = None
     found = model.evaluate(table(), since="2024-01-22")
     assert found.slips is None
-    assert any("cannot be told: the model file holds no scores" in note for note in found.notes)
+    assert any("cannot be told: the model has no scores of" in note for note in found.notes)
 
 
 def test_numbered_rows_are_scored_in_blocks() -> None:
@@ -406,6 +406,14 @@ def test_the_rule(now: Reference, slipped: list[bool]) -> None:
 def test_few_rows_tell_of_no_slip() -> None:
     found, (sentence,) = find_slips(reference(-1.0, 0.9), reference(2.0, 0.1, n=39))
     assert found is None and "fewer than 40 rows" in sentence
+
+
+def test_many_rows_without_an_error_are_not_called_few() -> None:
+    rows = table()
+    rows.loc[rows.index[OLD:], "y"] = rows["y"].iloc[OLD - 1]
+    found = fitted("Persistence", rows).evaluate(rows, since=rows.index[OLD])
+    assert found.slips is None and found.scores["n"].iloc[0] > 40
+    assert any("persistence makes no error" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(
