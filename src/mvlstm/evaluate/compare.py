@@ -326,20 +326,37 @@ def _own_values(own: pd.DataFrame, frame: SeriesFrame, horizon: int) -> pd.Serie
             f"Own forecasts are one step ahead, but horizon={horizon}. Compare with horizon=1, or "
             "leave them out."
         )
+    if not isinstance(own, pd.DataFrame):
+        raise DataError(
+            f"Own forecasts need a DataFrame with the columns 'time' and 'value', not "
+            f"{type(own).__name__}."
+        )
     if not {"time", "value"} <= set(own.columns):
         raise DataError(
             f"Own forecasts need the columns 'time' and 'value'; received {list(own.columns)}."
         )
-    values = pd.to_numeric(own["value"], errors="coerce").to_numpy(dtype=float)
-    given = pd.Series(values, index=_own_times(own, frame)).dropna()
+    given = pd.Series(_own_numbers(own["value"]), index=_own_times(own, frame)).dropna()
     if given.index.has_duplicates:
         again = given.index[given.index.duplicated()][0]
         raise DataError(f"Own forecasts name the time {again} twice; keep one row a time.")
     return given
 
 
+def _own_numbers(given: pd.Series[Any]) -> FloatArray:
+    """Return own forecasts as numbers; some may be missing, but none may be text."""
+    values = pd.to_numeric(given, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    wrong = np.flatnonzero(np.isnan(values) & given.notna().to_numpy())
+    if len(wrong):
+        row = int(wrong[0])
+        raise DataError(
+            f"Own forecasts: 'value' is not numeric: {given.iloc[row]!r} at row {row}. Write plain "
+            "numbers; a file with decimal commas is read with decimal=',' (--decimal ,)."
+        )
+    return values
+
+
 def _own_times(own: pd.DataFrame, frame: SeriesFrame) -> pd.Index[Any]:
-    """Read the times of own forecasts the way the table's were read; without a zone as UTC."""
+    """Read the times of own forecasts the way the table's were read, and in its zone."""
     layout, failed = frame.layout, "The times of the own forecasts cannot be read"
     dates = layout.time_kind == "datetime"
     options: dict[str, Any] = {"day_first": layout.day_first, "written": dates}
@@ -350,10 +367,15 @@ def _own_times(own: pd.DataFrame, frame: SeriesFrame) -> pd.Index[Any]:
     if isinstance(times, pd.DatetimeIndex) != dates:
         have, wanted = ("integers", "dates") if dates else ("dates", "integers")
         raise DataError(f"{failed}: they are {have}, and those of the table are {wanted}.")
-    zone = getattr(frame.times, "tz", None)
-    if zone is None or not isinstance(times, pd.DatetimeIndex):
+    if not isinstance(times, pd.DatetimeIndex) or not isinstance(frame.times, pd.DatetimeIndex):
         return times
-    return (times.tz_localize("UTC") if times.tz is None else times).tz_convert(zone)
+    if (times.tz is None) != (frame.times.tz is None):
+        have, wanted = ("without", "with") if times.tz is None else ("with", "without")
+        raise DataError(
+            f"Own forecasts have dates {have} a zone, and the table has dates {wanted} one. Give "
+            "both the same kind (in pandas: tz_localize or tz_convert)."
+        )
+    return times if times.tz is None else times.tz_convert(frame.times.tz)
 
 
 # ------------------------------------------------------------------------------------ all together

@@ -162,6 +162,8 @@ def test_times_of_own_forecasts_are_read_as_those_of_the_table(form: str) -> Non
         (pd.DataFrame({"time": [390, 390], "value": [1.0, 2.0]}), "390 twice"),
         (pd.DataFrame({"time": ["soon"], "value": [1.0]}), "cannot be read"),
         (pd.DataFrame({"time": ["2024-05-01"], "value": [1.0]}), "are dates, and .* integers"),
+        (pd.DataFrame({"time": [390, 391], "value": [1.0, "2,5"]}), "not numeric: '2,5' at row 1"),
+        (pd.Series([1.0], index=[390]), "not Series"),
     ],
 )
 def test_own_forecasts_that_cannot_be_used(
@@ -169,6 +171,26 @@ def test_own_forecasts_that_cannot_be_used(
 ) -> None:
     with pytest.raises(mv.errors.DataError, match=words):
         run(table, "ar", own=own)
+
+
+@pytest.mark.parametrize("first", ["2024-05-01", "2024-05-20"])
+def test_own_forecasts_have_dates_as_the_table_writes_them(table: pd.DataFrame, first: str) -> None:
+    days = pd.date_range(end=first, periods=400, freq="D").strftime("%d.%m.%Y")
+    dated = table.assign(day=days).reset_index(drop=True)
+    own = pd.DataFrame({"time": days[-10:], "value": table["y"].to_numpy()[-10:]})
+    rows = run(dated, "ar", time="day", own=own).rows.set_index("method")
+    assert rows.loc["own forecasts", "n"] == 10
+    assert rows.loc["own forecasts", "rmse"] == 0.0
+
+
+@pytest.mark.parametrize(("zone", "other"), [("Europe/Paris", None), (None, "Europe/Paris")])
+def test_own_forecasts_need_a_zone_if_the_table_has_one(
+    table: pd.DataFrame, zone: str | None, other: str | None
+) -> None:
+    hours = pd.date_range("2024-01-01", periods=400, freq="h")
+    own = pd.DataFrame({"time": hours.tz_localize(other), "value": table["y"].to_numpy()})
+    with pytest.raises(mv.errors.DataError, match=r"Own forecasts have dates .* zone"):
+        run(table.set_axis(hours.tz_localize(zone)), "ar", own=own)
 
 
 def test_own_forecasts_of_other_times_fail_in_their_row(table: pd.DataFrame) -> None:
