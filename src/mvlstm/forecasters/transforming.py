@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm.data._steps import describe_time
@@ -29,7 +30,8 @@ def choose_transform(
     "auto" takes log1p if no value is negative and log1p helps clearly on the training rows:
     either the skewness is above 1 and at most half of it is left, or the mean move after values
     above the median is more than twice that after the others and at most half of this ratio's
-    logarithm is left.
+    logarithm is left. Each of several series is first brought to mean 0 and deviation 1, so that
+    their different levels do not count.
 
     Parameters
     ----------
@@ -44,17 +46,22 @@ def choose_transform(
     if choice == "log1p":
         check_target(log, frame)
         return log, ()
-    y = frame.target_values[train if isinstance(train, np.ndarray) else slice(train)]
+    rows = train if isinstance(train, np.ndarray) else slice(train)
+    y = frame.target_values[rows]
     if float(frame.target_values.min()) < 0:
         return IDENTITY, (_none(frame, "has negative values"),)
-    z = log.forward(y)
+    z, within = log.forward(y), np.ones(max(len(y) - 1, 0), dtype=bool)
+    if frame.panel is not None:
+        panel = frame.panel.take(rows)
+        within = ~panel.borders
+        y, z = _by_series(y, panel.codes), _by_series(z, panel.codes)
     skew, skew_left = _skewness(y), abs(_skewness(z))
     if skew > SKEWED and skew_left <= GAIN * skew:
         return log, (
             f"transform='auto' took log1p for '{frame.target}': its skewness of {skew:.2g} "
             f"becomes {_skewness(z):.2g}.",
         )
-    ratio, ratio_left = _unevenness(y, y), _unevenness(y, z)
+    ratio, ratio_left = _unevenness(y, y, within), _unevenness(y, z, within)
     if ratio > np.log(UNEVEN) and abs(ratio_left) <= GAIN * ratio:
         return log, (
             f"transform='auto' took log1p for '{frame.target}': its moves after high values are "
@@ -91,10 +98,21 @@ def _skewness(values: FloatArray) -> float:
     return float(np.mean((centred / spread) ** 3)) if spread > 0 else 0.0
 
 
-def _unevenness(level: FloatArray, values: FloatArray) -> float:
-    """Return the log of the mean move after high levels over that after low ones; 0 if unclear."""
-    high = level[:-1] > np.median(level)
-    moves = np.abs(np.diff(values))
+def _by_series(values: FloatArray, codes: NDArray[np.int64]) -> FloatArray:
+    """Return values less the mean of their series, in its deviations; 0 where it is constant."""
+    by = pd.Series(values).groupby(codes)
+    centred = values - by.transform("mean").to_numpy()
+    spread = by.transform("std", ddof=0).to_numpy()
+    return np.asarray(np.divide(centred, spread, out=np.zeros_like(values), where=spread > 0))
+
+
+def _unevenness(level: FloatArray, values: FloatArray, within: NDArray[np.bool_]) -> float:
+    """Return the log of the mean move after high levels over that after low ones; 0 if unclear.
+
+    Moves that are not ``within`` a series do not count.
+    """
+    high = (level[:-1] > np.median(level))[within]
+    moves = np.abs(np.diff(values))[within]
     if high.all() or not high.any():
         return 0.0
     above, below = float(moves[high].mean()), float(moves[~high].mean())

@@ -225,6 +225,22 @@ def test_auto_looks_at_training_rows_only() -> None:
     assert chosen(y)[0] == "none"
 
 
+def panel_choice(*series: np.ndarray) -> str:
+    parts = [pd.DataFrame({"shop": k, "y": y}) for k, y in enumerate(series)]
+    frame = build_frame(pd.concat(parts), target="y", series="shop")
+    return choose_transform("auto", frame, frame.order < 560)[0].name
+
+
+def test_auto_does_not_take_the_levels_of_several_series_for_skewness() -> None:
+    level = 10 + walk()
+    assert panel_choice(level, 3 * level, 100 * level) == "none"
+    assert panel_choice(level, level, 30 * level, np.full(800, 7.0)) == "none"
+
+
+def test_auto_takes_log1p_for_several_skewed_series() -> None:
+    assert panel_choice(np.exp(3 + walk()), np.exp(5 + walk(seed=1))) == "log1p"
+
+
 def test_folds_share_one_choice() -> None:
     table = counts(600)
     model = mv.AR(window=6, transform="auto", verbose=0)
