@@ -335,6 +335,18 @@ def test_another_kind_of_times_in_the_future_is_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", ["known", "panel"])
+def test_rows_of_the_future_out_of_order_are_laid_to_the_future(kind: str) -> None:
+    model, table = fitted("AR", kind, 2), stations() if kind == "panel" else station(0)
+    given = holidays("far", "near") if kind == "panel" else holidays("far")
+    last = given.index.max()
+    for wrong in (given.iloc[::-1], pd.concat([given, given.loc[[last]]])):
+        with pytest.raises(DataError, match=r"rows of future=.* are not in order: 2024-.*row \d"):
+            model.forecast(table, future=wrong)
+    reached = given.loc[given.index <= TIMES[-20]]  # what the table has reached may be in any order
+    model.forecast(table, future=pd.concat([reached.iloc[::-1], given]))
+
+
+@pytest.mark.parametrize("kind", ["known", "panel"])
 def test_empty_rows_at_the_end_are_filled_from_the_future(kind: str) -> None:
     model = fitted("AR", kind, 2)
     table = even(stations() if kind == "panel" else station(0)).astype({"holiday": float})

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mvlstm.data._categories import category_codes
 from mvlstm.data._columns import column_names, name_list
 from mvlstm.data._panel import is_row_number, stacked_rows
-from mvlstm.data._steps import ticks
+from mvlstm.data._steps import describe_time, ticks
 from mvlstm.data._times import read_times
 from mvlstm.data.frame import check_present, needed_columns, time_columns
 from mvlstm.data.layout import Layout
@@ -175,7 +175,24 @@ def _later(table: pd.DataFrame, future: pd.DataFrame, layout: Layout) -> BoolArr
     before, after = (_read(one, layout.time, layout) for one in (table.iloc[last], future))
     _check_kinds(before, after)
     reached = np.append(ticks(before), np.iinfo(np.int64).min)  # the last for a series without past
-    return np.asarray(ticks(after) > reached[mine])
+    later = np.asarray(ticks(after) > reached[mine])
+    own = np.zeros_like(mine) if layout.series is None else _series(future, layout.series)[0]
+    _check_order(after, own, later)
+    return later
+
+
+def _check_order(times: pd.Index, codes: IntArray, later: BoolArray) -> None:
+    """Refuse rows to be put after the table's whose times do not rise within their series."""
+    rows = np.flatnonzero(later)
+    rows = rows[np.argsort(codes[rows], kind="stable")]
+    wrong = np.flatnonzero((np.diff(ticks(times[rows])) <= 0) & (np.diff(codes[rows]) == 0))
+    if len(wrong):
+        one, two = rows[wrong[0]], rows[wrong[0] + 1]
+        raise DataError(
+            f"The rows of future=... (--future) are not in order: {describe_time(times[two])} (row "
+            f"{two}) comes after {describe_time(times[one])} (row {one}). Sort them by time, and "
+            "keep one row for each."
+        )
 
 
 def _check_kinds(before: pd.Index, after: pd.Index) -> None:

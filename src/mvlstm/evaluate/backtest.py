@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mvlstm import metrics
+from mvlstm._words import counted
 from mvlstm.data._future import future_rows
 from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import SeriesFrame, build_frame
@@ -101,7 +102,7 @@ class Backtest:
 
     def __repr__(self) -> str:
         shown = self.scores.to_string(float_format=lambda x: f"{x:.4g}")
-        return f"Backtest(target={self.target!r}, {len(self.periods)} folds)\n{shown}"
+        return f"Backtest(target={self.target!r}, {counted(len(self.periods), 'fold')})\n{shown}"
 
 
 def backtest(

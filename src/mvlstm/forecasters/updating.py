@@ -191,7 +191,7 @@ def _train_further(
     """Go on from the weights on new windows and a sample of old ones."""
     from mvlstm.forecasters.onward import train_further
 
-    _require_enough(new)
+    _require_enough(new, "or train on all rows with refit='full' (--refit full)")
     sample = spread_evenly(new.old, OLD_SHARE * len(new.train))
     problem = _problem(model, prepared, np.concatenate([sample, new.train]), new.held_out)
     before = _errors(model, prepared, new)
@@ -353,13 +353,13 @@ def _epochs_found(
     return epochs_over(model, model.n_train_ or len(new.old), windows)
 
 
-def _require_enough(new: NewRows) -> None:
+def _require_enough(new: NewRows, further: str = "or fit anew") -> None:
     if len(new.every) < FEWEST or not len(new.held_out) or not len(new.train):
         raise DataError(
             f"{counted(new.rows, 'new row')} (from {describe_time(new.first)}) "
             f"{'gives' if new.rows == 1 else 'give'} {counted(len(new.every), 'window')}; an "
             f"update needs {FEWEST}, to train on the first and judge by the last of them. Wait "
-            "for more rows, or fit anew."
+            f"for more rows, {further}."
         )
 
 

@@ -230,6 +230,13 @@ def test_too_few_new_rows(count: int, message: str) -> None:
         fitted().update(table().iloc[: OLD + count])
 
 
+def test_too_few_new_rows_for_a_network_are_enough_for_a_full_refit() -> None:
+    rows = table().iloc[: OLD + 5]
+    with pytest.raises(DataError, match=r"needs 40.*--refit full"):
+        fitted("MVLSTM").update(rows)
+    assert fitted("MVLSTM").update(rows, refit="full").updates_[-1].rows == 5
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
