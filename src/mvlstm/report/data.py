@@ -141,6 +141,10 @@ class ReportData:
     def _moment(self, time: Any) -> str:
         return time_text(time, days=are_days(self.forecast.origin))
 
+    def __repr__(self) -> str:
+        head = f"ReportData(model={self.model!r}, target={self.target!r}{self.of_series})"
+        return "\n".join([head, *(repr(part) for part in (self.evaluation, self.explanation))])
+
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table as dictionaries."""

@@ -549,6 +549,14 @@ class TestOtherPages:
         assert list(found["figures"]) == ["figure-0-picture"]
 
 
+def test_a_report_is_shown_in_a_few_lines(data):
+    lines = repr(data).splitlines()
+    assert lines[0] == f"ReportData(model={data.model!r}, target={data.target!r})"
+    assert any(line.startswith("Evaluation(") for line in lines)
+    assert any(line.startswith("Explanation(") for line in lines)
+    assert max(map(len, lines)) < 160
+
+
 def test_encoding():
     assert to_script("</script>\u2028") == '"\\u003c/script\\u003e\\u2028"'
     assert compact({"a": np.array([1.0, np.nan, 1 / 3])}) == {"a": [1, None, 0.333333]}
