@@ -9,23 +9,27 @@ import errno
 import gzip
 import io
 import os
+import re
 import secrets
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
 
-from mvlstm.errors import DataError, ParameterError, StorageError
+from mvlstm.errors import DataError, MVLSTMWarning, ParameterError, StorageError
 
 SEPARATORS = (",", ";", "\t", "|")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 _HEAD = 65_536
 _DOTTED = r"\s*[+-]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d+)(?:,\d*)?\s*"  # 1.234.567,8
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")  # 1.234, if dots mark thousands
+_HUNDREDS = re.compile(r"[+-]?\d{1,3}")  # 950 beside it
+_FEWEST = 5  # numbers with a dot, each before three digits, that are not so by chance
 _OFFSET = r":\d\d(?:\.\d+)?(?:[+-]\d\d:?\d\d|Z)$"  # from UTC, at the end of a time
 _DISK_FAULTS = (errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
@@ -160,6 +164,8 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
         ) from error
     if decimal == ",":
         table = table.apply(_without_thousands)
+    elif separator != ",":
+        _doubt_dots(file, head, header, separator)
     named = header[: table.shape[1]]
     nameless = [j for j, name in enumerate(named) if j and not name.strip()]
     blank = [j for j in nameless if table.iloc[:, j].isna().all()]  # as spreadsheets leave them
@@ -184,6 +190,44 @@ def _without_thousands(column: pd.Series[Any]) -> pd.Series[Any]:
         return column
     bare = entries.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
     return bare.astype(np.float64).reindex(column.index)
+
+
+def _doubt_dots(file: Path, head: str, header: Sequence[str], separator: str) -> None:
+    """Warn of columns whose dots, in the file's beginning, look like marks of thousands."""
+    lines = [line for line in head.splitlines() if line.strip()]
+    rows = [_fields(line, separator) for line in lines[1:-1]]  # the last may be cut off
+    cells = zip(*(row for row in rows if len(row) == len(header)), strict=True)
+    marked = [name.strip() for name, column in zip(header, cells, strict=False) if _grouped(column)]
+    if marked:
+        others = f" (and {len(marked) - 1} more)" if len(marked) > 1 else ""
+        warnings.warn(
+            f"The dots in column '{marked[0]}'{others} of '{file}' look like marks of thousands, "
+            "as in 1.234 beside 950, but were read as decimal points. If they mark thousands, use "
+            "decimal=',' (--decimal ,).",
+            MVLSTMWarning,
+            stacklevel=4,
+        )
+
+
+def _grouped(column: Sequence[str]) -> bool:
+    """Say whether text has numbers such as ``1.234`` and ``950``, and no others.
+
+    Examples
+    --------
+    >>> _grouped(["1.234", "950", "2.000", "1.071", "3.500", "1.188"])
+    True
+    >>> _grouped(["1.234", "950", "2.5", "1.071", "3.5", "1.188"])
+    False
+    """
+    texts = [text.strip() for text in column if any(map(str.isdigit, text))]
+    dotted = [text for text in texts if "." in text]
+    bare = [text for text in texts if "." not in text]
+    return (
+        len(dotted) >= _FEWEST
+        and all(_THOUSANDS.fullmatch(text) for text in dotted)
+        and all(_HUNDREDS.fullmatch(text) for text in bare)
+        and any(len(text.lstrip("+-")) == 3 for text in bare)
+    )
 
 
 def _read_head(file: Path) -> tuple[str, str]:

@@ -11,7 +11,9 @@ import pandas as pd
 import pytest
 
 from mvlstm.data import build_frame, io, read_table, rebuild_frame, write_atomic, write_table
-from mvlstm.errors import DataError, ParameterError
+from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
+
+MARKED = ("1.002", "946", "NA", "2.000", "1.892", "988", "1.750", "1.100", "1")
 
 
 def text_file(folder: Path, text: str | bytes, name: str = "data.csv") -> Path:
@@ -63,6 +65,20 @@ def test_semicolons_with_decimal_commas(tmp_path: Path) -> None:
     assert read_table(path, decimal=",")["a"].tolist() == [1.5, 2.5]
     with pytest.raises(DataError, match="--decimal ,"):
         build_frame(read_table(path), target="b")
+
+
+def test_dots_that_look_like_marks_of_thousands_are_doubted(tmp_path: Path) -> None:
+    rows = "a;b\n" + "".join(f"{a};{b}\n" for a, b in zip(MARKED, range(9), strict=True))
+    path = text_file(tmp_path, rows)
+    with pytest.warns(MVLSTMWarning, match=r"dots in column 'a' of .*--decimal ,"):
+        assert read_table(path)["a"].iloc[0] == 1.002
+    assert read_table(path, decimal=",")["a"].iloc[0] == 1002
+
+
+@pytest.mark.parametrize("entry", ["1.25", "0.500", "1950"])
+def test_decimal_points_are_not_doubted(tmp_path: Path, entry: str) -> None:
+    rows = "a;b\n" + "".join(f"{a};1\n" for a in (entry, *MARKED))
+    assert len(read_table(text_file(tmp_path, rows))) == 10
 
 
 def test_one_column_with_decimal_commas(tmp_path: Path) -> None:
