@@ -125,3 +125,24 @@ def test_a_model_fitted_on_an_index_reads_it_as_a_column(run: Any, tmp_path: Pat
     assert done.code == 0, done.stderr
     (row,) = json.loads(done.stdout)["rows"]
     assert pd.Timestamp(row["time"]) == times[-1] + pd.Timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (COLUMNS, "s; RMSE in standard deviations of each series\n"),
+        (("--target", "y", "--transform", "log1p"), "s; RMSE of log1p(y)\n"),
+        (("--target", "y"), "s\nwrote"),
+    ],
+)
+def test_fit_says_what_its_error_is_measured_in(
+    run: Any, files: tuple[Path, Path, Path], tmp_path: Path, options: Any, words: str
+) -> None:
+    table = files[0]
+    if "--series" not in options:
+        rows = pd.read_csv(table).query("station == 'city'")
+        table = tmp_path / "city.csv"
+        rows.assign(y=rows["y"].abs()).drop(columns=["time", "station"]).to_csv(table, index=False)
+    done = run("fit", table, *options, *SMALL, "--out", tmp_path / "m.safetensors")
+    assert done.code == 0, done.stderr
+    assert words in done.stdout

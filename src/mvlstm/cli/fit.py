@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,6 +35,9 @@ from mvlstm.cli.options import (
 )
 from mvlstm.cli.session import INTERRUPTED, session
 from mvlstm.errors import check_option
+
+if TYPE_CHECKING:
+    from mvlstm import MVLSTM
 
 EXAMPLE = (
     "Example: mvlstm fit air.csv --target pm2.5 --time year,month,day,hour --exclude No "
@@ -363,7 +366,7 @@ def fit(
         none = f"There was no unfinished fit in '{folder}': this one began anew."
         output.notes([*([none] if anew else []), *model.notes_, *told])
         output.show(
-            history.summary,
+            f"{history.summary}{_scale(model)}",
             f"wrote {out}",
             next_command("evaluate", out, data, sep=sep, decimal=decimal),
         )
@@ -371,3 +374,11 @@ def fit(
             output.show(f"to go on training: the same command with --resume (state in {folder})")
         if model.stopped_ == "interrupt":
             output.code = INTERRUPTED
+
+
+def _scale(model: MVLSTM) -> str:
+    """Say what the validation RMSE is measured in, where that is not the target's own unit."""
+    if model.layout_.series is not None:
+        return "; RMSE in standard deviations of each series"
+    transform = model.preparation_.transform
+    return f"; RMSE of {transform.scale_name(model.layout_.target)}" if transform else ""
