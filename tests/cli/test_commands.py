@@ -137,6 +137,17 @@ def test_explain(run: Run, model: Path, table: Path, tmp_path: Path) -> None:
     assert set(pd.read_csv(out)["variable"]) == {"x1", "x2", "y"}
 
 
+def test_explain_shows_what_moves_together(run: Run, tmp_path: Path) -> None:
+    path, out = tmp_path / "twins.csv", tmp_path / "m.safetensors"
+    rows = make_table()
+    rows.assign(x3=2 * rows["x1"] + 1).to_csv(path, index=False)
+    mv.AR(window=4).fit(pd.read_csv(path), "y", time="when", test=0.2).save(out)
+    done = run("explain", out, path, "--effort", "quick", "--quiet")
+    assert done.code == 0, done.stderr
+    assert "Variables that move together" in done.stdout
+    assert "x1 + x3" in done.stdout
+
+
 @pytest.mark.parametrize("quiet", [False, True])
 def test_progress_of_explain_and_report(
     run: Run, model: Path, table: Path, tmp_path: Path, monkeypatch, quiet

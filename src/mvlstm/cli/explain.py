@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: mvlstm explain model.safetensors air.csv --out importance.csv"
 SHOWN = ("variable", "importance", "low", "high", "error_increase", "posterior", "verdict")
 
+GROUPS_SHOWN = ("group", "error_increase", "error_increase_low", "error_increase_high", "verdict")
 SERIES_SHOWN = 50  # on a screen; --json has all
 
 
@@ -60,6 +61,9 @@ def explain(
             wide = result.by_series.pivot(index="series", columns="variable", values="importance")
             wide = wide[list(result.variables)].head(SERIES_SHOWN).reset_index()
             output.show(table(wide, title="Importance within each series", digits=3))
+        if result.groups is not None:
+            joint = result.groups[list(GROUPS_SHOWN)]
+            output.show(table(joint, title="Variables that move together, scrambled as one"))
         settled = order_words(result.stability)
         if settled:
             output.show(settled)

@@ -7,7 +7,7 @@ here knows a forecaster class.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -45,6 +45,7 @@ from mvlstm.explain.tables import (
     temporal_table,
 )
 from mvlstm.results import VERDICTS
+from mvlstm.results.explanation import certain_together
 
 __all__ = [
     "EFFORTS",
@@ -269,10 +270,11 @@ def measure(
         )
     )
     table = importance_table(names, increase, summary)
-    together = rise(joined) if joined else None
+    together = group_table(names, joined, rise(joined)) if joined else None
+    notes = _notes(base, increase, part, period, [names[i] for i in clocks])
     return Measured(
         importance=table,
-        groups=None if together is None else group_table(names, joined, together),
+        groups=together,
         summary=None if summary is None else summary_table(names, summary),
         temporal=temporal_table(names, attention, leads),
         leakage=leakage_table(names, attention),
@@ -286,7 +288,7 @@ def measure(
         ),
         n_windows=int(labels.shape[0]),
         effort=effort,
-        notes=_notes(base, increase, part, period, [names[i] for i in clocks]),
+        notes=(*notes, *_together_notes(table, together)),
         by_series=None if series is None else series_table(names, increase, series),
         by_step=step_table(names, increase),
         faithfulness=faithfulness_curves(
@@ -307,6 +309,14 @@ def measure(
 
 
 # ------------------------------------------------------------------------------------- inner parts
+
+
+def _together_notes(importance: pd.DataFrame, groups: pd.DataFrame | None) -> Iterator[str]:
+    for group in certain_together(importance, groups):
+        yield (
+            f"{group} move together: none of them can be told from noise alone, but all of them "
+            "scrambled together can."
+        )
 
 
 def _notes(

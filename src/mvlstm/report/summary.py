@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ CAVEAT = (
 PERSISTENCE = "the next value equals the last"
 COVERAGE, TOLERANCE = 0.9, 0.03
 SMALL = 0.1  # bias in RMSEs, and correlation of residuals, that may be let pass
+WARNED = "A warning from the data"
 STEADY = 1.25  # ratio of errors early and late
 
 
@@ -60,7 +62,7 @@ def cards(data: ReportData) -> list[Card]:
 def checks(data: ReportData) -> list[Check]:
     """Return what was asked of the numbers, and the answers."""
     return [
-        *(Check("warn", "A warning from the data", text) for text in _warnings(data)),
+        *(Check("warn", WARNED, text) for text in _warnings(data)),
         *_score_checks(data),
         *_residual_checks(data),
         *_ranking_checks(data.explanation),
@@ -160,15 +162,17 @@ def _drivers(data: ReportData) -> str:
     leaders = _leaders(explanation)
     if not leaders:
         return "No variable can be told from noise: the forecast rests on none of them surely."
-    top = leaders[0]
-    row = next(row for row in table if str(row["variable"]) == top)
+    top, groups = leaders[0], explanation.together
+    rows = [row for row in table if str(row["variable"]) == top]
     subject = f"The forecasts{data.of_all} rest" if data.series else "The forecast rests"
-    text = f"{subject} mostly on {_own(top, explanation)} ({_share(row)})"
+    share = ", which move together" if top in groups else f" ({_share(rows[0])})"
+    text = f"{subject} mostly on {_own(top, explanation)}{share}"
     if len(leaders) > 1:
         text += f", then on {_join([_own(v, explanation) for v in leaders[1:5]])}"
     noise = [str(row["variable"]) for row in table if row["verdict"] == VERDICTS[2]]
     if noise:
-        text += f"; {_join(noise[:6], len(noise))} cannot be told from noise"
+        alone = " alone" if groups else ""
+        text += f"; {_join(noise[:6], len(noise))} cannot be told from noise{alone}"
     return text + "."
 
 
@@ -194,18 +198,30 @@ def _share(row: Mapping[str, Any]) -> str:
 
 
 def _doubts(data: ReportData) -> str:
-    doubts = [
-        check.title[:1].lower() + check.title[1:] for check in checks(data) if check.state == "warn"
-    ]
+    titles = Counter(check.title for check in checks(data) if check.state == "warn")
+    doubts = [f"{title[:1].lower()}{title[1:]}" for title in titles]
+    if titles[WARNED] > 1:
+        doubts[0] = f"{titles[WARNED]} warnings from the data"
     if not doubts:
         return "All checks of calibration, residuals and stability passed."
     return f"To be careful about: {_join(doubts)}."
 
 
 def _leaders(explanation: Explanation) -> list[str]:
-    table = explanation.importance
-    sure = table["verdict"].isin(VERDICTS[:2])
-    return [str(v) for v in table.loc[sure, "variable"]]
+    """Return what is told from noise, the largest rise in error first.
+
+    Variables, and groups that move together of which none is told alone.
+    """
+    table, groups = explanation.importance, explanation.together
+    sure = table.loc[table["verdict"].isin(VERDICTS[:2])]
+    names = [str(v) for v in sure["variable"]]
+    if not groups:
+        return names
+    assert explanation.groups is not None
+    rises = dict(zip(names, sure["error_increase"], strict=True))
+    joint = explanation.groups.set_index("group")["error_increase"]
+    rises |= {group: joint[group] for group in groups}
+    return sorted(rises, key=lambda name: -float(rises[name]))
 
 
 def _own(variable: str, explanation: Explanation) -> str:

@@ -139,6 +139,11 @@ class Explanation:
         table = self.importance
         return tuple(str(v) for v in table.loc[table["verdict"] == VERDICTS[0], "variable"])
 
+    @property
+    def together(self) -> tuple[str, ...]:
+        """Those of ``groups`` told from noise of whose variables none is alone, largest first."""
+        return certain_together(self.importance, self.groups)
+
     def at(self, origin: Any, step: int = 1, *, series: str | None = None) -> PointExplanation:
         """Take one forecast apart: contributions of variables and lags, which add up.
 
@@ -266,6 +271,7 @@ class Explanation:
             )
         if len(table) > 20:
             lines.append(f"  ... {len(table) - 20} more")
+        lines += [f"  {group}: told from noise together, not alone" for group in self.together]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -285,6 +291,15 @@ def _as_time(origin: Any, times: pd.Index[Any]) -> Any:
     if pd.isna(time) or times.tz is None:
         return time
     return time.tz_localize(times.tz) if time.tz is None else time.tz_convert(times.tz)
+
+
+def certain_together(importance: pd.DataFrame, groups: pd.DataFrame | None) -> tuple[str, ...]:
+    """Return the groups that are told from noise together and none of whose variables is alone."""
+    if groups is None:
+        return ()
+    sure = set(importance.loc[importance["verdict"].isin(VERDICTS[:2]), "variable"].astype(str))
+    found = groups.loc[groups["verdict"].isin(VERDICTS[:2]), "group"].astype(str)
+    return tuple(group for group in found if sure.isdisjoint(group.split(" + ")))
 
 
 def _row(table: pd.DataFrame | None, key: Any, variables: pd.Index[Any]) -> Any:

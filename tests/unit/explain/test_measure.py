@@ -62,6 +62,22 @@ def test_correlated_variables_are_also_exchanged_together(case):
     assert measured.groups.loc[0, "error_increase"] > alone.max()
 
 
+@pytest.mark.parametrize(("weight", "hidden"), [(0.09, ("wind + wind2",)), (0.5, ())])
+def test_what_is_told_from_noise_together_only_is_noted(case, weight, hidden):
+    weights = np.array([weight, weight, 0.0, 1.5])
+
+    def predict(w):
+        return np.repeat((w[:, -1] @ weights)[None, :, None], 3, axis=0)
+
+    noise = case["labels"] - case["predict"](case["windows"]).mean(axis=0)
+    case |= {"predict": predict, "labels": predict(case["windows"])[0] + noise}
+    measured = measure(**case)
+    explanation = Explanation("pm", measured.importance, groups=measured.groups)
+    assert explanation.together == hidden
+    assert sum("wind + wind2 move together" in note for note in measured.notes) == len(hidden)
+    assert ("wind + wind2: told from noise together" in repr(explanation)) == bool(hidden)
+
+
 def test_attention_fills_its_columns_and_tables(case):
     rng = np.random.default_rng(1)
     prior, post = rng.dirichlet(np.ones(4), size=(2, 3, 700))

@@ -448,6 +448,34 @@ class TestSummary:
         assert "and the own past of pm" in summary(led)[2]
 
     @pytest.mark.parametrize(
+        ("rise", "card", "words"),
+        [
+            (99.0, (" + ".join(NAMES[:2]), f"then {NAMES[2]}"), "which move together, then on"),
+            (0.1, (NAMES[2], "then its own past"), "of the importance"),
+        ],
+    )
+    def test_what_matters_only_together_is_not_passed_over(self, data, rise, card, words):
+        table = data.explanation.importance.copy()
+        table["variable"] = [NAMES[2], "pm", *NAMES[:2]]
+        table.loc[2:, "verdict"] = "not distinguishable from noise"
+        group = " + ".join(NAMES[:2])
+        groups = pd.DataFrame(
+            {"group": [group], "error_increase": [rise], "verdict": ["important"], "p_value": 0.0}
+        )
+        explanation = replace(data.explanation, importance=table, groups=groups)
+        led = replace(data, explanation=explanation)
+        found = cards(led)[3]
+        assert found.value == card[0] and found.note.startswith(card[1])
+        text = summary(led)[2]
+        assert group in text and words in text
+        assert "cannot be told from noise alone." in text
+
+    def test_several_warnings_are_counted(self, data):
+        for warnings, words in ((("far",), "a warning from"), (("far", "old"), "2 warnings from")):
+            warned = replace(data, future=replace(data.future, warnings=warnings))
+            assert f"To be careful about: {words} the data" in summary(warned)[3]
+
+    @pytest.mark.parametrize(
         ("share", "words"),
         [
             ((0.9996, 0.9991, 1.0), "99.96 % of the importance, between 99.91 % and 100.00 %"),
