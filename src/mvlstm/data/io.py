@@ -407,6 +407,11 @@ def write_table(path: str | os.PathLike[str], table: pd.DataFrame, *, index: boo
         return write_atomic(file, f"{text}\n")
     if suffix in PARQUET_SUFFIXES:
         buffer = io.BytesIO()
-        plain.to_parquet(buffer, index=False)
+        try:
+            plain.to_parquet(buffer, index=False)
+        except ImportError as error:
+            raise DataError(
+                "Writing Parquet needs pyarrow: pip install pyarrow, or write .csv or .json."
+            ) from error
         return write_atomic(file, buffer.getvalue())
     raise DataError(f"'{file}' has no known ending for a table; use .csv, .parquet or .json.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -270,3 +271,16 @@ def test_columns_without_name_and_value_are_left_out(tmp_path) -> None:
     assert list(read_table(file).columns) == ["time", "x", "y"]
     file.write_text("time,x,y,,\n1,2,3,,\n2,3,4,5,\n")
     assert list(read_table(file).columns) == ["time", "x", "y", "Unnamed: 3"]
+
+
+def test_parquet_without_pyarrow_names_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "old.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(DataError, match="Reading Parquet needs pyarrow"):
+        read_table(tmp_path / "old.parquet")
+    with pytest.raises(DataError, match="Writing Parquet needs pyarrow"):
+        write_table(tmp_path / "new.parquet", pd.DataFrame({"a": [1]}))
+    assert not (tmp_path / "new.parquet").exists()
