@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from mvlstm._words import counted
 from mvlstm.data._panel import Panel
 from mvlstm.data._steps import (
+    DAY,
     Step,
     describe_distance,
     describe_step,
@@ -101,7 +102,8 @@ def find_segments(
         return segments, []
     if gaps == "error":
         where = _where_uneven(times, step, distances, uneven, panel, dropped=dropped)
-        raise DataError(f"{where} {_advice(step, fitting=fitting)}")
+        hint = _local_days(times, unit, distances[uneven])
+        raise DataError(f"{where} {_advice(step, fitting=fitting)}{hint}")
     if gaps == "close":
         note = f"Closed {counted(count, 'gap')}: rows on both sides count as consecutive."
         return segments, [note]
@@ -142,4 +144,15 @@ def _advice(step: Step, *, fitting: bool) -> str:
     return (
         f"The model was fitted with gaps='error': supply rows {describe_step(step)} apart, or fit "
         f"again with {close} or {respect}."
+    )
+
+
+def _local_days(times: pd.Index, unit: int, odd: NDArray[np.int64]) -> str:
+    """Say what to do where days of a place whose clocks change were read at one offset from UTC."""
+    hour = bool((np.abs(odd - unit) == DAY // 24).any())
+    if getattr(times, "tz", None) is None or unit % DAY or not hour:
+        return ""
+    return (
+        " If these are days of a place whose clocks change, write them without offsets from UTC "
+        "(in pandas: tz_convert to its zone)."
     )
