@@ -191,6 +191,21 @@ def test_the_order_of_the_series_changes_nothing(name: str) -> None:
     np.testing.assert_array_equal(again.predict(turned).members, model.predict(table).members)
 
 
+def test_a_forecast_of_one_of_several_series_says_so_and_its_unit() -> None:
+    explanation = fitted("AR", "panel", 2).explain(stations(), effort="quick", contributions=4)
+    assert explanation.contribution is not None
+    row = explanation.contribution.index[0]
+    point = explanation.at(row)
+    assert point.series == row[0]
+    assert f"'y' of series '{row[0]}' from" in repr(point)
+    assert "in standard deviations of its series\n" in repr(point)
+    alone = explanation.of_series(row[0]).at(*row[1:])
+    assert alone.series is None and "in standard deviations of its series" in repr(alone)
+    single = fitted("AR", "known", 2).explain(station(0), effort="quick", contributions=4)
+    assert single.contribution is not None
+    assert "series" not in repr(single.at(single.contribution.index[0]))
+
+
 def test_a_panel_has_parts_that_end_at_the_same_times_and_scores_by_series() -> None:
     model, table = fitted("AR", "panel", 2), stations()
     forecast = model.predict(table)

@@ -203,6 +203,8 @@ class Explanation:
             background=start,
             table=row.rename("contribution").reset_index(),
             by_variable=by_variable,
+            series=None if series is None else str(series),
+            unit="" if self.by_series is None else "standard deviations of its series",
         )
 
     def of_series(self, name: str) -> Explanation:

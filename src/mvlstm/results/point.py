@@ -35,6 +35,10 @@ class PointExplanation:
         is prior weight times the expert's own forecast, in members with a link of what that leaves,
         which adds up too but says little; ``response`` is the change of the forecast when the
         variable's whole window is raised by one standard deviation.
+    series : str, optional
+        The series, where there are several.
+    unit : str
+        What the numbers are measured in, where that is not the unit of the target.
     """
 
     target: str
@@ -44,6 +48,8 @@ class PointExplanation:
     background: float
     table: pd.DataFrame
     by_variable: pd.DataFrame
+    series: str | None = None
+    unit: str = ""
 
     @property
     def response(self) -> pd.Series[float]:
@@ -58,6 +64,8 @@ class PointExplanation:
         """JSON-able form."""
         return {
             "target": self.target,
+            "series": self.series,
+            "unit": self.unit,
             "origin": plain(self.origin),
             "step": self.step,
             "forecast": self.forecast,
@@ -69,8 +77,10 @@ class PointExplanation:
     def __repr__(self) -> str:
         width = max((len(str(v)) for v in self.by_variable["variable"]), default=10)
         width = max(width, len("background"))
+        whose = "" if self.series is None else f" of series {self.series!r}"
+        unit = f", in {self.unit}" if self.unit else ""
         lines = [
-            f"Forecast of {self.target!r} from {plain(self.origin)}, step {self.step}",
+            f"Forecast of {self.target!r}{whose} from {plain(self.origin)}, step {self.step}{unit}",
             f"  {'background':<{width}}  {self.background:12.5g}",
         ]
         for row in self.by_variable.itertuples():
