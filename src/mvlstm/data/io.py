@@ -55,7 +55,7 @@ def read_table(
     DataFrame
         A first column without a name, as pandas writes its index, becomes the index; dates with
         changing offsets from UTC become UTC. Others that have neither name nor value are left
-        out.
+        out, and so are rows at the end without any value.
 
     Raises
     ------
@@ -135,19 +135,27 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
     header = _header(file, head, separator)
     if sep is not None and len(header) == 1:
         _check_separator(file, head, sep, decimal)
+
+    def parse(nrows: int | None = None) -> pd.DataFrame:
+        return pd.read_csv(
+            file,
+            sep=separator,
+            decimal=decimal,
+            encoding=encoding,
+            index_col=False,
+            skipinitialspace=True,
+            low_memory=False,
+            compression="gzip" if file.suffix.lower() == ".gz" else None,
+            nrows=nrows,
+        )
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            table = pd.read_csv(
-                file,
-                sep=separator,
-                decimal=decimal,
-                encoding=encoding,
-                index_col=False,
-                skipinitialspace=True,
-                low_memory=False,
-                compression="gzip" if file.suffix.lower() == ".gz" else None,
-            )
+            table = parse()
+            rows = _rows_with_values(table)
+            if rows < len(table):  # once more without them, since they make integers floats
+                table = parse(nrows=rows)
     except OSError as error:
         _cannot_read(file, error)
     except pd.errors.ParserWarning as error:
@@ -176,6 +184,12 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
     if header[0].strip() == "" and len(header) > 1:
         return _with_index(table)
     return table
+
+
+def _rows_with_values(table: pd.DataFrame) -> int:
+    """Return how many rows there are up to the last that has a value; all of them if none has."""
+    filled = np.flatnonzero(table.notna().any(axis=1))
+    return int(filled[-1]) + 1 if len(filled) else len(table)
 
 
 def _without_thousands(column: pd.Series[Any]) -> pd.Series[Any]:

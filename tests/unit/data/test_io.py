@@ -273,6 +273,17 @@ def test_columns_without_name_and_value_are_left_out(tmp_path) -> None:
     assert list(read_table(file).columns) == ["time", "x", "y", "Unnamed: 3"]
 
 
+def test_rows_at_the_end_without_any_value_are_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "sheet.csv"
+    file.write_text("time;x;y\n1;2;3\n;;\n3;;4\n;;\n;;\n")
+    assert len(read_table(file)) == 3
+    file.write_text(";x;y\n1;2;3\n2;3;4\n;;\n;;\n")
+    table = read_table(file)
+    assert table.index.tolist() == [1, 2] and table["x"].dtype == np.int64
+    file.write_text("time;x\n;\n;\n")
+    assert len(read_table(file)) == 2
+
+
 def test_parquet_without_pyarrow_names_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
