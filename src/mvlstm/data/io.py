@@ -26,7 +26,8 @@ from mvlstm.errors import DataError, MVLSTMWarning, ParameterError, StorageError
 SEPARATORS = (",", ";", "\t", "|")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 _HEAD = 65_536
-_DOTTED = r"\s*[+-]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d+)(?:,\d*)?\s*"  # 1.234.567,8
+_MARK = r"[. \u00a0\u2009\u202f]"  # of thousands: a dot or a space, which may be narrow or fixed
+_MARKED = rf"\s*[+-]?(?:[1-9]\d{{0,2}}(?:{_MARK}\d{{3}})+|\d+)(?:,\d*)?\s*"  # 1.234.567,8
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")  # 1.234, if dots mark thousands
 _HUNDREDS = re.compile(r"[+-]?\d{1,3}")  # 950 beside it
 _FEWEST = 5  # numbers with a dot, each before three digits, that are not so by chance
@@ -195,14 +196,14 @@ def _rows_with_values(table: pd.DataFrame) -> int:
 def _without_thousands(column: pd.Series[Any]) -> pd.Series[Any]:
     """Read text such as ``1.234,5`` as numbers: where commas are decimal, dots mark thousands.
 
-    Only if every entry is such a number; dates with dots are none.
+    So do spaces. Only if every entry is such a number; dates with dots are none.
     """
     if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
         return column
     entries = column.dropna().astype(str)
-    if entries.empty or not entries.str.fullmatch(_DOTTED).all():
+    if entries.empty or not entries.str.fullmatch(_MARKED).all():
         return column
-    bare = entries.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
+    bare = entries.str.replace(_MARK, "", regex=True).str.replace(",", ".", regex=False)
     return bare.astype(np.float64).reindex(column.index)
 
 

@@ -82,6 +82,14 @@ def test_decimal_points_are_not_doubted(tmp_path: Path, entry: str) -> None:
     assert len(read_table(text_file(tmp_path, rows))) == 10
 
 
+@pytest.mark.parametrize("mark", [" ", "\u00a0", "\u202f", "."])
+def test_spaces_and_dots_mark_thousands_where_commas_are_decimal(tmp_path: Path, mark: str) -> None:
+    path = text_file(tmp_path, f"a;b\n1{mark}234,5;x 1\n-12{mark}345{mark}678;x 2\n 999,25;x 3\n")
+    table = read_table(path, decimal=",")
+    assert table["a"].tolist() == [1234.5, -12345678.0, 999.25]
+    assert table["b"].tolist() == ["x 1", "x 2", "x 3"]
+
+
 def test_one_column_with_decimal_commas(tmp_path: Path) -> None:
     assert read_table(text_file(tmp_path, "a\n1,5\n"), decimal=",")["a"].tolist() == [1.5]
 
