@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from mvlstm._words import counted
 from mvlstm.data._calendar import calendar_columns, check_calendar, choose_parts
 from mvlstm.data._categories import check_levels, encode, unseen_note
-from mvlstm.data._columns import as_names, column_names, exclude_hint, name_list, option_list
+from mvlstm.data._columns import as_names, column_names, exclude_hint, name_list
 from mvlstm.data._future import after_last, usable_rows
 from mvlstm.data._gaps import check_series_steps, check_spacing, find_segments
 from mvlstm.data._panel import is_stacked, stacked_rows
 from mvlstm.data._reading import Raw, choose_columns, read_values
 from mvlstm.data._series import Future, SeriesFrame
 from mvlstm.data._steps import find_step, ticks
-from mvlstm.data._times import CLOCK_PARTS, read_times
+from mvlstm.data._suspicions import suspicions
+from mvlstm.data._times import read_times
 from mvlstm.data.layout import Gaps, Layout, Missing
 from mvlstm.errors import DataError
 
@@ -139,7 +140,7 @@ def build_frame(
     segments, gap_notes = find_segments(
         raw.times, step, layout.gaps, dropped=raw.dropped, fitting=True, panel=raw.panel
     )
-    notes = [*read_notes, *raw.notes, *gap_notes, *_suspicions(raw, layout, names)]
+    notes = [*read_notes, *raw.notes, *gap_notes, *suspicions(raw, layout, names)]
     return _assemble(raw, segments, layout, notes)
 
 
@@ -424,27 +425,3 @@ def _check_constant(
         f"{', ...' if len(names) > 1 else ''}) and can tell nothing about the target. "
         f"Use {exclude_hint(names)}."
     )
-
-
-def _suspicions(raw: Raw, layout: Layout, names: Sequence[str]) -> list[str]:
-    """Note columns that were probably meant to be something else."""
-    notes = []
-    parts = [name for name in names if name.lower() in CLOCK_PARTS and name in layout.columns]
-    if (
-        not layout.time
-        and isinstance(raw.times, pd.RangeIndex)
-        and {"year", "month"} <= {part.lower() for part in parts}
-    ):
-        notes.append(
-            f"Columns {name_list(parts)} are used as variables; if they are the time, pass "
-            f"time={parts!r} (--time {option_list(parts)})."
-        )
-    for j, name in enumerate(layout.columns[:-1]):
-        column = raw.values[:, j]
-        if name in raw.levels or raw.panel is not None:
-            continue
-        if (np.diff(column[:64]) == 1).all() and (np.diff(column) > 0).all():
-            notes.append(
-                f"Column '{name}' looks like a row number; use {exclude_hint([name])} if so."
-            )
-    return notes
