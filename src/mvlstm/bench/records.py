@@ -176,7 +176,9 @@ def _is_record(value: Any) -> bool:
     """Say whether a line's value has what every record begins with."""
     if not isinstance(value, dict) or not {"key", "status", "schema", "job"} <= value.keys():
         return False
-    return isinstance(value["job"], dict) and value["job"].keys() >= JOB_FIELDS
+    if not isinstance(value["key"], str) or not isinstance(value["job"], dict):
+        return False
+    return bool(value["job"].keys() >= JOB_FIELDS)
 
 
 def comparable(record: Mapping[str, Any]) -> Record:

@@ -103,10 +103,15 @@ def test_comparable_drops_clocks_and_nothing_else() -> None:
     assert plain({"a": (np.float64(2), np.arange(2), float("inf"))}) == {"a": [2.0, [0, 1], None]}
 
 
-@pytest.mark.parametrize("job", [3, None, {}, {"suite": "s"}])
-def test_a_line_without_a_job_is_left_out(tmp_path: Path, job: object) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [{"job": 3}, {"job": None}, {"job": {}}, {"job": {"suite": "s"}}, {"key": ["b"]}, {"key": 3}],
+)
+def test_a_line_without_a_job_or_a_key_is_left_out(
+    tmp_path: Path, damage: dict[str, object]
+) -> None:
     Writer(tmp_path).add(record("a"), {})
-    (tmp_path / "records-x.jsonl").write_text(json.dumps({**record("b"), "job": job}) + "\n")
+    (tmp_path / "records-x.jsonl").write_text(json.dumps({**record("b"), **damage}) + "\n")
     found = read_records(tmp_path)
     assert set(found.done) == {"a"}
     assert len(found.problems) == 1 and "is no record" in found.problems[0]
