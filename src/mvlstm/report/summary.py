@@ -18,6 +18,7 @@ CAVEAT = (
     "Predictive, not causal: importance says what this model's forecasts rest on, not what would "
     "happen if a variable were changed."
 )
+PLAINEST = "persistence"  # the rival that every model has to beat
 PERSISTENCE = "the next value equals the last"
 COVERAGE, TOLERANCE = 0.9, 0.03
 SMALL = 0.1  # bias in RMSEs, and correlation of residuals, that may be let pass
@@ -49,7 +50,7 @@ def cards(data: ReportData) -> list[Card]:
         Card(
             "90 % intervals held",
             percent(float(own["coverage"]), 1),
-            f"of {int(own['n']):,} values{data.of_all}",
+            f"of {int(own['n']):,} values{data.of_all}{', too few' if _too_narrow(data) else ''}",
         ),
         Card(
             "Rests mostly on",
@@ -86,6 +87,8 @@ def _next(data: ReportData) -> str:
     mean, low, high = interval_text(first)
     text += f"{mean}; with 90 % probability "
     text += f"it lies between {low} and {high}" if data.is_ahead else f"between {low} and {high}"
+    if _too_narrow(data):
+        text += ", says the model, whose intervals have been too narrow"
     text += f"{_happened(first, '; it was ')}."
     if len(rows) > 1 and data.is_ahead:
         mean, low, high = interval_text(rows[-1])
@@ -131,13 +134,18 @@ def _quality(data: ReportData) -> str:
 
 def _against(name: str, own: float, other: float) -> str:
     """Say how much less or more an error is than that of another method."""
-    known = f" ({PERSISTENCE})" if name == "persistence" else ""
+    known = f" ({PERSISTENCE})" if name == PLAINEST else ""
     if not other:
         return f"{'as large as' if own == other else 'MORE than'} {name}'s{known}, which is 0"
-    size = percent(abs(1.0 - own / other), 1)
-    if size == percent(0.0, 1):
+    if _alike(own / other):
         return f"as large as {name}'s{known}"
+    size = percent(abs(1.0 - own / other), 1)
     return f"{size} {'less' if own < other else 'MORE'} than {name}{known}"
+
+
+def _alike(ratio: float) -> bool:
+    """Whether two errors of this ratio differ by nothing that would be written."""
+    return percent(abs(1.0 - ratio), 1) == percent(0.0, 1)
 
 
 def _beside_persistence(skill: float) -> str:
@@ -150,9 +158,9 @@ def _beside_persistence(skill: float) -> str:
     """
     if not np.isfinite(skill):
         return "persistence's is 0"
-    size = percent(abs(skill), 1)
-    if size == percent(0.0, 1):
+    if _alike(1.0 - skill):
         return "as large as persistence's"
+    size = percent(abs(skill), 1)
     return f"{size} {'below' if skill >= 0 else 'above'} persistence"
 
 
@@ -169,7 +177,7 @@ def _drivers(data: ReportData) -> str:
     text = f"{subject} mostly on {_own(top, explanation)}{share}"
     if len(leaders) > 1:
         text += f", then on {_join([_own(v, explanation) for v in leaders[1:5]])}"
-    noise = [str(row["variable"]) for row in table if row["verdict"] == VERDICTS[2]]
+    noise = [_own(str(r["variable"]), explanation) for r in table if r["verdict"] == VERDICTS[2]]
     if noise:
         alone = " alone" if groups else ""
         text += f"; {_join(noise[:6], len(noise))} cannot be told from noise{alone}"
@@ -275,16 +283,18 @@ def _score_checks(data: ReportData) -> Iterator[Check]:
     for name, row in data.scores.items():
         if name == data.model:
             continue
-        better = float(own["rmse"]) < float(row["rmse"])
-        yield Check(
-            "pass" if better else "warn",
-            f"Better than {name}" if better else f"Not better than {name}",
-            f"RMSE {number(float(own['rmse']), 4)} against {number(float(row['rmse']), 4)}.",
-        )
+        error, other = float(own["rmse"]), float(row["rmse"])
+        text = f"RMSE {number(error, 4)} against {number(other, 4)}."
+        alike = other > 0 and _alike(error / other)
+        if alike and name != PLAINEST:
+            yield Check("info", f"As good as {name}", f"{text} That is no difference to speak of.")
+            continue
+        better = error < other and not alike
+        title = f"Better than {name}" if better else f"Not better than {name}"
+        yield Check("pass" if better else "warn", title, text)
     coverage, n = float(own["coverage"]), int(own["n"])
-    chance = 2.0 * float(np.sqrt(COVERAGE * (1.0 - COVERAGE) / max(n, 1)))
-    allowed = max(TOLERANCE, chance)
-    kept = abs(coverage - COVERAGE) <= allowed
+    allowed = _allowed(n)
+    kept, by_chance = abs(coverage - COVERAGE) <= allowed, allowed > TOLERANCE
     if kept and data.evaluation.part != "new":
         yield Check(
             "info",
@@ -299,8 +309,22 @@ def _score_checks(data: ReportData) -> Iterator[Check]:
         "Intervals keep their promise" if kept else f"Intervals are {wrong}",
         f"The 90 % interval held {percent(coverage, 1)} of the values; within "
         f"{100 * allowed:.2g} percentage points of 90 % counts as kept"
-        + (f"; by chance alone {n:,} values stray so far." if chance > TOLERANCE else "."),
+        + (
+            f"; by chance alone {n:,} values may stray that far, hardly further."
+            if by_chance
+            else "."
+        ),
     )
+
+
+def _allowed(n: int) -> float:
+    """Return how far from its promise the coverage of ``n`` values may be."""
+    return max(TOLERANCE, 2.0 * float(np.sqrt(COVERAGE * (1.0 - COVERAGE) / max(n, 1))))
+
+
+def _too_narrow(data: ReportData) -> bool:
+    """Whether the intervals held fewer values than they promise."""
+    return float(data.own["coverage"]) < COVERAGE - _allowed(int(data.own["n"]))
 
 
 def _residual_checks(data: ReportData) -> Iterator[Check]:

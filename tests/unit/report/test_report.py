@@ -389,6 +389,12 @@ class TestSummary:
         assert check.state == state
         assert words in check.text
 
+    def test_chance_is_no_excuse_for_what_lies_beyond_it(self, data):
+        scores = data.evaluation.scores.assign(coverage=0.7)
+        found = checks(replace(data, evaluation=replace(data.evaluation, scores=scores)))
+        check = next(c for c in found if c.title == "Intervals are too narrow")
+        assert check.text.endswith("by chance alone 75 values may stray that far, hardly further.")
+
     def test_intervals_are_not_praised_on_the_rows_they_were_made_for(self, data):
         seen = replace(data, evaluation=replace(data.evaluation, part="calibration"))
         titles = {check.title: check.state for check in checks(seen)}
@@ -432,6 +438,32 @@ class TestSummary:
         equal = replace(data, evaluation=replace(data.evaluation, scores=scores))
         assert "as large as persistence's (the next value" in summary(equal)[1]
         assert cards(equal)[1].note == "RMSE, as large as persistence's"
+
+    def test_equal_errors_are_not_called_better(self, data):
+        """The summary calls such errors equal."""
+        scores = data.evaluation.scores.assign(rmse=[4.0, 4.001, 4.001])
+        equal = replace(data, evaluation=replace(data.evaluation, scores=scores))
+        states = {check.title: check.state for check in checks(equal)}
+        assert states["As good as AR"] == "info" and states["Not better than persistence"] == "warn"
+        assert not [title for title in states if title.startswith("Better")]
+
+    def test_probabilities_of_narrow_intervals_are_the_models_word(self, data):
+        scores = data.evaluation.scores.assign(coverage=0.5)
+        narrow = replace(data, evaluation=replace(data.evaluation, scores=scores))
+        words = ", says the model, whose intervals have been too narrow."
+        assert words in summary(narrow)[0] and words not in summary(data)[0]
+        assert cards(narrow)[2].note == "of 75 values, too few"
+
+    def test_several_warnings_are_counted(self, data):
+        warned = replace(data, forecast=replace(data.forecast, warnings=("Far out.", "Old.")))
+        text = summary(warned)[3]
+        assert "2 warnings from the data" in text and "a warning" not in text
+
+    def test_the_own_past_within_noise_is_called_so(self, data):
+        table = data.explanation.importance.copy()
+        table["variable"] = ["pm" if v == NAMES[0] else f"new {v}" for v in table["variable"]]
+        other = replace(data, explanation=replace(data.explanation, importance=table))
+        assert "; the own past of pm cannot be told from noise." in summary(other)[2]
 
     def test_persistence_without_error_is_called_so(self, data):
         scores = data.evaluation.scores.copy()
