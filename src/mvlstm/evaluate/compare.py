@@ -406,7 +406,7 @@ def _comparison(
         columns=["method", "kind", "fold", "rmse"],
     )
     period = (frame.clock[cuts[0][0]], frame.clock[cuts[-1][1] - 1])
-    notes = (*frame.notes, *_notes(entries, best, len(cuts)))
+    notes = (*frame.notes, *_notes(entries, best, len(cuts), horizon))
     return Comparison(frame.target, rows, per_fold, best, period, notes)
 
 
@@ -443,8 +443,10 @@ def _by_time(errors: pd.Series[float]) -> pd.Series[float]:
     return errors.pow(2).groupby(level=1, sort=True).mean().pow(0.5)
 
 
-def _notes(entries: list[Entry], best: dict[str, str], folds: int) -> tuple[str, ...]:
+def _notes(entries: list[Entry], best: dict[str, str], folds: int, horizon: int) -> tuple[str, ...]:
     notes = []
+    if horizon > 1:
+        notes.append(f"Scores are of all {horizon} steps ahead together.")
     if best:
         named = " and ".join(f"{name} ({kind})" for kind, name in best.items())
         notes.append(

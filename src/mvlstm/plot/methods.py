@@ -15,6 +15,8 @@ from mvlstm.results import Comparison, History
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+LEAST_SPAN = 0.1  # of an axis of scores, as a share of them
+
 
 def training_curves(history: History, *, scale: str = "", theme: ThemeName = "light") -> go.Figure:
     """Draw the validation error of every member over the epochs.
@@ -131,6 +133,11 @@ def comparison(
         tickvals=place.tolist(),
         ticktext=[label(m, 24) for m in table["method"]],
     )
+    ends = table[["low", "high"]].to_numpy(dtype=np.float64)
+    middle, span = float(ends.min() + ends.max()) / 2, float(ends.max() - ends.min())
+    if 0 < span < LEAST_SPAN * middle:  # small differences are to look small
+        reach = LEAST_SPAN * middle / 2
+        figure.update_xaxes(range=[middle - reach, middle + reach], nticks=4)
     return figure
 
 

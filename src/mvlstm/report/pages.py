@@ -12,6 +12,7 @@ from mvlstm import plot
 from mvlstm.report.build import render_page
 from mvlstm.report.data import Block, Page, Panel, Section, Table, records
 from mvlstm.report.encode import are_days, number, percent, time_text
+from mvlstm.report.words import even
 from mvlstm.results import Comparison
 
 SCORES = {
@@ -81,11 +82,12 @@ def _comparison_blocks(
     hint = "Choose a column's name to sort."
     blanks = {"dm_p": _references(good, references)}
     blocks: list[Panel | Table | Block] = [Table("methods", "Scores", hint, scores, blanks=blanks)]
+    panels: list[Panel] = []
     for score, caption in SCORES.items():
         if score in good and pd.to_numeric(good[score], errors="coerce").notna().any():
             table = plot.comparison_table(good, score=score)
             words = [f"{r['method']} {number(float(r['mean']), 4)}" for r in records(table)]
-            blocks.append(
+            panels.append(
                 Panel(
                     key=score,
                     title=score.upper(),
@@ -95,6 +97,7 @@ def _comparison_blocks(
                     table=table,
                 )
             )
+    blocks += even(panels)
     if len(costs.columns) > 2:
         blocks.append(Table("costs", "Cost, and what they rest on", hint, costs))
     if failed.any():
@@ -202,7 +205,12 @@ def _comparison_summary(rows: pd.DataFrame, references: Mapping[str, str]) -> li
     reference = table[table["method"].astype(str).str.lower() == "persistence"]
     level = float(reference["mean"].iloc[0]) if len(reference) else 0.0
     if level > 0 and best["method"] != reference["method"].iloc[0]:
-        text += f", {percent(1.0 - float(best['mean']) / level, 1)} less than persistence"
+        less = percent(1.0 - float(best["mean"]) / level, 1)
+        same = less == percent(0.0, 1)
+        text += ", no less than persistence's" if same else f", {less} less than persistence"
+        second = table.iloc[1]
+        if second["method"] != reference["method"].iloc[0]:
+            text += f"; next is {second['method']}, {number(float(second['mean']), 4)}"
     sentences = [text + ".", *filter(None, [_told_apart(rows, references)])]
     if "error" in rows:
         failed = [str(m) for m, e in zip(rows["method"], rows["error"], strict=True) if _given(e)]

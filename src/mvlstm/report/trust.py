@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from mvlstm import plot
 from mvlstm._words import counted
 from mvlstm.report.data import Block, Panel, ReportData, Section, Table, records
 from mvlstm.report.encode import number, percent
 from mvlstm.report.summary import checks
-from mvlstm.report.words import all_steps, heat_alt
+from mvlstm.report.words import all_steps, even, heat_alt
 
 
 def trust_section(data: ReportData) -> Section:
@@ -21,7 +20,7 @@ def trust_section(data: ReportData) -> Section:
         "Checks computed from the numbers, calibration, stability, and notes on the data.",
         [
             Block("checks", "Checks", checks(data)),
-            *_even([*_calibration(data), *_agreement(data)]),
+            *even([*_calibration(data), *_agreement(data)]),
             *_other_measures(data),
             Block("notes", "Notes on data and method", _notes(data)),
         ],
@@ -39,13 +38,6 @@ def _other_measures(data: ReportData) -> Iterator[Table]:
             f"{data.target}, and so not the number above.",
             frame=data.explanation.agreement,
         )
-
-
-def _even(panels: list[Panel]) -> list[Panel]:
-    """Let the last panel of an odd number take the whole width."""
-    if len(panels) % 2:
-        panels[-1] = replace(panels[-1], wide=True)
-    return panels
 
 
 def _calibration(data: ReportData) -> Iterator[Panel]:

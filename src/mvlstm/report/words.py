@@ -1,13 +1,14 @@
-"""Phrases that several sections of a report use."""
+"""Phrases and arrangements that several sections and pages use."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from mvlstm.report.data import ReportData
+from mvlstm.report.data import Panel, ReportData
 from mvlstm.report.encode import MINUS, number
 
 
@@ -15,6 +16,13 @@ def all_steps(data: ReportData) -> str:
     """Say that a number is of all steps ahead, where there are several."""
     steps = data.forecast.horizon
     return f", all {steps} steps ahead together" if steps > 1 else ""
+
+
+def even(panels: list[Panel]) -> list[Panel]:
+    """Let the last panel of an odd number take the whole width."""
+    if len(panels) % 2:
+        panels[-1] = replace(panels[-1], wide=True)
+    return panels
 
 
 def heat_alt(table: pd.DataFrame) -> str:

@@ -117,7 +117,9 @@ def test_folds_are_pooled(table: pd.DataFrame) -> None:
 
 
 def test_several_steps_ahead(table: pd.DataFrame) -> None:
-    found = run(table, "ar", horizon=3).rows.set_index("method")
+    compared = run(table, "ar", horizon=3)
+    assert "Scores are of all 3 steps ahead together." in compared.notes
+    found = compared.rows.set_index("method")
     model = mv.AR(window=3, horizon=3, verbose=0).fit(table, "y", test=0.2)
     expected = model.evaluate(table).scores.loc["AR", "rmse"]
     assert found.loc["AR", "rmse"] == pytest.approx(expected)

@@ -435,6 +435,13 @@ def test_comparison_averages_folds_and_leaves_failures_out():
         plot.comparison(rows, score="wape")
 
 
+@pytest.mark.parametrize(("second", "least"), [(4.453, 0.4), (9.0, None)])
+def test_small_differences_of_scores_look_small(second, least):
+    rows = pd.DataFrame({"method": ["MVLSTM", "Persistence"], "rmse": [4.4529, second]})
+    found = plot.comparison(rows).layout.xaxis.range
+    assert found is None if least is None else found[1] - found[0] > least
+
+
 def test_a_comparison_is_drawn_by_its_rows():
     rows = pd.DataFrame({"method": ["AR", "GBT"], "rmse": [2.0, 1.0]}).reindex(columns=COLUMNS)
     found = Comparison("pm", rows, pd.DataFrame())

@@ -544,6 +544,19 @@ class TestOtherPages:
         assert tables["methods"]["data"] == [["MVLSTM", "Persistence"], [1, 2], [0.5, 0]]
         assert tables["failed"]["data"] == [[HOSTILE], ["<b>no memory</b>"]]
 
+    def test_a_comparison_names_the_next_best_and_equal_errors(self):
+        rows = pd.DataFrame({"method": ["A", "B", "Persistence"], "rmse": [1.0, 1.25, 2.0]})
+        words = "A has the least RMSE, 1.000, 50.0\u00a0% less than persistence; next is B, 1.250."
+        assert words in comparison_page(rows)
+        page = comparison_page(rows.assign(rmse=[1.9999, 3.0, 2.0]))
+        assert "A has the least RMSE, 2.000, no less than persistence&#39;s." in page
+
+    def test_figures_of_a_comparison_leave_no_hole(self):
+        rows = pd.DataFrame({"method": ["A", "B"], "rmse": [1.0, 2.0], "crps": [1.0, 2.0]})
+        for more, wide in (({}, 0), ({"mae": [1.0, 2.0]}, 1)):
+            page = comparison_page(rows.assign(**more))
+            assert page.count('class="block panel wide"') == wide
+
     def test_a_comparison_with_persistence_without_error(self):
         rows = pd.DataFrame({"method": ["Mine", "Persistence"], "rmse": [0.0, 0.0]})
         assert "Mine has the least RMSE, 0." in comparison_page(rows)
