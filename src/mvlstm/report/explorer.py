@@ -15,6 +15,7 @@ from mvlstm.report.encode import are_days, compact, number, time_text
 
 MOST_POINTS = 240
 MOST_NUMBERS = 150_000  # of all heat maps by lag together
+WORTH_NAMING = 0.01  # of the largest contribution
 LEVELS = ("background", "forecast", "low", "high", "actual")
 
 
@@ -87,6 +88,8 @@ def _sentence(bars: pd.DataFrame, target: str, width: float) -> str:
     """Say in words what a forecast is made of, in digits that show the interval's width."""
     base, end = float(bars["value"].iloc[0]), float(bars["value"].iloc[-1])
     inner = bars.iloc[1:-1]
+    size = inner["value"].abs()
+    inner = inner[size >= WORTH_NAMING * size.max()]
     parts = [
         f"{name if name != target else 'its own past'} "
         f"{'adds' if value >= 0 else 'takes away'} {number(abs(float(value)))}"

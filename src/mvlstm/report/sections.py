@@ -15,7 +15,7 @@ from mvlstm.report.explorer import explained_rows, explorer
 from mvlstm.report.summary import CAVEAT, PERSISTENCE, cards, summary
 from mvlstm.report.trust import trust_section
 from mvlstm.report.words import all_steps, heat_alt
-from mvlstm.results import IMPORTANCE_COLUMNS, Explanation
+from mvlstm.results import IMPORTANCE_COLUMNS, VERDICTS, Explanation
 
 LATEST = 200  # rows of the first view
 TOP_LAGS = 15  # of all variables, in the table of lags
@@ -86,6 +86,7 @@ def _next(data: ReportData, explained: pd.DataFrame) -> Section:
             "full, of the earlier ones the lowest and highest of each stretch. Calling predict "
             "gives all."
         )
+    caption += _without_forecast(data, int((drawn["step"] != 1).sum()))
     if times:
         caption += " Choose a ringed point to see what that forecast is made of."
     blocks: list[Panel | Table | Block] = [
@@ -118,6 +119,17 @@ def _next(data: ReportData, explained: pd.DataFrame) -> Section:
         lead += f" The figure shows series {data.series}; scores and importance are of all series."
     question = "What will happen next?" if data.is_ahead else "What happened last?"
     return Section("next", question, lead, blocks, "Next" if data.is_ahead else "Last")
+
+
+def _without_forecast(data: ReportData, count: int) -> str:
+    """Say why the forecasts end before what happened does, where they do."""
+    if not count:
+        return ""
+    rows = "row has" if count == 1 else f"{count:,} rows have"
+    return (
+        f" The last {rows} no such forecast: all {data.forecast.horizon} steps of a forecast must "
+        "lie within the table."
+    )
 
 
 def _quality(data: ReportData) -> Section:
@@ -200,7 +212,7 @@ def _drivers(data: ReportData) -> Section:
             key="importance",
             title="Importance of each variable",
             caption="Bars: share of the rise in error when the variable is scrambled, with its "
-            f"90 % interval.{_circles(table)}",
+            f"90 % interval.{_circles(table)}{_cautious(table)}",
             alt="Importance: "
             + "; ".join(
                 f"{r['variable']} {number(float(r['importance']))} ({r['verdict']})"
@@ -250,6 +262,18 @@ def _drivers(data: ReportData) -> Section:
         "What the error rises by when a variable is scrambled, so far as this can be told from "
         f"noise. {CAVEAT}",
         blocks,
+    )
+
+
+def _cautious(importance: pd.DataFrame) -> str:
+    """Explain verdicts that doubt what an interval keeps away from zero."""
+    doubted = importance["verdict"] == VERDICTS[2]
+    if not (doubted & (importance["error_increase_low"] > 0)).any():
+        return ""
+    return (
+        " Some are within noise although their interval leaves zero out: the test behind the "
+        "verdict is stricter, for it allows for few independent stretches of time and for several "
+        "variables."
     )
 
 

@@ -45,7 +45,7 @@ def cards(data: ReportData) -> list[Card]:
         Card(
             f"Error on {data.scored_on} rows{data.of_all}",
             number(float(own["rmse"])),
-            f"RMSE, {_beside_persistence(float(own['skill']))}",
+            f"RMSE, {_beside_persistence(float(own['skill']))}{_of_shown(data, '; ')}",
         ),
         Card(
             "90 % intervals held",
@@ -125,11 +125,20 @@ def _quality(data: ReportData) -> str:
     text = (
         f"On {int(own['n']):,} {data.scored_on} values{data.of_all} "
         f"({data.span(data.evaluation.period)}) its typical error (RMSE) is "
-        f"{number(float(own['rmse']))}"
+        f"{number(float(own['rmse']))}{_of_shown(data, ' (', ' alone)')}"
     )
     if rivals:
         text += f": {_join(rivals)}"
     return f"{text}. Its 90 % intervals held {percent(float(own['coverage']), 1)} of the values."
+
+
+def _of_shown(data: ReportData, before: str, after: str = "") -> str:
+    """Return the error of the series shown, whose size may be another than that of the rest."""
+    table = data.evaluation.by_series
+    if not data.series or table is None:
+        return ""
+    found = table.loc[table["series"].astype(str) == data.series, "rmse"]
+    return f"{before}{number(float(found.iloc[0]))} in {data.series}{after}" if len(found) else ""
 
 
 def _against(name: str, own: float, other: float) -> str:

@@ -308,6 +308,29 @@ class TestWords:
         caption = blocks(other)["calibration"].caption
         assert caption.endswith(f"Of {n} unseen values; the scores are of 40 values.")
 
+    def test_rows_without_a_forecast_are_explained(self, data):
+        words = "The last {} no such forecast: all {} steps of a forecast must lie within the table"
+        assert "no such forecast" not in blocks(data)["forecast"].caption
+        for horizon, rows in ((2, "row has"), (4, "3 rows have")):
+            caption = blocks(make_report(horizon=horizon))["forecast"].caption
+            assert words.format(rows, horizon) in caption
+
+    def test_verdicts_stricter_than_the_intervals_are_explained(self, data):
+        words = "the test behind the verdict is stricter"
+        table = data.explanation.importance.copy()
+        for low, told in ((0.1, True), (-0.1, False)):
+            table["error_increase_low"] = low
+            other = replace(data, explanation=replace(data.explanation, importance=table))
+            assert (words in blocks(other)["importance"].caption) == told
+
+    def test_negligible_contributions_are_not_told(self, data):
+        table = data.explanation.contribution.copy()
+        table.loc[:, NAMES[0]] = 1e-7
+        table.loc[:, NAMES[1]] = 3.0
+        other = replace(data, explanation=replace(data.explanation, contribution=table))
+        text = page_data(render_report(other))["explorer"]["points"][-1]["text"]
+        assert NAMES[1] in text and NAMES[0] not in text and "e\u2212" not in text
+
     def test_lags_known_ahead_are_explained_once(self, data):
         known = data.explanation.contribution.rename(columns={LAGS: 0}, level="lag")
         ahead = replace(data, explanation=replace(data.explanation, contribution=known))
@@ -464,6 +487,14 @@ class TestSummary:
         table["variable"] = ["pm" if v == NAMES[0] else f"new {v}" for v in table["variable"]]
         other = replace(data, explanation=replace(data.explanation, importance=table))
         assert "; the own past of pm cannot be told from noise." in summary(other)[2]
+
+    def test_the_error_of_the_series_shown_stands_beside_that_of_all(self, data):
+        table = pd.DataFrame({"series": ["A", "B"], "rmse": [0.5, 900.0], "skill": 0.2})
+        evaluation = replace(data.evaluation, by_series=table)
+        shown = replace(data, series="A", evaluation=evaluation)
+        assert "(RMSE) is 4.00 (0.500 in A alone): 20.0 % less" in summary(shown)[1]
+        assert cards(shown)[1].note == "RMSE, 20.0 % below persistence; 0.500 in A"
+        assert cards(data)[1].note == "RMSE, 20.0 % below persistence"
 
     def test_persistence_without_error_is_called_so(self, data):
         scores = data.evaluation.scores.copy()
