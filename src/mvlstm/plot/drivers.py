@@ -18,6 +18,7 @@ from mvlstm.plot._tables import (
 )
 from mvlstm.plot.theme import (
     PANEL_TITLE,
+    Style,
     ThemeName,
     colour_bar,
     get_theme,
@@ -339,9 +340,14 @@ def attention_over_time_table(
 
 
 def attention_over_time(
-    explanation: Explanation, *, step: int = 1, stretches: int = 24, theme: ThemeName = "light"
+    explanation: Explanation,
+    *,
+    step: int = 1,
+    stretches: int = 24,
+    most: int = 10,
+    theme: ThemeName = "light",
 ) -> go.Figure:
-    """Draw the posterior (or failing that prior) attention of every variable over time.
+    """Draw the posterior (or failing that prior) attention of the variables over time.
 
     Parameters
     ----------
@@ -349,6 +355,8 @@ def attention_over_time(
         Of a model with attention.
     step, stretches : int
         Steps ahead; about how many stretches of time to average over.
+    most : int
+        Variables drawn by themselves, those with the most attention; the others are added up.
     theme : {"light", "dark"}
         The look.
     """
@@ -362,12 +370,19 @@ def attention_over_time(
     figure = new_figure(
         look, height=360, y=f"{kind} attention", barmode="stack", bargap=0.08, legend=True
     )
-    for name in names:
+    alone = _most_attended(table[names], most)
+    bars = [
+        (own_past(name, explanation.target), table[name].to_numpy(), style[name]) for name in alone
+    ]
+    if rest := [name for name in names if name not in alone]:
+        values = table[rest].sum(axis=1).to_numpy()
+        bars.append((f"{len(rest)} others", values, Style(look.muted, hatching=".")))
+    for name, values, drawn in bars:
         figure.add_bar(
             x=place,
-            y=table[name].to_numpy(),
-            name=label(own_past(name, explanation.target), 24),
-            marker={"color": style[name].colour, "pattern": {"shape": style[name].hatching}},
+            y=values,
+            name=label(name, 24),
+            marker={"color": drawn.colour, "pattern": {"shape": drawn.hatching}},
             customdata=np.array(periods),
             hovertemplate="%{customdata}: %{y:.3f}",
         )
@@ -382,6 +397,14 @@ def attention_over_time(
 
 
 # ------------------------------------------------------------------------------------- inner parts
+
+
+def _most_attended(table: pd.DataFrame, most: int) -> list[str]:
+    """Return the columns with the largest mean, in their order; all where one more would do."""
+    if len(table.columns) <= most + 1:
+        return [str(name) for name in table]
+    chosen = set(table.mean().nlargest(most).index)
+    return [str(name) for name in table if name in chosen]
 
 
 def _attention(explanation: Explanation) -> tuple[pd.DataFrame, pd.DataFrame]:

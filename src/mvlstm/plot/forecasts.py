@@ -17,7 +17,15 @@ from mvlstm.plot._tables import (
     thin,
     wall_times,
 )
-from mvlstm.plot.theme import Theme, ThemeName, get_theme, new_figure
+from mvlstm.plot.theme import (
+    UNIT,
+    Theme,
+    ThemeName,
+    get_theme,
+    new_figure,
+    plain_level,
+    shorten,
+)
 from mvlstm.results import Forecast
 
 if TYPE_CHECKING:
@@ -103,6 +111,9 @@ def forecast(
         _add_future(figure, future, look)
     _shade_parts(figure, rows, look)
     plain_times(figure, times)
+    ends = rows[["q05", "q95", "actual"]].to_numpy(dtype=np.float64)
+    if np.isfinite(ends).any():
+        figure.update_yaxes(**plain_level(float(np.nanmin(ends)), float(np.nanmax(ends))))
     return figure
 
 
@@ -152,7 +163,7 @@ def members(
     """
     look = get_theme(theme)
     rows = members_table(forecast, step=step, last=last)
-    title = f"{forecast.target}: member minus mean"
+    title = f"{shorten(forecast.target, UNIT)}: member minus mean"
     figure = new_figure(look, height=320, y=title, hovermode="x unified")
     for name in rows.columns[2:]:
         figure.add_scatter(

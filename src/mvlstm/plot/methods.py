@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError
-from mvlstm.plot.theme import ThemeName, get_theme, label, new_figure
+from mvlstm.plot.theme import ThemeName, get_theme, label, new_figure, shorten
 from mvlstm.results import Comparison, History
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 LEAST_SPAN = 0.1  # of an axis of scores, as a share of them
+LONGEST_SCALE = 23  # letters of the unit of an error
 
 
 def training_curves(history: History, *, scale: str = "", theme: ThemeName = "light") -> go.Figure:
@@ -35,7 +36,7 @@ def training_curves(history: History, *, scale: str = "", theme: ThemeName = "li
     look = get_theme(theme)
     if history.members == 0:
         raise DataError("This model was not trained in epochs; there are no curves to draw.")
-    title = f"validation RMSE ({scale})" if scale else "validation RMSE"
+    title = f"validation RMSE ({shorten(scale, LONGEST_SCALE)})" if scale else "validation RMSE"
     figure = new_figure(look, height=320, x="epoch", y=title, legend=True)
     epochs = np.arange(1, history.valid_rmse.shape[1] + 1)
     for place, values in enumerate(history.valid_rmse):

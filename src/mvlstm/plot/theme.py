@@ -25,6 +25,9 @@ FONT = (
 DASHES = ("solid", "dash", "dot", "dashdot")
 HATCHINGS = ("", "/", "x", ".")
 PANEL_TITLE = 20  # letters of a name above a small panel
+LONGEST_TITLE = 48  # letters of an axis' title
+UNIT = 16  # letters of the target's name within such a title
+LETTER = 6.5  # its width in pixels, roughly
 
 
 @dataclass(frozen=True)
@@ -184,6 +187,20 @@ def styles(variables: Sequence[str], target: str, theme: Theme) -> dict[str, Sty
     return found
 
 
+def shorten(text: str, length: int) -> str:
+    """Cut a text that is too long in its middle: long names often differ at the end.
+
+    Examples
+    --------
+    >>> shorten("sensor of the east wing 12", 16), shorten("wind", 16)
+    ('sensor o…wing 12', 'wind')
+    """
+    if len(text) <= length:
+        return text
+    tail = (length - 1) // 2
+    return f"{text[: length - 1 - tail].rstrip()}…{text[len(text) - tail :].lstrip()}"
+
+
 def label(name: object, length: int = 0) -> str:
     """Write a name so that a figure shows it as it is: no markup, no templates.
 
@@ -192,18 +209,15 @@ def label(name: object, length: int = 0) -> str:
     name : object
         Untrusted text, such as a column's name.
     length : int
-        Longest text to show; 0 for no limit.
+        Longest text to show, as in `shorten`; 0 for no limit.
 
     Examples
     --------
     >>> label("<b>a</b> & %{x}")
     '&lt;b&gt;a&lt;/b&gt; &amp; %&#123;x}'
-    >>> label("a very long name indeed", 12)
-    'a very long…'
     """
     text = " ".join(str(name).split())
-    if length and len(text) > length:
-        text = text[: length - 1].rstrip() + "…"
+    text = shorten(text, length) if length else text
     for mark, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("{", "&#123;")):
         text = text.replace(mark, entity)
     return text
@@ -242,15 +256,29 @@ def base_layout(
     **layout
         Further settings of Plotly's layout; ``xaxis`` and ``yaxis`` are joined with the titles.
     """
+    tall = min(LONGEST_TITLE, int((height - 50) / LETTER))
     axes = {
-        name: {**({} if title is None else {"title": {"text": label(title, 48)}}), **given}
-        for name, title, given in (
-            ("xaxis", x, layout.pop("xaxis", {})),
-            ("yaxis", y, layout.pop("yaxis", {})),
+        name: {**({} if title is None else {"title": {"text": label(title, most)}}), **given}
+        for name, title, most, given in (
+            ("xaxis", x, LONGEST_TITLE, layout.pop("xaxis", {})),
+            ("yaxis", y, tall, layout.pop("yaxis", {})),
         )
     }
     margin = {"l": 10, "r": 16, "t": 40 if legend else 12, "b": 10}
     return {"height": height, "margin": margin, "showlegend": legend, **axes, **layout}
+
+
+def plain_level(low: float, high: float) -> dict[str, Any]:
+    """Return the settings of an axis whose values differ little: in full, not as 1.000002M.
+
+    Examples
+    --------
+    >>> plain_level(999_998.0, 1_000_002.0)["exponentformat"], plain_level(0.0, 2e6)
+    ('none', {})
+    """
+    if max(abs(low), abs(high)) < 100.0 * (high - low):
+        return {}
+    return {"exponentformat": "none", "separatethousands": True}
 
 
 def new_figure(theme: Theme, **layout: Any) -> go.Figure:

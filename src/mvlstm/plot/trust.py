@@ -18,7 +18,7 @@ from mvlstm.plot._tables import (
     variable_order,
     wall_times,
 )
-from mvlstm.plot.theme import ThemeName, colour_bar, get_theme, label, new_figure
+from mvlstm.plot.theme import UNIT, ThemeName, colour_bar, get_theme, label, new_figure, shorten
 from mvlstm.results import Explanation, Forecast
 
 if TYPE_CHECKING:
@@ -174,7 +174,9 @@ def residuals(
     """
     look = get_theme(theme)
     table = residuals_table(forecast, step=step, part=part)
-    figure = new_figure(look, height=320, y=f"{forecast.target}: value minus forecast")
+    figure = new_figure(
+        look, height=320, y=f"{shorten(forecast.target, UNIT)}: value minus forecast"
+    )
     figure.add_scatter(
         x=table["time"].to_numpy(),
         y=table["residual"].to_numpy(),

@@ -20,6 +20,8 @@ from mvlstm.plot.theme import (
     from_spec,
     get_theme,
     label,
+    plain_level,
+    shorten,
     styles,
 )
 from mvlstm.results import Explanation, PointExplanation
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 START, END, REST = "typical forecast", "this forecast", "all others"
 LONGEST = 22
+LONGEST_UNIT = 30  # letters of the target's name below half a page
 
 
 def contribution_at(
@@ -305,8 +308,12 @@ def waterfall_spec(
     }
     layout = base_layout(
         height=92 + 32 * n,
-        x=target,
-        xaxis={"range": [low - 0.1 * span, high + 0.5 * span], "nticks": 3 if long else 5},
+        x=shorten(target, LONGEST_UNIT),
+        xaxis={
+            "range": [low - 0.1 * span, high + 0.5 * span],
+            "nticks": 3 if long else 5,
+            **plain_level(low, high),
+        },
         yaxis={**_named([END, *shown[::-1], START]), "range": [-0.6, n + 0.3]},  # below the buttons
     )
     return {"data": [steps, parts, ends, amounts], "layout": layout}

@@ -265,6 +265,13 @@ def _drivers(data: ReportData) -> Section:
     )
 
 
+def _added_up(explanation: Explanation, drawn: int) -> str:
+    """Say that small shares are added up, where fewer bars are drawn than there are variables."""
+    if drawn == len(explanation.variables):
+        return ""
+    return " Those with the least are added up; the data below have all."
+
+
 def _cautious(importance: pd.DataFrame) -> str:
     """Explain verdicts that doubt what an interval keeps away from zero."""
     doubted = importance["verdict"] == VERDICTS[2]
@@ -374,15 +381,16 @@ def _when(data: ReportData) -> Section:
         )
     if explanation.prior is not None:
         over_time = plot.attention_over_time_table(explanation)
+        figure = plot.attention_over_time(explanation)
         blocks.append(
             Panel(
                 key="attention-over-time",
                 title=f"Attention over time{data.shown_only}",
                 caption=f"Mean {_kinds(explanation).split()[-1]} attention in stretches of the "
-                f"{_part(explanation)} rows.",
+                f"{_part(explanation)} rows.{_added_up(explanation, len(figure.data))}",
                 alt="Share of attention of each variable over time, stacked to one"
                 f"{data.shown_only}.",
-                figure=plot.attention_over_time(explanation),
+                figure=figure,
                 table=over_time,
                 wide=True,
             )

@@ -9,7 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from made_results import HOSTILE, LAGS, NAMES, make_explanation, make_forecast, make_history
+from made_results import (
+    HOSTILE,
+    LAGS,
+    NAMES,
+    make_explanation,
+    make_forecast,
+    make_history,
+    make_report,
+    raised,
+)
 from mvlstm import plot
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.plot import get_theme, label, styles
@@ -195,6 +204,25 @@ class TestDrivers:
         )
         gap = plot.attention_over_time_table(shifted, stretches=2)
         assert not ((gap["start"] < "2024-02") & (gap["end"] > "2024-03")).any()
+
+    def test_attention_over_time_adds_up_what_is_too_much_to_tell_apart(self):
+        names = (*[f"v{i}" for i in range(30)], "pm")
+        found = plot.attention_over_time(make_explanation(make_forecast(), names=names), most=8)
+        assert [t.name for t in found.data][-1] == "23 others" and len(found.data) == 9
+        np.testing.assert_allclose(np.sum([t.y for t in found.data], axis=0), 1.0)
+
+    def test_long_names_that_differ_at_their_end_are_told_apart(self):
+        names = tuple(f"mean temperature of the east wing, sensor {i}" for i in range(4))
+        explanation = make_explanation(make_forecast(target=names[-1]), names=names)
+        for figure in (
+            plot.variable_importance(explanation),
+            plot.temporal_importance(explanation),
+            plot.contribution_lags(explanation),
+            plot.leakage(explanation),
+        ):
+            shown = figure.layout.yaxis.ticktext
+            assert len(set(shown)) == len(names) and max(map(len, shown)) <= 22
+        assert "(own past)" in " ".join(plot.variable_importance(explanation).layout.yaxis.ticktext)
 
     def test_ticks_of_attention_over_time_have_hours_where_dates_repeat(self, explanation):
         ticks = plot.attention_over_time(explanation).layout.xaxis.ticktext
@@ -433,6 +461,27 @@ def test_comparison_averages_folds_and_leaves_failures_out():
     assert list(plot.comparison_table(rows)["method"][:2]) == ["MVLSTM, ensemble", "MVLSTM, single"]
     with pytest.raises(DataError, match="no column"):
         plot.comparison(rows, score="wape")
+
+
+def test_values_that_differ_little_are_written_in_full():
+    """Not as 1.000002M."""
+    level = raised(make_report(), 1e6)
+    low = plot.forecast(make_forecast()).layout.yaxis
+    high = plot.forecast(level.forecast).layout.yaxis
+    across = plot.contributions(level.explanation).layout.xaxis
+    assert low.exponentformat is None
+    for axis in (high, across):
+        assert axis.exponentformat == "none" and axis.separatethousands
+
+
+def test_long_titles_beside_a_figure_fit_and_say_what_is_drawn():
+    forecast = make_forecast(target="electricity used by all buildings of the east campus (MWh)")
+    for figure, words in (
+        (plot.residuals(forecast), "value minus forecast"),
+        (plot.members(forecast), "member minus mean"),
+    ):
+        title = figure.layout.yaxis.title.text
+        assert title.endswith(f": {words}") and 7 * len(title) < figure.layout.height
 
 
 @pytest.mark.parametrize(("second", "least"), [(4.453, 0.4), (9.0, None)])
