@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 BINS = 24
+BEHIND = 0.7  # opacity of bars with marks and whiskers on them
 LONGEST = 22  # letters of a name beside an axis; the whole name is shown on hovering
 VERDICTS_WIDE = 92  # pixels that the verdicts take at the right
 
@@ -67,6 +68,7 @@ def variable_importance(
         name="importance, 90 % interval",
         marker={
             "color": [style[n].colour for n in names],
+            "opacity": BEHIND,
             "pattern": {"shape": [style[n].hatching for n in names]},
         },
         error_x={
@@ -376,7 +378,7 @@ def attention_over_time(
     ]
     if rest := [name for name in names if name not in alone]:
         values = table[rest].sum(axis=1).to_numpy()
-        bars.append((f"{len(rest)} others", values, Style(look.muted, hatching=".")))
+        bars.append((f"{len(rest)} others", values, Style(look.grid)))
     for name, values, drawn in bars:
         figure.add_bar(
             x=place,

@@ -91,7 +91,8 @@ class Theme:
                 "font": {"family": FONT, "size": 13, "color": self.ink},
                 "paper_bgcolor": self.paper,
                 "plot_bgcolor": self.paper,
-                "xaxis": axis,
+                # Unseen ticks keep the first label below from the lowest one beside.
+                "xaxis": {**axis, "ticks": "outside", "ticklen": 6, "tickcolor": self.paper},
                 "yaxis": axis,
                 "legend": {
                     "orientation": "h",

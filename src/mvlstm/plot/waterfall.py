@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 START, END, REST = "typical forecast", "this forecast", "all others"
 LONGEST = 22
-LONGEST_UNIT = 30  # letters of the target's name below half a page
+LONGEST_UNIT = 24  # letters of the target's name below half a page
 
 
 def contribution_at(

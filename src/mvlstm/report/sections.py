@@ -108,7 +108,8 @@ def _next(data: ReportData, explained: pd.DataFrame) -> Section:
         Table(
             "next-values",
             "Next values" if data.is_ahead else "Last values",
-            "Quantiles of the predictive distribution.",
+            "Quantiles of the predictive distribution: with 5 % probability the value lies below "
+            "q05, with 95 % below q95, and so on.",
             future,
         )
     )
@@ -153,6 +154,8 @@ def _quality(data: ReportData) -> Section:
             "persistence."
         )
         table = data.evaluation.by_series
+        if table["skill"].isna().any():
+            caption += " There is none where persistence makes no error."
         series = [Table("series-scores", "Scores of each series", caption, table)]
     return Section(
         "quality",
@@ -207,18 +210,20 @@ def _by_series(explanation: Explanation) -> list[Table]:
 def _drivers(data: ReportData) -> Section:
     explanation = data.explanation
     table = _given(explanation.importance)
+    figure = plot.variable_importance(explanation)
+    drawn = len(figure.data[0].y)
     blocks: list[Panel | Table | Block] = [
         Panel(
             key="importance",
             title="Importance of each variable",
             caption="Bars: share of the rise in error when the variable is scrambled, with its "
-            f"90 % interval.{_circles(table)}{_cautious(table)}",
+            f"90 % interval.{_circles(table)}{_cautious(table)}{_first(drawn, len(table))}",
             alt="Importance: "
             + "; ".join(
                 f"{r['variable']} {number(float(r['importance']))} ({r['verdict']})"
                 for r in records(table.head(12))
             ),
-            figure=plot.variable_importance(explanation),
+            figure=figure,
             table=table,
             wide=True,
         ),
@@ -270,6 +275,22 @@ def _added_up(explanation: Explanation, drawn: int) -> str:
     if drawn == len(explanation.variables):
         return ""
     return " Those with the least are added up; the data below have all."
+
+
+def _first(drawn: int, total: int) -> str:
+    """Say how many variables are drawn, where these are not all."""
+    return f" Drawn are the first {drawn} of {total:,}." if drawn < total else ""
+
+
+def _idle_lags(lags: pd.DataFrame, importance: pd.DataFrame) -> str:
+    """Say that lags may move a forecast without making it better, where some here may."""
+    noise = importance.loc[importance["verdict"] == VERDICTS[2], "variable"]
+    if not lags["variable"].isin(noise).any():
+        return ""
+    return (
+        " To move the forecast is not to help it: some of these variables cannot be told from "
+        "noise."
+    )
 
 
 def _cautious(importance: pd.DataFrame) -> str:
@@ -356,14 +377,16 @@ def _when(data: ReportData) -> Section:
             )
         )
     if explanation.lags is not None and "contribution" in explanation.lags:
+        lags = explanation.lags.nlargest(TOP_LAGS, "contribution")[list(LAG_COLUMNS)]
         blocks.append(
             Table(
                 key="lag-intervals",
                 title="The lags that matter most",
                 caption="Mean size of a lag's contributions with its 90 % interval over members "
                 f"and forecasts{all_steps(data)}, in units of {data.target}; the largest "
-                f"{TOP_LAGS}. Share: of the sizes of all lags of the same variable.",
-                frame=explanation.lags.nlargest(TOP_LAGS, "contribution")[list(LAG_COLUMNS)],
+                f"{TOP_LAGS}. Share: of the sizes of all lags of the same variable."
+                f"{_idle_lags(lags, explanation.importance)}",
+                frame=lags,
             )
         )
     if explanation.temporal is not None:

@@ -205,6 +205,9 @@ class TestDrivers:
         gap = plot.attention_over_time_table(shifted, stretches=2)
         assert not ((gap["start"] < "2024-02") & (gap["end"] > "2024-03")).any()
 
+    def test_whiskers_show_on_bars(self, explanation):
+        assert plot.variable_importance(explanation).data[0].marker.opacity < 0.8
+
     def test_attention_over_time_adds_up_what_is_too_much_to_tell_apart(self):
         names = (*[f"v{i}" for i in range(30)], "pm")
         found = plot.attention_over_time(make_explanation(make_forecast(), names=names), most=8)

@@ -323,6 +323,33 @@ class TestWords:
             other = replace(data, explanation=replace(data.explanation, importance=table))
             assert (words in blocks(other)["importance"].caption) == told
 
+    def test_lags_of_variables_within_noise_are_not_said_to_help(self, data):
+        words = "To move the forecast is not to help it"
+        assert words in blocks(data)["lag-intervals"].caption
+        table = data.explanation.importance.assign(verdict="important")
+        sure = replace(data, explanation=replace(data.explanation, importance=table))
+        assert words not in blocks(sure)["lag-intervals"].caption
+
+    def test_series_without_skill_are_explained(self, data):
+        for skill, told in ((np.nan, True), (0.1, False)):
+            table = pd.DataFrame({"series": ["A", "B"], "rmse": 1.0, "skill": [0.2, skill]})
+            evaluation = replace(data.evaluation, by_series=table)
+            caption = blocks(replace(data, evaluation=evaluation))["series-scores"].caption
+            assert ("There is none where persistence makes no error." in caption) == told
+
+    def test_variables_left_out_of_a_figure_are_counted(self, data):
+        many = make_report(names=(*[f"v{i}" for i in range(40)], "pm"))
+        assert "Drawn are the first 25 of 41." in blocks(many)["importance"].caption
+        assert "Those with the least are added up" in blocks(many)["attention-over-time"].caption
+        for key in ("importance", "attention-over-time"):
+            caption = blocks(data)[key].caption
+            assert "Drawn are" not in caption and "added up" not in caption
+
+    def test_quantiles_are_explained(self, data):
+        assert (
+            "with 5 % probability the value lies below q05" in blocks(data)["next-values"].caption
+        )
+
     def test_negligible_contributions_are_not_told(self, data):
         table = data.explanation.contribution.copy()
         table.loc[:, NAMES[0]] = 1e-7

@@ -283,7 +283,8 @@
       const i = Number(a.dataset.row), j = Number(b.dataset.row);
       if (rank(i) !== rank(j) || rank(i) === 2) return rank(i) - rank(j);
       const both = numeric && rank(i) === 0;
-      return sign * (both ? amounts[i] - amounts[j] : String(texts[i]).localeCompare(String(texts[j])));
+      const words = () => String(texts[i]).localeCompare(String(texts[j]), "en", { numeric: true });
+      return sign * (both ? amounts[i] - amounts[j] : words());
     });
     table.tBodies[0].append(...rows);
   }
