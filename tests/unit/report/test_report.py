@@ -352,11 +352,12 @@ class TestWords:
 
     def test_negligible_contributions_are_not_told(self, data):
         table = data.explanation.contribution.copy()
-        table.loc[:, NAMES[0]] = 1e-7
+        table.loc[:, [NAMES[0], NAMES[2]]] = 1e-7
         table.loc[:, NAMES[1]] = 3.0
         other = replace(data, explanation=replace(data.explanation, contribution=table))
         text = page_data(render_report(other))["explorer"]["points"][-1]["text"]
-        assert NAMES[1] in text and NAMES[0] not in text and "e\u2212" not in text
+        assert NAMES[1] in text and "e\u2212" not in text
+        assert NAMES[0] not in text and NAMES[2] not in text
 
     def test_lags_known_ahead_are_explained_once(self, data):
         known = data.explanation.contribution.rename(columns={LAGS: 0}, level="lag")
