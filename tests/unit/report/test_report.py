@@ -505,11 +505,6 @@ class TestSummary:
         assert words in summary(narrow)[0] and words not in summary(data)[0]
         assert cards(narrow)[2].note == "of 75 values, too few"
 
-    def test_several_warnings_are_counted(self, data):
-        warned = replace(data, forecast=replace(data.forecast, warnings=("Far out.", "Old.")))
-        text = summary(warned)[3]
-        assert "2 warnings from the data" in text and "a warning" not in text
-
     def test_the_own_past_within_noise_is_called_so(self, data):
         table = data.explanation.importance.copy()
         table["variable"] = ["pm" if v == NAMES[0] else f"new {v}" for v in table["variable"]]
