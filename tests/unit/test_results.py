@@ -351,3 +351,11 @@ def test_a_forecast_is_found_by_its_time_as_text(horizon: int, zone: str | None)
     for text in (origin.strftime("%Y-%m-%d"), "soon"):  # a day of many forecasts is none of them
         with pytest.raises(DataError, match=f"origin='{text}'.* is not among"):
             explanation.at(text, horizon)
+
+
+def test_text_that_names_two_times_or_none_finds_no_forecast() -> None:
+    forecast = made_results.make_forecast(300, 1, tz="Europe/Berlin")
+    explanation = made_results.make_explanation(forecast, contributions=6)
+    for text in ("2024-10-27 02:00", "2024-03-31 02:30"):  # the clocks go back, and forward
+        with pytest.raises(DataError, match=f"origin='{text}'.* is not among"):
+            explanation.at(text)

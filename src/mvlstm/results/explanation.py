@@ -286,13 +286,18 @@ class Explanation:
 
 
 def _as_time(origin: Any, times: pd.Index[Any]) -> Any:
-    """Read text as a time where origins are dates; NaT if it is none. All else stays as it is."""
+    """Read text as a time where origins are dates; all else stays as it is.
+
+    NaT if it is none, or if clocks that change showed it twice or never.
+    """
     if not isinstance(origin, str) or not isinstance(times, pd.DatetimeIndex):
         return origin
     time = pd.to_datetime(origin, errors="coerce")
     if pd.isna(time) or times.tz is None:
         return time
-    return time.tz_localize(times.tz) if time.tz is None else time.tz_convert(times.tz)
+    if time.tz is not None:
+        return time.tz_convert(times.tz)
+    return time.tz_localize(times.tz, ambiguous="NaT", nonexistent="NaT")
 
 
 def certain_together(importance: pd.DataFrame, groups: pd.DataFrame | None) -> tuple[str, ...]:
