@@ -29,7 +29,7 @@ def suspicions(raw: Raw, layout: Layout, names: Sequence[str]) -> list[str]:
     for j, name in enumerate(layout.columns):
         if name in raw.levels or raw.panel is not None:
             continue
-        column = raw.values[:, j]
+        column = np.ascontiguousarray(raw.values[:, j])
         if name != layout.target and _counts_rows(column):
             notes.append(
                 f"Column '{name}' looks like a row number; use {exclude_hint([name])} if so."
@@ -58,13 +58,16 @@ def _far_values(name: str, column: NDArray[np.float64], times: pd.Index) -> Iter
     One that occurs several times is probably a code for something missing. One that occurs once
     may be what a heavy tail brings, so it must be ten times as far.
     """
-    for value, side in ((column.min(), -1), (column.max(), 1)):
+    least, most = float(column.min()), float(column.max())
+    middle = least / 2 + most / 2
+    upper = int(np.count_nonzero(column > middle))
+    for value, count in ((least, int(np.count_nonzero(column < middle))), (most, upper)):
+        if not 0 < count <= COMMON * len(column):  # a value so far away has a half for itself
+            continue
         rows = np.flatnonzero(column == value)
         others = column[column != value]
-        if not len(others) or len(rows) > COMMON * len(column):
-            continue
         low, high = float(others.min()), float(others.max())
-        away = value - high if side > 0 else low - value
+        away = max(low - value, value - high)
         if away <= (high - low) * (1.0 if len(rows) > 1 else FAR):
             continue
         if len(np.unique(others)) < FEWEST_VALUES:

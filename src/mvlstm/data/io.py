@@ -189,6 +189,8 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
 
 def _rows_with_values(table: pd.DataFrame) -> int:
     """Return how many rows there are up to the last that has a value; all of them if none has."""
+    if table.tail(1).notna().any(axis=None):  # spares a large table a look at every cell
+        return len(table)
     filled = np.flatnonzero(table.notna().any(axis=1))
     return int(filled[-1]) + 1 if len(filled) else len(table)
 
