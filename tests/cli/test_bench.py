@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 
@@ -235,6 +236,19 @@ def test_a_search_takes_columns_as_a_fit_does(run: Run, tmp_path: Path) -> None:
     assert loaded.get_params()["transform"] == "log1p"
     assert set(loaded.layout_.categories) >= {"kind", "day"}
     assert "calendar" in loaded.layout_.names
+
+
+def test_a_search_warns_of_its_table_once(run: Run, tmp_path: Path) -> None:
+    from cli.conftest import make_table
+
+    rows = make_table(150)
+    marked = [f"{v:,}".replace(",", ".") for v in (1000 + 200 * rows["y"]).round().astype(int)]
+    path = tmp_path / "marked.csv"
+    rows.assign(y=marked).to_csv(path, index=False, sep=";")
+    words = ("tune", os.path.relpath(path), "--target", "y", *TUNE, "--grid", "hidden=2")
+    done = run(*words, "--records", tmp_path / "state", "--json")
+    assert done.code == 0, done.stderr
+    assert done.stderr.count("look like marks of thousands") == 1
 
 
 def test_a_search_over_several_series(run: Run, tmp_path: Path) -> None:

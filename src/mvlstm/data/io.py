@@ -218,9 +218,9 @@ def _doubt_dots(file: Path, head: str, header: Sequence[str], separator: str) ->
     if marked:
         others = f" (and {len(marked) - 1} more)" if len(marked) > 1 else ""
         warnings.warn(
-            f"The dots in column '{marked[0]}'{others} of '{file}' look like marks of thousands, "
-            "as in 1.234 beside 950, but were read as decimal points. If they mark thousands, use "
-            "decimal=',' (--decimal ,).",
+            f"The dots in column '{marked[0]}'{others} of '{file.name}' look like marks of "
+            "thousands, as in 1.234 beside 950, but were read as decimal points. If they mark "
+            "thousands, use decimal=',' (--decimal ,).",
             MVLSTMWarning,
             stacklevel=4,
         )
