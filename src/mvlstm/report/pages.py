@@ -202,15 +202,15 @@ def _comparison_summary(rows: pd.DataFrame, references: Mapping[str, str]) -> li
         return ["No method could be scored."]
     best = table.iloc[0]
     text = f"{best['method']} has the least RMSE, {number(float(best['mean']), 4)}"
-    reference = table[table["method"].astype(str).str.lower() == "persistence"]
-    level = float(reference["mean"].iloc[0]) if len(reference) else 0.0
-    if level > 0 and best["method"] != reference["method"].iloc[0]:
+    plainest = table["method"].astype(str).str.lower() == "persistence"
+    level = float(table.loc[plainest, "mean"].iloc[0]) if plainest.any() else 0.0
+    if level > 0 and not plainest.iloc[0]:
         less = percent(1.0 - float(best["mean"]) / level, 1)
         same = less == percent(0.0, 1)
         text += ", no less than persistence's" if same else f", {less} less than persistence"
+    if len(table) > 1 and not plainest.iloc[1]:
         second = table.iloc[1]
-        if second["method"] != reference["method"].iloc[0]:
-            text += f"; next is {second['method']}, {number(float(second['mean']), 4)}"
+        text += f"; next is {second['method']}, {number(float(second['mean']), 4)}"
     sentences = [text + ".", *filter(None, [_told_apart(rows, references)])]
     if "error" in rows:
         failed = [str(m) for m, e in zip(rows["method"], rows["error"], strict=True) if _given(e)]

@@ -406,6 +406,9 @@ class TestOtherPages:
         rows = pd.DataFrame({"method": ["A", "B", "Persistence"], "rmse": [1.0, 1.25, 2.0]})
         words = "A has the least RMSE, 1.000, 50.0\u00a0% less than persistence; next is B, 1.250."
         assert words in comparison_page(rows)
+        assert "A has the least RMSE, 1.000; next is B, 1.250." in comparison_page(rows[:2])
+        page = comparison_page(rows.assign(rmse=[2.0, 1.5, 1.0]))
+        assert "Persistence has the least RMSE, 1.000; next is B, 1.500." in page
         page = comparison_page(rows.assign(rmse=[1.9999, 3.0, 2.0]))
         assert "A has the least RMSE, 2.000, no less than persistence&#39;s." in page
 
