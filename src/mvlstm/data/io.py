@@ -56,7 +56,7 @@ def read_table(
     DataFrame
         A first column without a name, as pandas writes its index, becomes the index; dates with
         changing offsets from UTC become UTC. Others that have neither name nor value are left
-        out, and so are rows at the end without any value.
+        out, and so are rows of several columns at the end without any value.
 
     Raises
     ------
@@ -188,8 +188,11 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
 
 
 def _rows_with_values(table: pd.DataFrame) -> int:
-    """Return how many rows there are up to the last that has a value; all of them if none has."""
-    if table.tail(1).notna().any(axis=None):  # spares a large table a look at every cell
+    """Return how many rows there are up to the last that has a value; all of them if none has.
+
+    Empty lines of a file with one column are not read: what lacks there was written as missing.
+    """
+    if table.shape[1] == 1 or table.tail(1).notna().any(axis=None):  # most need no look at all
         return len(table)
     filled = np.flatnonzero(table.notna().any(axis=1))
     return int(filled[-1]) + 1 if len(filled) else len(table)

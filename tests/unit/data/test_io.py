@@ -290,6 +290,8 @@ def test_rows_at_the_end_without_any_value_are_left_out(tmp_path: Path) -> None:
     assert table.index.tolist() == [1, 2] and table["x"].dtype == np.int64
     file.write_text("time;x\n;\n;\n")
     assert len(read_table(file)) == 2
+    file.write_text("y\n1\n2\nNA\n\n")  # a value that is missing is no empty row
+    assert len(read_table(file)) == 3
 
 
 def test_parquet_without_pyarrow_names_the_remedy(
