@@ -12,8 +12,16 @@ import pytest
 import made_results
 from mvlstm import metrics
 from mvlstm.errors import DataError, ParameterError
-from mvlstm.results import IMPORTANCE_COLUMNS, Evaluation, Explanation, Forecast, History
+from mvlstm.results import (
+    IMPORTANCE_COLUMNS,
+    VERDICTS,
+    Evaluation,
+    Explanation,
+    Forecast,
+    History,
+)
 from mvlstm.results._tables import finest
+from mvlstm.results.explanation import certain_together
 
 
 def make_forecast(origins=24, horizon=1, *, integer=False, tz=None, seed=0, known=True):
@@ -359,3 +367,9 @@ def test_text_that_names_two_times_or_none_finds_no_forecast() -> None:
     for text in ("2024-10-27 02:00", "2024-03-31 02:30"):  # the clocks go back, and forward
         with pytest.raises(DataError, match=f"origin='{text}'.* is not among"):
             explanation.at(text)
+
+
+def test_groups_are_known_by_names_that_contain_a_plus() -> None:
+    importance = pd.DataFrame({"variable": ["a + b", "c", "d"], "verdict": [VERDICTS[0], "", ""]})
+    groups = pd.DataFrame({"group": ["a + b + c", "c + d"], "verdict": [VERDICTS[0]] * 2})
+    assert certain_together(importance, groups) == ("c + d",)

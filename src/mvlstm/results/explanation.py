@@ -306,7 +306,9 @@ def certain_together(importance: pd.DataFrame, groups: pd.DataFrame | None) -> t
         return ()
     sure = set(importance.loc[importance["verdict"].isin(VERDICTS[:2]), "variable"].astype(str))
     found = groups.loc[groups["verdict"].isin(VERDICTS[:2]), "group"].astype(str)
-    return tuple(group for group in found if sure.isdisjoint(group.split(" + ")))
+    return tuple(
+        group for group in found if not any(f" + {one} + " in f" + {group} + " for one in sure)
+    )
 
 
 def _row(table: pd.DataFrame | None, key: Any, variables: pd.Index[Any]) -> Any:
