@@ -216,12 +216,17 @@ def _share(row: Mapping[str, Any]) -> str:
 
 def _doubts(data: ReportData) -> str:
     titles = Counter(check.title for check in checks(data) if check.state == "warn")
-    doubts = [f"{title[:1].lower()}{title[1:]}" for title in titles]
-    if titles[WARNED] > 1:
-        doubts[0] = f"{titles[WARNED]} warnings from the data"
+    doubts = [
+        f"{count} warnings from the data" if count > 1 and title == WARNED else _lower(title)
+        for title, count in titles.items()
+    ]
     if not doubts:
         return "All checks of calibration, residuals and stability passed."
     return f"To be careful about: {_join(doubts)}."
+
+
+def _lower(title: str) -> str:
+    return f"{title[:1].lower()}{title[1:]}"
 
 
 def _leaders(explanation: Explanation) -> list[str]:
