@@ -275,7 +275,7 @@ def _real(settings: Settings, device: str) -> Record:
     """Compare two models of one data set: other members, or other thirds of the rows."""
     data = datasets.load(settings["case"])
     options = {**data.model_options, "device": device, "verbose": 0}
-    kind = forecaster_class("MVLSTM")
+    kind: Any = forecaster_class("MVLSTM")
     table = data.frame
     if settings["method"] == "members":
         tables = [table, table]

@@ -27,6 +27,7 @@ from mvlstm.forecasters.members import (
     with_all_rows,
     with_weights,
 )
+from mvlstm.forecasters.network_base import AbstractNetwork
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.registry import forecaster_class
 
@@ -174,6 +175,7 @@ def _fit_network(
     """
     R, K = job.repeats, job.members
     model = build(job, cell, device=device, **chosen, members=R * K)
+    assert isinstance(model, AbstractNetwork)
     members = []
     if is_batched(job):
         plain = model.get_params()

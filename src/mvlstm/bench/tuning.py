@@ -20,6 +20,7 @@ from mvlstm.forecasters.members import (
     member_errors,
     seeds_of,
 )
+from mvlstm.forecasters.network_base import AbstractNetwork
 from mvlstm.forecasters.registry import BATCHED, forecaster_class
 
 MOST_MEMBERS = 128  # trained as one batch
@@ -114,6 +115,7 @@ def _members(
     errors: list[float] = []
     for start in range(0, len(members), at_once):
         model = build(job, cell, device=device, **chosen)
+        assert isinstance(model, AbstractNetwork)
         found = member_errors(
             model,
             cell.frame,

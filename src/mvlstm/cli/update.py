@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, cast
 
 import typer
 
@@ -63,8 +63,9 @@ def update(
         found = load(model)
         verbose = found.verbose
         rows = read_table(data, sep=sep, decimal=decimal)
-        settings = {"refit": refit, "max_epochs": max_epochs, "learning_rate": learning_rate}
-        found.set_params(verbose=0 if quiet else 1).update(rows, **settings)
+        found.set_params(verbose=0 if quiet else 1)
+        way = cast(Literal["newest", "full"], refit)  # checked there
+        found.update(rows, refit=way, max_epochs=max_epochs, learning_rate=learning_rate)
         found.set_params(verbose=verbose).save(out)
 
         last = found.updates_[-1]

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from mvlstm._words import counted
 from mvlstm.data._calendar import Calendar, check_calendar
@@ -56,6 +55,17 @@ from mvlstm.results.update import Refit, Update
 if TYPE_CHECKING:
     from mvlstm.report import ReportData
 
+    class BaseEstimator:
+        """What is used of scikit-learn's class of this name, which has no types."""
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
+            """Return the constructor's arguments."""
+
+        def set_params(self, **params: Any) -> Self:
+            """Change some of them."""
+else:
+    from sklearn.base import BaseEstimator
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Difference = Literal["none", "auto"]
@@ -63,7 +73,7 @@ BACKGROUND = 8  # training windows that contributions are measured against
 FREE_SETTINGS = ("verbose", "device", "n_jobs")  # may be changed after fit
 
 
-class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
+class AbstractForecaster(BaseEstimator, ABC):
     """One table in, named results out.
 
     A subclass has a keyword-only constructor that stores its arguments untouched, ``window``,
@@ -124,10 +134,6 @@ class AbstractForecaster(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
         """Put back what `_weights` returned, checking every shape."""
-
-    def _settle(self, problem: Problem) -> None:
-        """Work out what follows from newly trained weights, for networks that have such a thing."""
-        return None
 
     def _attention(self, prepared: Prepared, origins: IntArray) -> AttentionArrays | None:
         """Return attention over variables and time, for models that have it."""

@@ -19,14 +19,13 @@ from torch import Tensor
 
 from mvlstm.data._calendar import Calendar
 from mvlstm.errors import ModelFileError, MVLSTMWarning, ParameterError, check_option, is_number
-from mvlstm.forecasters.base import AbstractForecaster, Difference
+from mvlstm.forecasters.base import Difference
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.link import LINKS, LinkName
-from mvlstm.forecasters.networks import SEEDS_APART, check_training, fit_batch
-from mvlstm.forecasters.predictive import Predictive
-from mvlstm.forecasters.preparation import Prepared
+from mvlstm.forecasters.network_base import AbstractNetwork
+from mvlstm.forecasters.networks import SEEDS_APART, fit_batch
 from mvlstm.forecasters.problem import Problem, Run
-from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
+from mvlstm.forecasters.trained import Labels, TrainedNetwork
 from mvlstm.forecasters.transforming import TransformChoice
 from mvlstm.nn.clstm import every_step_loss, input_membership
 from mvlstm.nn.lstm import LSTMNetwork
@@ -42,7 +41,7 @@ PENALTIES = tuple(float(10.0 ** (-3 * k / 7)) for k in range(8))  # from 1 down 
 PATH_STEPS, FINISH_STEPS = 500, 40
 
 
-class CLSTM(AbstractForecaster):
+class CLSTM(AbstractNetwork):
     r"""cLSTM of Tank et al. (neural Granger causality) for one target.
 
     One LSTM a penalty :math:`\lambda` is trained with
@@ -102,8 +101,6 @@ class CLSTM(AbstractForecaster):
     (2, 12)
     """
 
-    ensemble: ClassVar[bool] = True
-    table_dtype: ClassVar[type] = np.float32
     short_batches: ClassVar[bool] = True
 
     def __init__(
@@ -154,7 +151,6 @@ class CLSTM(AbstractForecaster):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_option("link", self.link, LINKS)
-        check_training(self)
         if self.penalties is not None:
             several = () if np.ndim(self.penalties) != 1 else self.penalties
             fine = [is_number(value) and 0 <= value < np.inf for value in several]
@@ -163,8 +159,14 @@ class CLSTM(AbstractForecaster):
                     f"penalties={self.penalties!r} must be one or more numbers, none negative."
                 )
 
-    def _network(self, n_columns: int, columns: tuple[int, ...] | None) -> LSTMNetwork:
-        return LSTMNetwork(n_columns, self.hidden_size, horizon=self.horizon, columns=columns)
+    def _network(
+        self, groups: tuple[int, ...], n_variables: int, label_scale: float
+    ) -> LSTMNetwork:
+        return self._reading(groups, self._columns(groups))
+
+    def _reading(self, groups: tuple[int, ...], columns: tuple[int, ...] | None) -> LSTMNetwork:
+        """Return the network that reads some of the columns, or all."""
+        return LSTMNetwork(len(groups), self.hidden_size, horizon=self.horizon, columns=columns)
 
     # ----------------------------------------------------------------------------------- learning
 
@@ -177,10 +179,9 @@ class CLSTM(AbstractForecaster):
             print(f"CLSTM: {len(penalties)} penalties side by side", file=sys.stderr, flush=True)
         norms = self._norms(problem, labels, penalties)  # (L, N)
         self._choose(problem, labels, penalties, norms, started)
-        network = self._network(len(problem.groups), self._columns(problem.groups))
+        network = self._network(problem.groups, problem.n_variables, labels.scale)
         problem = replace(problem, run=problem.run.after(clock.monotonic() - started))
-        self.trained_, self.history_ = TrainedNetwork.fit(network, problem, labels, self)
-        self.device_ = self.trained_.device
+        self._train(network, problem, labels)
 
     def _norms(self, problem: Problem, labels: Labels, penalties: FloatArray) -> FloatArray:
         """Return the norm of each variable's input weights after training with each penalty.
@@ -190,7 +191,7 @@ class CLSTM(AbstractForecaster):
         limit = problem.run.time_limit
         ends = math.inf if limit is None else clock.monotonic() + limit / 3
         device = resolve_device(self.device)
-        network = self._network(len(problem.groups), None)
+        network = self._reading(problem.groups, None)
         table = torch.as_tensor(problem.prepared.table, dtype=torch.float32, device=device)
         every = torch.as_tensor(
             self._every_label(problem, labels), dtype=torch.float32, device=device
@@ -267,7 +268,7 @@ class CLSTM(AbstractForecaster):
             limit = problem.run.after(clock.monotonic() - started).time_limit
             share = None if limit is None else limit / (len(choices) - place + 1)
             columns = _columns(chosen, problem.groups)
-            network = self._network(len(problem.groups), columns)
+            network = self._reading(problem.groups, columns)
             alone = replace(problem, run=Run(time_limit=share))
             with warnings.catch_warnings(action="ignore", category=MVLSTMWarning):
                 trained, _ = TrainedNetwork.fit(network, alone, labels, one)
@@ -318,26 +319,14 @@ class CLSTM(AbstractForecaster):
         total = norms.sum()
         return np.asarray(norms / total if total > 0 else np.full_like(norms, np.nan))
 
-    # ---------------------------------------------------------------------- predicting and saving
-
-    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
-        return Predictive(self.trained_.rows(prepared.table, origins))
-
-    def _predict_windows(self, windows: FloatArray) -> FloatArray:
-        return self.trained_.windows(windows)
+    # ------------------------------------------------------------------------------------- saving
 
     def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        arrays = {
-            **self.trained_.arrays(),
-            "norms": self.norms_,
-            "penalties": self.penalties_,
-            "refit_rmse": self.refit_rmse_,
-        }
-        return arrays, {**self.trained_.extra(), "place": self.place_}
+        arrays, extra = super()._weights()
+        path = {"norms": self.norms_, "penalties": self.penalties_, "refit_rmse": self.refit_rmse_}
+        return {**arrays, **path}, {**extra, "place": self.place_}
 
     def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        labels = restore_labels(self, arrays, extra)
-        n_columns = len(self.preparation_.scaler.center)
         self.penalties_ = take_array(arrays, "penalties", (None,), np.float64)
         length = len(self.penalties_)
         n_variables = len(self.layout_.names)
@@ -347,9 +336,7 @@ class CLSTM(AbstractForecaster):
         if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < length:
             raise ModelFileError(f"its 'place' is {place!r}, not a row of its path.")
         self.place_ = place
-        network = self._network(n_columns, self._columns(self.layout_.groups))
-        self.trained_ = TrainedNetwork.restore(network, labels, self.members, arrays, extra)
-        self.device_ = self.trained_.device
+        super()._set_weights(arrays, extra)
 
 
 def _columns(chosen: tuple[bool, ...], groups: tuple[int, ...]) -> tuple[int, ...]:

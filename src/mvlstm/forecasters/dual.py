@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 
 from mvlstm.data._calendar import Calendar
 from mvlstm.errors import DataError, check_option
-from mvlstm.forecasters.base import AbstractForecaster, Difference
+from mvlstm.forecasters.base import Difference
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.link import LINKS, LinkName
-from mvlstm.forecasters.networks import check_training
-from mvlstm.forecasters.predictive import Predictive
+from mvlstm.forecasters.network_base import AbstractNetwork
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import AttentionArrays, Problem
-from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
+from mvlstm.forecasters.trained import TrainedNetwork
 from mvlstm.forecasters.transforming import TransformChoice
 from mvlstm.nn.dual import DUALNetwork
 
@@ -24,7 +23,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-class DUAL(AbstractForecaster):
+class DUAL(AbstractNetwork):
     """DA-RNN of Qin et al. (2017): attention over driving series, then over time.
 
     Its importance is the mean weight of each driving series in the encoder. The target is no
@@ -67,9 +66,8 @@ class DUAL(AbstractForecaster):
     (395,)
     """
 
-    ensemble: ClassVar[bool] = True
-    table_dtype: ClassVar[type] = np.float32
     short_batches: ClassVar[bool] = True
+    trained_: TrainedNetwork[DUALNetwork]
 
     def __init__(
         self,
@@ -117,10 +115,11 @@ class DUAL(AbstractForecaster):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_option("link", self.link, LINKS)
-        check_training(self)
 
-    def _network(self, n_columns: int) -> DUALNetwork:
-        return DUALNetwork(n_columns, self.window, self.hidden_size, self.horizon)
+    def _network(
+        self, groups: tuple[int, ...], n_variables: int, label_scale: float
+    ) -> DUALNetwork:
+        return DUALNetwork(len(groups), self.window, self.hidden_size, self.horizon)
 
     def _learn(self, problem: Problem) -> None:
         if problem.n_variables < 2:
@@ -129,13 +128,9 @@ class DUAL(AbstractForecaster):
                 f"DUAL attends to variables beside the target, and the table has '{target}' alone. "
                 "Add variables, or use LSTM or AR."
             )
-        labels = Labels.learn(self.link, problem)
-        network = self._network(len(problem.groups))
-        self.trained_, self.history_ = TrainedNetwork.fit(network, problem, labels, self)
-        self.device_ = self.trained_.device
-        self._settle(problem)
+        super()._learn(problem)
 
-    def _settle(self, problem: Problem) -> None:
+    def _summarise(self, problem: Problem) -> None:
         weights = self._series_attention(problem.prepared, problem.origins["train"])
         self.importance_ = weights.mean(axis=(0, 1))[:-1]  # (N - 1,)
 
@@ -158,20 +153,11 @@ class DUAL(AbstractForecaster):
         owner = np.eye(prepared.frame.n_variables)[list(prepared.frame.groups[:-1])]  # (n, N)
         return weights.astype(np.float64) @ owner
 
-    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
-        return Predictive(self.trained_.rows(prepared.table, origins))
-
-    def _predict_windows(self, windows: FloatArray) -> FloatArray:
-        return self.trained_.windows(windows)
-
     def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        return {**self.trained_.arrays(), "importance": self.importance_}, self.trained_.extra()
+        arrays, extra = super()._weights()
+        return {**arrays, "importance": self.importance_}, extra
 
     def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        labels = restore_labels(self, arrays, extra)
-        n_columns = len(self.preparation_.scaler.center)
-        network = self._network(n_columns)
-        self.trained_ = TrainedNetwork.restore(network, labels, self.members, arrays, extra)
-        self.device_ = self.trained_.device
+        super()._set_weights(arrays, extra)
         n_driving = len(self.layout_.names) - 1
         self.importance_ = take_array(arrays, "importance", (n_driving,), np.float64)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm.data._calendar import Calendar
 from mvlstm.errors import check_option
-from mvlstm.forecasters.base import AbstractForecaster, Difference
+from mvlstm.forecasters.base import Difference
 from mvlstm.forecasters.link import LINKS, LinkName
-from mvlstm.forecasters.networks import check_training
+from mvlstm.forecasters.network_base import AbstractNetwork
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
-from mvlstm.forecasters.problem import Problem
-from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
 from mvlstm.forecasters.transforming import TransformChoice
 from mvlstm.nn.lstm import Loss, LSTMNetwork
 
@@ -23,7 +21,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-class LSTM(AbstractForecaster):
+class LSTM(AbstractNetwork):
     """Plain LSTM on all variables, with the members, losses and links of `MVLSTM`.
 
     What `MVLSTM` adds to it is the state kept apart by variable, attention and the mixture.
@@ -70,9 +68,6 @@ class LSTM(AbstractForecaster):
     >>> model.fit(table, target="y", test=0.2).predict(table).mean.shape
     (395,)
     """
-
-    ensemble: ClassVar[bool] = True
-    table_dtype: ClassVar[type] = np.float32
 
     def __init__(
         self,
@@ -127,16 +122,11 @@ class LSTM(AbstractForecaster):
         super()._check_parameters()
         check_option("loss", self.loss, get_args(Loss))
         check_option("link", self.link, LINKS)
-        check_training(self)
 
-    def _network(self, n_columns: int) -> LSTMNetwork:
-        return LSTMNetwork(n_columns, self.hidden_size, self.layers, self.horizon, self.loss)
-
-    def _learn(self, problem: Problem) -> None:
-        labels = Labels.learn(self.link, problem)
-        network = self._network(len(problem.groups))
-        self.trained_, self.history_ = TrainedNetwork.fit(network, problem, labels, self)
-        self.device_ = self.trained_.device
+    def _network(
+        self, groups: tuple[int, ...], n_variables: int, label_scale: float
+    ) -> LSTMNetwork:
+        return LSTMNetwork(len(groups), self.hidden_size, self.layers, self.horizon, self.loss)
 
     def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
         members = self.trained_.rows(prepared.table, origins)
@@ -144,21 +134,3 @@ class LSTM(AbstractForecaster):
             return Predictive(members)
         sigma2 = np.exp(self.trained_.parameter("log_sigma2")) * self.trained_.labels.scale**2
         return Predictive(members, *Predictive(members).mixture(sigma2))
-
-    def _predict_windows(self, windows: FloatArray) -> FloatArray:
-        return self.trained_.windows(windows)
-
-    def _gradient(self, windows: FloatArray) -> FloatArray | None:
-        return self.trained_.gradient(windows)
-
-    def _predict_exactly(self, windows: FloatArray) -> FloatArray:
-        return self.trained_.exact(windows)
-
-    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        return self.trained_.arrays(), self.trained_.extra()
-
-    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        labels = restore_labels(self, arrays, extra)
-        network = self._network(len(self.preparation_.scaler.center))
-        self.trained_ = TrainedNetwork.restore(network, labels, self.members, arrays, extra)
-        self.device_ = self.trained_.device

@@ -17,6 +17,7 @@ from mvlstm.data.splits import PartName
 from mvlstm.errors import DataError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.calibration import calibrate
+from mvlstm.forecasters.network_base import AbstractNetwork
 from mvlstm.forecasters.networks import SEEDS_APART
 from mvlstm.forecasters.onward import epochs_over, train_again, watched
 from mvlstm.forecasters.preparation import Preparation
@@ -82,7 +83,7 @@ def fit_frame(
 
 
 def member_errors(
-    model: AbstractForecaster,
+    model: AbstractNetwork,
     frame: SeriesFrame,
     members: Sequence[Member],
     *,
@@ -100,7 +101,7 @@ def member_errors(
     many members in turn as one ensemble, on all validation rows; they are of several kinds if an
     ``ensemble`` of so many would be.
     """
-    model.set_params(members=len(members), l2=1.0)
+    model.set_params(members=len(members))
     model._check_parameters()
     problem = model._start(frame, test=test, valid=valid, preparation=preparation)
     model._learn(replace(problem, members=tuple(members), ensemble=ensemble, search=True))
@@ -108,12 +109,11 @@ def member_errors(
     sound = np.isfinite(model.history_.best_rmse).reshape(-1, together)
     failed = np.asarray(~sound.all(axis=1))
     parts: tuple[PartName, ...] = ("stop",) if together == 1 else ("stop", "calibration")
-    leaves_out = bool(getattr(model, "leave_out", 0.0))
     prepared = problem.prepared
     rescaled = bool(prepared.preparation.transform) or prepared.units is not None
     if measure != "rmse" or rescaled:
         errors = _errors_in_units(model, problem, parts, together, failed, measure)
-    elif together > 1 or leaves_out:  # and then not on what a member left out
+    elif together > 1 or model.leave_out:  # and then not on what a member left out
         errors = _errors_of_means(model, problem, parts, together)
     else:
         errors = model.history_.best_rmse
@@ -121,7 +121,7 @@ def member_errors(
 
 
 def _errors_of_means(
-    model: Any, problem: Problem, parts: Sequence[PartName], size: int
+    model: AbstractNetwork, problem: Problem, parts: Sequence[PartName], size: int
 ) -> FloatArray:
     """Return the RMSE of the means of ``size`` members in turn, before the link is refitted."""
     labels = Labels.learn(model.link, problem)
@@ -133,7 +133,7 @@ def _errors_of_means(
 
 
 def _errors_in_units(
-    model: Any,
+    model: AbstractNetwork,
     problem: Problem,
     parts: Sequence[PartName],
     size: int,
@@ -148,7 +148,7 @@ def _errors_in_units(
     for i in np.flatnonzero(~failed):
         # finite where it was learned, a forecast may not be so when turned back
         with contextlib.suppress(DataError), np.errstate(over="ignore", invalid="ignore"):
-            few = take_members(unaware, problem, slice(i * size, (i + 1) * size))
+            few = _few(unaware, problem, slice(i * size, (i + 1) * size))
             errors[i] = forecast_part(few, problem, rows).score(part="all")[measure]
     return errors
 
@@ -158,19 +158,22 @@ def seeds_of(seed: int, count: int) -> list[int]:
     return [seed * SEEDS_APART + k for k in range(count)]
 
 
-def take_members(model: AbstractForecaster, problem: Problem, rows: slice) -> AbstractForecaster:
+def take_members(model: AbstractNetwork, problem: Problem, rows: slice) -> AbstractNetwork:
     """Return a fitted network with some of its members only, calibrated anew.
 
     With the members of a whole ensemble it forecasts as a model that was fitted with these alone.
     """
-    few: Any = copy.copy(model)
-    few.trained_ = few.trained_.take(rows)
-    if hasattr(few, "sigma2_"):
-        few.sigma2_ = few.sigma2_[rows]
-    few.members = len(few.trained_.flat)
-    few.settings_ = few.get_params()
+    few = _few(model, problem, rows)
+    few._summarise(problem)
+    return few
+
+
+def _few(model: AbstractNetwork, problem: Problem, rows: slice) -> AbstractNetwork:
+    """Return a network with some of its members, and their intervals."""
+    few = copy.copy(model)
+    few._take(rows)
     calibrate(few, problem)
-    return few  # type: ignore[no-any-return]
+    return few
 
 
 def with_all_rows(problem: Problem) -> Problem:
@@ -180,7 +183,7 @@ def with_all_rows(problem: Problem) -> Problem:
     return replace(problem, origins={**problem.origins, "train": rows, "stop": watched(rows)})
 
 
-def refitted(model: AbstractForecaster, problem: Problem) -> TrainedNetwork[Any]:
+def refitted(model: AbstractNetwork, problem: Problem) -> TrainedNetwork[Any]:
     """Train a network's members again on all rows but the unseen, for the steps found."""
     whole = with_all_rows(problem)
     had, windows = (len(one.origins["train"]) for one in (problem, whole))
@@ -188,14 +191,12 @@ def refitted(model: AbstractForecaster, problem: Problem) -> TrainedNetwork[Any]
 
 
 def with_weights(
-    model: AbstractForecaster, trained: TrainedNetwork[Any], problem: Problem
-) -> AbstractForecaster:
+    model: AbstractNetwork, trained: TrainedNetwork[Any], problem: Problem
+) -> AbstractNetwork:
     """Return a network with other weights, learned from a problem, and its intervals."""
     other = copy.copy(model)
     other.trained_ = trained
-    other._settle(problem)
-    if hasattr(model, "sigma2_"):
-        other.sigma2_ = model.sigma2_  # the calibration belongs to it
+    other._summarise(problem)  # the spread stays, which the calibration belongs to
     return other
 
 

@@ -28,7 +28,7 @@ from mvlstm.data.windows import gather_windows
 from mvlstm.forecasters.networks import (
     SEEDS_APART,
     Kind,
-    member_list,
+    members_of,
     patience_notes,
     train_config,
 )
@@ -48,7 +48,7 @@ FEWEST_WINDOWS = 20  # for stopping, by which members are judged
 
 
 def fit_mixed(
-    network: Network, problem: Problem, labels: Labels, model: Any, *, l2: float
+    network: Network, problem: Problem, labels: Labels, model: Any
 ) -> tuple[TrainedNetwork[Any], History]:
     """Train members of all kinds, then those that did harm again, as plain ones.
 
@@ -60,13 +60,11 @@ def fit_mixed(
     small = (problem.ensemble or model.members) < FEWEST_MEMBERS
     if small or not keeps_its_levels(problem, labels):
         labels = replace(labels, bare=None)
-    trained, history = TrainedNetwork.fit(network, problem, labels, model, l2=l2)
+    trained, history = TrainedNetwork.fit(network, problem, labels, model)
     if trained.kinds is None:
         return trained, history
     kinds = trained.kinds
-    members = problem.members or tuple(
-        member_list(model.members, model.seed, model.learning_rate, model.l2, model.dropout)
-    )
+    members = members_of(model, problem)
     ensembles = ensembles_of(members)
     errors = _stop_errors(replace(trained, labels=labels), problem)
     if history.valid_rmse.shape[1]:  # else all were stopped before they could be judged
@@ -83,7 +81,7 @@ def fit_mixed(
             run=replace(problem.run.after(clock.monotonic() - started), again=True),
             members=tuple(members[k] for k in harmful),
         )
-        again, later = TrainedNetwork.fit(network, few, replace(labels, bare=None), model, l2=l2)
+        again, later = TrainedNetwork.fit(network, few, replace(labels, bare=None), model)
         instead = history.best_rmse.copy()
         instead[rows] = instead[others]
         done = _is_worth_it(later, instead[harmful], model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -12,20 +12,23 @@ from mvlstm.data._calendar import Calendar
 from mvlstm.data.windows import spread_evenly
 from mvlstm.errors import ParameterError, check_option, is_number
 from mvlstm.explain.attention import calibrated_sigma2, posterior
-from mvlstm.forecasters.base import AbstractForecaster, Difference
+from mvlstm.forecasters.base import Difference
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.link import LINKS, LinkChoice
 from mvlstm.forecasters.mixed import fit_mixed
-from mvlstm.forecasters.networks import Details, check_training, network_details
+from mvlstm.forecasters.network_base import AbstractNetwork
+from mvlstm.forecasters.networks import Details, network_details
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import AttentionArrays, Problem
-from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
+from mvlstm.forecasters.trained import Labels, TrainedNetwork
 from mvlstm.forecasters.transforming import TransformChoice
 from mvlstm.nn.cell import Cell, Gates
 from mvlstm.nn.leakage import leakage
 from mvlstm.nn.mvlstm import Attention, Head, Loss, MVLSTMNetwork
+from mvlstm.results import History
 from mvlstm.train.data import gather_windows
+from mvlstm.train.protocol import Network
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -35,7 +38,7 @@ SIGMAS = ("learned", "predicted", "calibrated")
 BARE_ISOLATION = 10.0  # how much more isolated members without a link are
 
 
-class MVLSTM(AbstractForecaster):
+class MVLSTM(AbstractNetwork):
     """Multi-variable LSTM: one hidden state a variable, and a mixture over variables.
 
     Parameters
@@ -120,9 +123,6 @@ class MVLSTM(AbstractForecaster):
     >>> model.fit(table, target="y", test=0.2).predict(table).mean.shape
     (395,)
     """
-
-    ensemble: ClassVar[bool] = True
-    table_dtype: ClassVar[type] = np.float32
 
     def __init__(
         self,
@@ -256,7 +256,6 @@ class MVLSTM(AbstractForecaster):
                 f"sigma={self.sigma!r} in the target's own units (target_scale='raw') has no one "
                 "meaning with link='auto'. Set link to 'linear' (--link linear), 'last' or 'none'."
             )
-        check_training(self)
         for name in ("isolation", "clock_penalty"):
             value = getattr(self, name)
             if not is_number(value) or not 0 <= value < np.inf:
@@ -294,20 +293,19 @@ class MVLSTM(AbstractForecaster):
             clock_penalty=self.clock_penalty,
         )
 
-    def _learn(self, problem: Problem) -> None:
-        labels = Labels.learn(self.link, problem)
-        network = self._network(problem.groups, problem.n_variables, labels.scale)
-        l2 = self.l2 / len(problem.origins["train"]) if self.l2_sum else self.l2
-        self.trained_: TrainedNetwork[MVLSTMNetwork]
+    def _fit_members(
+        self, network: Network, problem: Problem, labels: Labels
+    ) -> tuple[TrainedNetwork[Any], History]:
         if self.link == "auto":
-            self.trained_, self.history_ = fit_mixed(network, problem, labels, self, l2=l2)
-        else:
-            self.trained_, self.history_ = TrainedNetwork.fit(network, problem, labels, self, l2=l2)
-        self.device_ = self.trained_.device
-        self._settle(problem)
+            return fit_mixed(network, problem, labels, self)
+        return super()._fit_members(network, problem, labels)
 
-    def _settle(self, problem: Problem) -> None:
+    def _find_spread(self, problem: Problem) -> None:
         self.sigma2_ = self._find_sigma2(problem)
+
+    def _take(self, rows: slice) -> None:
+        super()._take(rows)
+        self.sigma2_ = self.sigma2_[rows]
 
     def _find_sigma2(self, problem: Problem) -> FloatArray:
         """Return the components' variance (K, H) in scaled units: fixed, learned or calibrated."""
@@ -364,15 +362,6 @@ class MVLSTM(AbstractForecaster):
         """Return the components' variance, scaled; it broadcasts against (K, M, H, N)."""
         return self.sigma2_[:, None, :, None] if q.sigma2 is None else q.sigma2
 
-    def _predict_windows(self, windows: FloatArray) -> FloatArray:
-        return self.trained_.windows(windows)
-
-    def _gradient(self, windows: FloatArray) -> FloatArray | None:
-        return self.trained_.gradient(windows)
-
-    def _predict_exactly(self, windows: FloatArray) -> FloatArray:
-        return self.trained_.exact(windows)
-
     def _experts(self, prepared: Prepared, origins: IntArray) -> FloatArray | None:
         if self.head == "fusion":
             return None
@@ -401,12 +390,9 @@ class MVLSTM(AbstractForecaster):
     # ------------------------------------------------------------------------------------- saving
 
     def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        return {**self.trained_.arrays(), "sigma2": self.sigma2_}, self.trained_.extra()
+        arrays, extra = super()._weights()
+        return {**arrays, "sigma2": self.sigma2_}, extra
 
     def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        labels = restore_labels(self, arrays, extra)
-        layout = self.layout_
-        network = self._network(layout.groups, len(layout.names), labels.scale)
-        self.trained_ = TrainedNetwork.restore(network, labels, self.members, arrays, extra)
-        self.device_ = self.trained_.device
+        super()._set_weights(arrays, extra)
         self.sigma2_ = take_array(arrays, "sigma2", (self.members, self.horizon), np.float64)

@@ -57,16 +57,16 @@ def check_training(model: Any) -> None:
     for name in counts:
         check_whole(name, getattr(model, name, 1), 1)
     for name in ("dropout", "learning_rate", "l2", "averaging", "finish", "leave_out"):
-        value = getattr(model, name, 0.0)
+        value = getattr(model, name)
         if not is_number(value) or not math.isfinite(value):
             raise ParameterError(f"{name}={value!r} must be a number.")
     if not 0 <= model.dropout < 1:
         raise ParameterError(f"dropout={model.dropout!r} must be at least 0 and below 1.")
-    if not 0 <= getattr(model, "averaging", 0.0) < 1:
+    if not 0 <= model.averaging < 1:
         raise ParameterError(f"averaging={model.averaging!r} must be at least 0 and below 1.")
-    if not 0 <= getattr(model, "finish", 0.0) <= 1:
+    if not 0 <= model.finish <= 1:
         raise ParameterError(f"finish={model.finish!r} must be at least 0 and at most 1.")
-    if not 0 <= getattr(model, "leave_out", 0.0) <= 0.5:
+    if not 0 <= model.leave_out <= 0.5:
         raise ParameterError(f"leave_out={model.leave_out!r} must be at least 0 and at most 0.5.")
     if not model.learning_rate > 0:
         raise ParameterError(f"learning_rate={model.learning_rate!r} must be positive.")
@@ -76,11 +76,20 @@ def check_training(model: Any) -> None:
         raise ParameterError(f"seed={model.seed!r} must be a whole number.")
 
 
-def member_list(
-    count: int, seed: int, learning_rate: float, l2: float, dropout: float
-) -> list[Member]:
-    """Return ``count`` members with equal settings and seeds of their own."""
-    return [Member(int(seed) * SEEDS_APART + k, learning_rate, l2, dropout) for k in range(count)]
+def members_of(settings: Any, problem: Problem) -> list[Member]:
+    """Return the members to train: the problem's, or those of a forecaster's settings."""
+    own = (settings.learning_rate, settings.l2, settings.dropout)
+    first = int(settings.seed) * SEEDS_APART
+    return list(problem.members) or [Member(first + k, *own) for k in range(settings.members)]
+
+
+def scaled_members(settings: Any, problem: Problem) -> list[Member]:
+    """Return these members with their L2 as it stands beside the *mean* loss.
+
+    With ``l2_sum`` it is meant beside the sum over all training windows.
+    """
+    windows = len(problem.origins["train"]) if settings.l2_sum else 1
+    return [replace(one, l2=one.l2 / windows) for one in members_of(settings, problem)]
 
 
 def kinds_of(seeds: IntArray, *, alone: bool) -> NDArray[np.uint8]:
@@ -108,17 +117,6 @@ def of_kinds(members: list[Member], kinds: NDArray[np.uint8] | None) -> list[Mem
     ]
 
 
-def given_members(problem: Problem, own: list[Member], l2: float) -> list[Member]:
-    """Return the members to train, the problem's or else a forecaster's ``own``.
-
-    ``l2`` is the forecaster's argument, of which ``own`` have what it makes of it.
-    """
-    if not problem.members:
-        return own
-    unit_l2 = own[0].l2 / l2 if l2 else 1.0  # what the forecaster makes of an l2 of one
-    return [replace(given, l2=given.l2 * unit_l2) for given in problem.members]
-
-
 def fit_batch(settings: Any, windows: int) -> int:
     """Return the batch of a fit to so many windows.
 
@@ -139,9 +137,9 @@ def train_config(settings: Any, windows: int, *, drop_failed: bool = False) -> T
         fit_batch(settings, windows),
         settings.max_epochs,
         settings.patience,
-        averaging=getattr(settings, "averaging", 0.0),
-        finish=getattr(settings, "finish", 0.0),
-        leave_out=getattr(settings, "leave_out", 0.0),
+        averaging=settings.averaging,
+        finish=settings.finish,
+        leave_out=settings.leave_out,
         drop_failed=drop_failed,
     )
 

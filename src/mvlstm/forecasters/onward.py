@@ -14,9 +14,8 @@ from mvlstm._words import counted
 from mvlstm.errors import MVLSTMWarning, TrainingError
 from mvlstm.forecasters.networks import (
     fit_batch,
-    given_members,
-    member_list,
     of_kinds,
+    scaled_members,
     short_batch,
     train_config,
     usable_device,
@@ -63,7 +62,8 @@ def train_further(
     Scaling and link stay as they are.
     """
     data = _data(trained, problem, trained.labels)
-    members = _members(trained, settings, problem, learning_rate)
+    members = of_kinds(scaled_members(settings, problem), trained.kinds)
+    members = [replace(member, learning_rate=learning_rate) for member in members]
     flat = torch.as_tensor(trained.flat, device=data.device)
     state = TrainState.start(trained.network, members, data.device, torch.float32)
     state = replace(
@@ -96,7 +96,7 @@ def train_again(
     """
     labels = trained.labels.refit(problem)
     data = _data(trained, problem, labels)
-    members = _members(trained, settings, problem, settings.learning_rate)
+    members = of_kinds(scaled_members(settings, problem), trained.kinds)
     state = TrainState.start(trained.network, members, data.device, torch.float32)
     config = replace(
         train_config(settings, len(data.train)),
@@ -137,7 +137,7 @@ def epochs_over(model: Any, had: int, windows: int) -> tuple[IntArray, IntArray]
 
     At the full rate (K,), and then at the lower one (K,).
     """
-    had -= int(getattr(model, "leave_out", 0.0) * had)
+    had -= int(model.leave_out * had)
     share = _steps(model, had) / _steps(model, windows)
     full, slow = model.history_.epochs_found
     return _epochs(share * full, least=1), _epochs(share * slow, least=np.minimum(slow, 1))
@@ -164,15 +164,6 @@ def _data(trained: TrainedNetwork[Any], problem: Problem, labels: Labels) -> Win
     )
 
 
-def _members(
-    trained: TrainedNetwork[Any], settings: Any, problem: Problem, learning_rate: float
-) -> list[Member]:
-    windows = len(problem.origins["train"])
-    l2 = settings.l2 / windows if getattr(settings, "l2_sum", False) else settings.l2
-    every = member_list(settings.members, settings.seed, learning_rate, l2, settings.dropout)
-    return of_kinds(given_members(problem, every, settings.l2), trained.kinds)
-
-
 def _variants(members: list[Member], like: torch.Tensor) -> torch.Tensor:
     return torch.tensor([member.variant for member in members], device=like.device)
 
@@ -182,7 +173,7 @@ def _config(settings: Any, problem: Problem, epochs: int) -> TrainConfig:
         short_batch(settings.batch_size, len(problem.origins["train"])),
         max_epochs=epochs,
         patience=epochs + 1,
-        averaging=getattr(settings, "averaging", 0.0),
+        averaging=settings.averaging,
     )
 
 

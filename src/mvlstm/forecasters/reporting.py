@@ -171,7 +171,8 @@ def _rival_scores(model: AbstractForecaster, table: pd.DataFrame) -> pd.DataFram
     if frame.clock[0] != model.borders_.start or not valid:
         return None
     layout = model.layout_
-    rival = forecaster_class(RIVAL)(
+    make: Any = forecaster_class(RIVAL)
+    rival: AbstractForecaster = make(
         window=model.window,
         horizon=model.horizon,
         missing=model.missing,

@@ -14,14 +14,13 @@ from mvlstm.data._calendar import Calendar
 from mvlstm.errors import check_option
 from mvlstm.explain.lags import lag_index
 from mvlstm.forecasters.apart import variable_leads
-from mvlstm.forecasters.base import AbstractForecaster, Difference
+from mvlstm.forecasters.base import Difference
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.link import LINKS, LinkName
-from mvlstm.forecasters.networks import check_training
-from mvlstm.forecasters.predictive import Predictive
+from mvlstm.forecasters.network_base import AbstractNetwork
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import Problem
-from mvlstm.forecasters.trained import Labels, TrainedNetwork, restore_labels
+from mvlstm.forecasters.trained import TrainedNetwork
 from mvlstm.forecasters.transforming import TransformChoice
 from mvlstm.nn.parameters import Parameters
 from mvlstm.nn.retain import RETAINNetwork
@@ -33,7 +32,7 @@ Importance = Literal["abs", "signed"]
 BASELINE = "(baseline)"
 
 
-class RETAIN(AbstractForecaster):
+class RETAIN(AbstractNetwork):
     """RETAIN of Choi et al. (2016) with a regression head, trained on squared error.
 
     Its forecast is linear in the inputs, with coefficients that two recurrences compute from the
@@ -78,9 +77,8 @@ class RETAIN(AbstractForecaster):
     True
     """
 
-    ensemble: ClassVar[bool] = True
-    table_dtype: ClassVar[type] = np.float32
     short_batches: ClassVar[bool] = True
+    trained_: TrainedNetwork[RETAINNetwork]
 
     def __init__(
         self,
@@ -128,19 +126,13 @@ class RETAIN(AbstractForecaster):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_option("link", self.link, LINKS)
-        check_training(self)
 
-    def _network(self, n_columns: int) -> RETAINNetwork:
-        return RETAINNetwork(n_columns, self.hidden_size, self.horizon)
+    def _network(
+        self, groups: tuple[int, ...], n_variables: int, label_scale: float
+    ) -> RETAINNetwork:
+        return RETAINNetwork(len(groups), self.hidden_size, self.horizon)
 
-    def _learn(self, problem: Problem) -> None:
-        labels = Labels.learn(self.link, problem)
-        network = self._network(len(problem.groups))
-        self.trained_, self.history_ = TrainedNetwork.fit(network, problem, labels, self)
-        self.device_ = self.trained_.device
-        self._settle(problem)
-
-    def _settle(self, problem: Problem) -> None:
+    def _summarise(self, problem: Problem) -> None:
         self.importance_ = self._importance(problem)
 
     # --------------------------------------------------------------------------------- importance
@@ -250,23 +242,14 @@ class RETAIN(AbstractForecaster):
         lags = lag_index(variables, variable_leads(prepared), self.window)
         return pd.MultiIndex.from_tuples([*lags, (BASELINE, 0)], names=["variable", "lag"])
 
-    # ---------------------------------------------------------------------- predicting and saving
-
-    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
-        return Predictive(self.trained_.rows(prepared.table, origins))
-
-    def _predict_windows(self, windows: FloatArray) -> FloatArray:
-        return self.trained_.windows(windows)
+    # ------------------------------------------------------------------------------------- saving
 
     def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        return {**self.trained_.arrays(), "importance": self.importance_}, self.trained_.extra()
+        arrays, extra = super()._weights()
+        return {**arrays, "importance": self.importance_}, extra
 
     def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        labels = restore_labels(self, arrays, extra)
-        n_columns = len(self.preparation_.scaler.center)
-        network = self._network(n_columns)
-        self.trained_ = TrainedNetwork.restore(network, labels, self.members, arrays, extra)
-        self.device_ = self.trained_.device
+        super()._set_weights(arrays, extra)
         n_variables = len(self.layout_.names)
         self.importance_ = take_array(arrays, "importance", (2, n_variables), np.float64)
 

@@ -18,11 +18,10 @@ from mvlstm.forecasters.io import finite_number, take_array
 from mvlstm.forecasters.link import Link, LinkChoice
 from mvlstm.forecasters.networks import (
     Kind,
-    given_members,
     kinds_of,
-    member_list,
     of_kinds,
     over_windows,
+    scaled_members,
     train_config,
     train_network,
     usable_device,
@@ -54,6 +53,10 @@ class Settings(Protocol):
     seed: int
     device: str
     verbose: int
+    averaging: float
+    finish: float
+    leave_out: float
+    l2_sum: bool
 
 
 @dataclass(frozen=True)
@@ -182,15 +185,9 @@ class TrainedNetwork(Generic[NetworkT]):
         problem: Problem,
         labels: Labels,
         settings: Settings,
-        *,
-        l2: float | None = None,
     ) -> tuple[TrainedNetwork[NetworkT], History]:
-        """Train members with a forecaster's settings, of which ``l2`` may be replaced."""
-        decay = settings.l2 if l2 is None else l2
-        own = member_list(
-            settings.members, settings.seed, settings.learning_rate, decay, settings.dropout
-        )
-        members = given_members(problem, own, settings.l2)
+        """Train members with a forecaster's settings."""
+        members = scaled_members(settings, problem)
         kinds, units = None, np.full(len(members), labels.scale)
         if labels.bare is not None:
             seeds = np.array([member.seed for member in members])

@@ -41,6 +41,7 @@ from mvlstm.errors import (
 )
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.calibration import calibrate
+from mvlstm.forecasters.network_base import AbstractNetwork
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.problem import Problem
 from mvlstm.results.update import REFITS, Refit, Update
@@ -104,7 +105,7 @@ def update_forecaster(
     work = copy.copy(model)
     if refit == "full":
         outcome = _train_again(work, prepared, new)
-    elif hasattr(model, "trained_"):
+    elif isinstance(work, AbstractNetwork):
         outcome = _train_further(work, prepared, new, epochs, rate)
     else:
         outcome = _fit_anew(work, prepared, new)
@@ -167,7 +168,7 @@ def find_new_rows(model: AbstractForecaster, prepared: Prepared) -> NewRows:
 def _known_series(model: AbstractForecaster, frame: SeriesFrame) -> NDArray[np.bool_]:
     """Say which rows are of series that the fit learned from; warn of the others."""
     trained = model.preparation_.series
-    if frame.panel is None or trained is None or not hasattr(model, "trained_"):
+    if frame.panel is None or trained is None or not isinstance(model, AbstractNetwork):
         return np.ones(frame.n_rows, dtype=bool)
     known = np.isin(np.array(frame.panel.names), trained.names)
     rows = known[frame.panel.codes]
@@ -186,7 +187,7 @@ def _known_series(model: AbstractForecaster, frame: SeriesFrame) -> NDArray[np.b
 
 
 def _train_further(
-    model: AbstractForecaster, prepared: Prepared, new: NewRows, epochs: int, rate: float
+    model: AbstractNetwork, prepared: Prepared, new: NewRows, epochs: int, rate: float
 ) -> dict[str, Any]:
     """Go on from the weights on new windows and a sample of old ones."""
     from mvlstm.forecasters.onward import train_further
@@ -202,7 +203,8 @@ def _train_further(
     changed = int(onward.changed.sum())
     if (after > before).any():  # of all new rows, or of those held out
         model.trained_, after, changed = former, before, 0
-    model._settle(problem)
+    model._find_spread(problem)
+    model._summarise(problem)
     _recalibrate(model, problem, new)
     model.borders_ = new.borders
     return {
@@ -258,7 +260,7 @@ def _valid_share(model: AbstractForecaster, prepared: Prepared) -> float:
 
 def _train_again(model: AbstractForecaster, prepared: Prepared, new: NewRows) -> dict[str, Any]:
     """Train the members on all rows for the steps found; calibrate the model as it was first."""
-    if not hasattr(model, "trained_"):
+    if not isinstance(model, AbstractNetwork):
         raise ParameterError(
             f"refit='full' trains networks again; {type(model).__name__} is none. Use "
             "refit='newest', which fits it to all rows but the newest."
@@ -271,17 +273,15 @@ def _train_again(model: AbstractForecaster, prepared: Prepared, new: NewRows) ->
     before = _errors(model, prepared, new, of_all=True)
     if len(new.every) >= FEWEST:
         _recalibrate(model, _problem(model, prepared, every, new.every), new)
-    former, spread = model.trained_, getattr(model, "sigma2_", None)
+    former = model.trained_
     epochs, finishing = _epochs_found(model, new, len(every))
     model.trained_ = train_again(former, problem, model, epochs, finishing)
     after = _errors(model, prepared, new, of_all=True)
     better = not (after > before).any()
     if better:
-        model._settle(problem)
+        model._summarise(problem)  # the spread stays, which the calibration belongs to
     else:
         model.trained_, after = former, before
-    if spread is not None:
-        model.sigma2_ = spread  # the calibration belongs to it
     last = new.borders.calibration
     model.borders_ = Borders(new.borders.start, last, last, last)
     return {
