@@ -166,18 +166,20 @@ def fixed(value: Any, decimals: int = 3) -> str:
 
 
 def with_error(mean: Any, error: Any, digits: int = 4) -> str:
-    """Write a mean with its standard error, if there is one.
+    """Write a mean with its standard error, if there is one, which shows two digits at least.
+
+    The mean has so many digits at least, too; however small the error is, it has no more than six.
 
     Examples
     --------
-    >>> with_error(20.1234, 0.0512), with_error(20.1234, None)
-    ('20.12 ± 0.05', '20.12')
+    >>> with_error(20.0854, 0.0172), with_error(1.012661, 0.000092), with_error(20.0854, None)
+    ('20.085 ± 0.017', '1.01266 ± 0.00009', '20.09')
     """
-    text = number(mean, digits)
-    if not text or error is None or not isfinite(error):
-        return text
-    places = len(text.partition(".")[2])
-    return f"{text} ± {error:.{places}f}"
+    if mean is None or error is None or not isfinite(mean) or not isfinite(error):
+        return number(mean, digits)
+    largest = max(abs(mean), error)
+    places = min(decimals(largest, digits, error), decimals(largest, 6))
+    return f"{mean:z.{places}f} ± {error:.{places}f}"
 
 
 def p_text(p: Any) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import isfinite
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm._words import decimals
 from mvlstm.bench.document import Table, fixed, number, p_text, spark
 from mvlstm.bench.frames import PAPER_SETS, mean_and_error, paper_tables
 from mvlstm.bench.records import Record
@@ -205,8 +207,11 @@ def _one_table(
 
 
 def _text(mean: float, error: float | None) -> str:
-    text = fixed(mean)
-    return f"{text} ± {fixed(error)}" if text and fixed(error) else text
+    """Write a share with three decimals, or up to five where its error would show as zero."""
+    if error is None or not isfinite(mean) or not isfinite(error):
+        return fixed(mean)
+    places = min(max(decimals(error, 1), 3), 5) if error > 0 else 3
+    return f"{fixed(mean, places)} ± {fixed(error, places)}"
 
 
 def _name(name: str, target: str, dataset: str, names: list[str]) -> str:

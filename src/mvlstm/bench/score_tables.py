@@ -25,9 +25,10 @@ CELLS_TEXT = (
     "Coverage of the 90 % interval, in all and in its worst month; skill: share of persistence's "
     "RMSE removed; behind: RMSE less that of the default MVLSTM or, where that was not run, of the "
     "method best on validation rows, mean ± standard error over paired seeds, or over origins; p: "
-    "Diebold-Mariano test that this one is more accurate, after Holm, singles with singles and "
-    "means with means, where a method that has no mean of its own counts among the means (squared "
-    "errors are averaged over repeats; of old records the first repeat is tested alone); "
+    "Diebold-Mariano test, after Holm, that this reference is more accurate than the row's method; "
+    "a small value says that it is. Singles are tested against singles and means against means, "
+    "where a method that has no mean of its own counts among the means (squared errors are "
+    "averaged over repeats; of old records the first repeat is tested alone); "
     "validation RMSE: of the later half of the validation rows, which a search with several "
     "networks a setting chose by too (in old records of all of them, so compare new ones only); "
     "seconds: to tune and fit."
@@ -73,7 +74,7 @@ def _layout(
         shown[name] = texts
         if any(row.get("paper") is not None for row in rows):
             shown[f"{name}, paper"] = [
-                with_error(row.get("paper"), row.get("paper_standard_error")) for row in rows
+                _as_printed(row.get("paper"), row.get("paper_standard_error")) for row in rows
             ]
         numbers += rows
     notes: list[str] = []
@@ -86,6 +87,13 @@ def _layout(
     ahead = f", {horizon} steps ahead" if horizon > 1 else ""
     title = f"{metric.upper()}, window {window}{ahead}, protocol {protocol}"
     return Table(title, pd.DataFrame(shown), pd.DataFrame(numbers), tuple(notes))
+
+
+def _as_printed(mean: float | None, error: float | None) -> str:
+    """Write a number of the paper with its own decimals, empty if it has none."""
+    if mean is None or error is None:
+        return ""
+    return f"{mean:.2f} ± {f'{error:.3f}'.removesuffix('0')}"
 
 
 def _layout_row(

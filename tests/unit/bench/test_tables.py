@@ -13,8 +13,9 @@ import pytest
 from mvlstm import metrics
 from mvlstm.bench.document import Document, Section, Table, number, spark, with_error
 from mvlstm.bench.frames import paper_score, paper_tables
-from mvlstm.bench.importance_tables import precision_at
+from mvlstm.bench.importance_tables import _text, precision_at
 from mvlstm.bench.records import Records
+from mvlstm.bench.score_tables import _as_printed
 from mvlstm.bench.tables import make_tables
 
 
@@ -278,6 +279,15 @@ def test_numbers_are_written_with_their_errors() -> None:
         "0",
         "",
     ]
-    assert with_error(20.123, 0.0449) == "20.12 ± 0.04"
+    assert with_error(20.0854, 0.0172) == "20.085 ± 0.017"
+    assert with_error(1.012661, 0.000092) == "1.01266 ± 0.00009"  # no more than six digits
+    assert with_error(127.84, 12.91) == "127.8 ± 12.9"
+    assert with_error(20.0854, 0.0) == "20.09 ± 0.00"
+    assert with_error(-0.0004, 0.05, 2) == "0.000 ± 0.050"  # so small a mean needs no more digits
+    assert with_error(20.0854, float("nan")) == with_error(20.0854, None) == "20.09"
+    assert with_error(None, 0.1) == ""
+    shares = [_text(m, e) for m, e in ((0.0264, 0.0062), (0.05812, 0.00023), (0.5, 0.0))]
+    assert shares == ["0.026 ± 0.006", "0.0581 ± 0.0002", "0.500 ± 0.000"]
+    assert _as_printed(131.22, 0.032) == "131.22 ± 0.032" and _as_printed(6.1, 0.1) == "6.10 ± 0.10"
     assert spark([0, 0, 0, 0], bins=4) == "    "
     assert precision_at(np.array([3.0, 1.0, 2.0]), np.array([True, True, False])) == 0.5
