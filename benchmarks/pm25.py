@@ -6,8 +6,8 @@
 Prints the seconds and every member's lowest validation RMSE in micrograms. ``--table`` keeps the
 scaled table in a file (written if absent), for machines without the data or without pandas.
 ``plain`` batches members with one product a time step and lets autograd do the rest;
-``reference`` is the loop of `mvlstm.nn.cell.reference_step`. Both are equal to the fast path in
-double precision.
+``reference`` is the loop of `mvlstm.nn.reference.reference_step`. Both are equal to the fast path
+in double precision.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ import torch
 
 import mvlstm.nn.mvlstm as network_module
 from mvlstm.nn._packed import batched_recurrence
-from mvlstm.nn.attention import reference_attention
-from mvlstm.nn.cell import reference_recurrence
 from mvlstm.nn.mvlstm import MVLSTMNetwork
+from mvlstm.nn.reference import reference_attention, reference_recurrence
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.data import WindowData
 from mvlstm.train.loop import train

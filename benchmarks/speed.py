@@ -25,9 +25,8 @@ from pathlib import Path
 import torch
 
 import mvlstm.nn.mvlstm as network_module
-from mvlstm.nn.attention import reference_attention
-from mvlstm.nn.cell import reference_recurrence
 from mvlstm.nn.mvlstm import MVLSTMNetwork
+from mvlstm.nn.reference import reference_attention, reference_recurrence
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.data import WindowData
 from mvlstm.train.loop import train

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from mvlstm.nn._device import kernels_run_on
@@ -38,12 +37,3 @@ def temporal_attention(h: Tensor, Ws: Tensor, bs: Tensor) -> Summary:
         from mvlstm.nn._triton import Pooling as pooling
     vectors, weights = pooling.apply(h, Ws, bs)  # weights (K, T - 1, B, N)
     return Summary(vectors, weights.permute(0, 2, 3, 1))
-
-
-def reference_attention(h: Tensor, Ws: Tensor, bs: Tensor) -> Summary:
-    """Write `temporal_attention` as the formula reads: the meaning the fast form must have."""
-    memory, last = h[:, :-1], h[:, -1]
-    e = torch.tanh(torch.einsum("ktbnd,knd->kbnt", memory, Ws) + bs[:, None, :, None])
-    a = torch.softmax(e, dim=-1)  # (K, B, N, T - 1)
-    context = torch.einsum("kbnt,ktbnd->kbnd", a, memory)
-    return Summary(torch.cat([last, context], dim=-1), a)

@@ -1,4 +1,4 @@
-r"""The mixture over variables: component means, prior, loss and posterior (paper, eq. 9 to 12).
+r"""The mixture over variables: component means, prior and loss (paper, eq. 9 to 12).
 
 Everything is kept in logarithms: with residuals of 25 standard deviations the likelihood itself
 is zero in float32, its logarithm is not.
@@ -60,10 +60,3 @@ def gaussian_nll(prediction: Prediction, y: Tensor) -> Tensor:
     log_sigma2 = prediction.log_sigma2[:, None, :]
     squared = (y - prediction.mean).square()
     return 0.5 * (log(2 * pi) + log_sigma2 + squared * torch.exp(-log_sigma2))
-
-
-def log_posterior(prediction: Prediction, y: Tensor) -> Tensor:
-    r"""Return :math:`\log q_n = \log p(z = n \mid X, y)`, (K, B, H, N)."""
-    assert prediction.mu is not None and prediction.log_prior is not None
-    joint = log_joint(prediction.log_prior, prediction.mu, y, prediction.log_sigma2)
-    return torch.log_softmax(joint, dim=-1)

@@ -1,6 +1,6 @@
 """The recurrence over a window, by the fastest path the device has.
 
-Every path computes what `mvlstm.nn.cell.reference_recurrence` computes:
+Every path computes what `mvlstm.nn.reference.reference_recurrence` computes:
 
 - on the CPU the library's own LSTM or GRU, member by member;
 - while training on a CPU that multiplies bfloat16, an LSTM of ours with rounded gradients;

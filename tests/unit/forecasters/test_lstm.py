@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import mvlstm as mv
-from mvlstm.nn.cell import assemble
 from mvlstm.nn.lstm import LSTMNetwork
 from mvlstm.nn.parameters import flatten, unflatten
+from mvlstm.nn.reference import assemble
 
 SMALL = {"window": 5, "hidden_size": 6, "members": 2, "max_epochs": 2, "verbose": 0}
 

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+from mvlstm.explain.attention import posterior
 from mvlstm.nn.leakage import leakage
-from mvlstm.nn.mixture import Prediction, log_posterior, mixture_nll
+from mvlstm.nn.mixture import Prediction, mixture_nll
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.nn.parameters import count, flatten, unflatten
-from oracles.numpy_paper import forward, nll, posterior
+from oracles import numpy_paper
+from oracles.numpy_paper import forward, nll
 
 
 def random_parameters(network: MVLSTMNetwork, members: int, seed: int = 0) -> torch.Tensor:
@@ -24,6 +26,11 @@ def random_parameters(network: MVLSTMNetwork, members: int, seed: int = 0) -> to
 def windows(members: int, T: int, B: int, C: int, seed: int = 1) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     return torch.randn((members, T, B, C), generator=generator, dtype=torch.float64)
+
+
+def posterior_of(prediction: Prediction, y: torch.Tensor) -> np.ndarray:
+    sigma2 = prediction.log_sigma2.exp()[:, None, :, None]
+    return posterior(prediction.log_prior.detach(), prediction.mu.detach(), y, sigma2)
 
 
 def one_member(network: MVLSTMNetwork, flat: torch.Tensor, k: int) -> dict[str, np.ndarray]:
@@ -47,7 +54,7 @@ def test_forward_loss_posterior_importance_equal_the_numpy_paper(paper) -> None:
     network, flat, x, prediction = paper
     y = torch.linspace(-2, 2, 10, dtype=torch.float64).view(2, 5, 1)
     ours_nll = mixture_nll(prediction, y)
-    ours_q = log_posterior(prediction, y).exp()
+    ours_q = posterior_of(prediction, y)
     for k in range(2):
         p = one_member(network, flat, k)
         posteriors = []
@@ -63,10 +70,10 @@ def test_forward_loss_posterior_importance_equal_the_numpy_paper(paper) -> None:
             np.testing.assert_allclose(
                 ours_nll[k, b, 0], nll(want["prior"], want["mu"], label), atol=1e-10
             )
-            posteriors.append(posterior(want["prior"], want["mu"], label))
+            posteriors.append(numpy_paper.posterior(want["prior"], want["mu"], label))
             np.testing.assert_allclose(ours_q[k, b, 0], posteriors[-1], atol=1e-10)
         np.testing.assert_allclose(
-            ours_q[k, :, 0].mean(dim=0), np.mean(posteriors, axis=0), atol=1e-10
+            ours_q[k, :, 0].mean(axis=0), np.mean(posteriors, axis=0), atol=1e-10
         )
 
 
@@ -117,8 +124,7 @@ def test_nll_is_finite_for_huge_residuals_in_float32(paper) -> None:
     prediction = network(unflatten(flat.float(), network.shapes), x.float())
     y = torch.full((2, 5, 1), 1e4)
     assert torch.isfinite(mixture_nll(prediction, y)).all()
-    q = log_posterior(prediction, y).exp()
-    torch.testing.assert_close(q.sum(-1), torch.ones(2, 5, 1))
+    np.testing.assert_allclose(posterior_of(prediction, y).sum(-1), np.ones((2, 5, 1)))
 
 
 def test_gradients_of_the_nll_are_those_of_the_posterior() -> None:
@@ -129,7 +135,7 @@ def test_gradients_of_the_nll_are_those_of_the_posterior() -> None:
     log_sigma2 = torch.full((1, 1), math.log(0.7), dtype=torch.float64)
     prediction = Prediction(y, log_sigma2, mu, torch.log_softmax(s, -1))
     d_mu, d_s = torch.autograd.grad(mixture_nll(prediction, y).sum(), (mu, s))
-    q = log_posterior(prediction, y).exp().detach()
+    q = torch.from_numpy(posterior_of(prediction, y))
     torch.testing.assert_close(d_mu, q * (mu - y.unsqueeze(-1)).detach() / 0.7)
     torch.testing.assert_close(d_s, torch.softmax(s, -1).detach() - q)
 

@@ -13,11 +13,12 @@ from torch import Tensor
 
 from mvlstm.nn._library import library_recurrence
 from mvlstm.nn._packed import batched_recurrence, packing
-from mvlstm.nn.attention import reference_attention, temporal_attention
-from mvlstm.nn.cell import Layer, assemble, reference_recurrence
+from mvlstm.nn.attention import temporal_attention
+from mvlstm.nn.cell import Layer
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.nn.parameters import Parameters, count, unflatten
 from mvlstm.nn.recurrence import recurrence
+from mvlstm.nn.reference import assemble, reference_attention, reference_recurrence
 
 Path = Callable[[Layer, Parameters, Tensor], Tensor]
 CELLS, GATES = ("lstm", "gru"), ("full", "variable")

@@ -12,10 +12,11 @@ from torch import Tensor
 from mvlstm.nn import _rounded, precision
 from mvlstm.nn._library import each_member, library_recurrence
 from mvlstm.nn._rounded import NAMES, RoundedLSTM, rounded_recurrence, suits
-from mvlstm.nn.cell import Layer, reference_recurrence
+from mvlstm.nn.cell import Layer
 from mvlstm.nn.parameters import Parameters
 from mvlstm.nn.precision import gradients_are_rounded, rounded_gradients
 from mvlstm.nn.recurrence import recurrence
+from mvlstm.nn.reference import reference_recurrence
 
 GROUPS = {"one column each": (0, 1, 2), "several columns": (0, 0, 2, 1, 2)}
 LARGE = Layer(tuple(range(6)), 6, 20)
