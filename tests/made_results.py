@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from mvlstm.report import ReportData
+from mvlstm.report import Page, Panel, ReportData, Section, Table, render_page
 from mvlstm.results import IMPORTANCE_COLUMNS, Evaluation, Explanation, Forecast, History
 
 HOSTILE = "<script>alert(1)</script>"
@@ -204,3 +204,8 @@ def raised(data: ReportData, by: float) -> ReportData:
     background = tuple(by + start for start in data.explanation.background)
     explanation = replace(data.explanation, background=background)
     return replace(data, forecast=forecast, future=future, explanation=explanation)
+
+
+def make_page(*blocks: Table | Panel) -> str:
+    """Return a page of tables and figures."""
+    return render_page(Page("T", "", [], [Section("blocks", "Results", "", list(blocks))]))

@@ -11,10 +11,11 @@ from itertools import pairwise
 import pandas as pd
 import pytest
 
-from made_results import HOSTILE, NAMES, make_report, raised
+from made_results import HOSTILE, NAMES, make_page, make_report, raised
 from mvlstm import plot
 from mvlstm.bench.document import Section, Table
-from mvlstm.report import comparison_page, experiments_page, render_report, tables_page
+from mvlstm.report import Panel, comparison_page, experiments_page, render_report
+from mvlstm.report import Table as PageTable
 
 pytestmark = pytest.mark.browser
 
@@ -371,8 +372,9 @@ def test_the_last_forecast_is_said_to_have_happened(open_page, tmp_path):
 
 def test_texts_sort_by_their_number_and_empty_cells_come_last(open_page, tmp_path):
     cells = ["", "20.09 \u00b1 0.02", "failed", "3.1", "1,000 (best)", None, "<0.001"]
+    table = PageTable("t", "t", "", pd.DataFrame({"rmse": cells}))
     path = tmp_path / "tables.html"
-    path.write_text(tables_page("T", {"t": pd.DataFrame({"rmse": cells})}), encoding="utf-8")
+    path.write_text(make_page(table), encoding="utf-8")
     page = open_page(path)
     button = page.locator("table th button")
     order = ["<0.001", "3.1", "20.09 \u00b1 0.02", "1,000 (best)"]
@@ -386,8 +388,9 @@ def test_texts_sort_by_their_number_and_empty_cells_come_last(open_page, tmp_pat
 
 def test_names_with_numbers_sort_by_these(open_page, tmp_path):
     names = ["Shop 1", "Shop 10", "Shop 2"]
+    table = PageTable("t", "t", "", pd.DataFrame({"series": names}))
     path = tmp_path / "tables.html"
-    path.write_text(tables_page("T", {"t": pd.DataFrame({"series": names})}), encoding="utf-8")
+    path.write_text(make_page(table), encoding="utf-8")
     page = open_page(path)
     page.locator("table th button").click()
     assert table_rows(page, "table tbody") == [["Shop 1"], ["Shop 2"], ["Shop 10"]]
@@ -406,9 +409,12 @@ def test_labels_of_the_axes_do_not_touch_at_the_corner(open_page):
 
 def test_a_long_page_draws_what_comes_into_view(open_page, tmp_path):
     rows = pd.DataFrame({"method": ["a"], "rmse": [1.0]})
-    figures = {f"figure {i}": (plot.comparison(rows), rows) for i in range(40)}
+    panels = [
+        Panel(f"figure-{i}", f"figure {i}", "", "one", plot.comparison(rows), rows, wide=True)
+        for i in range(40)
+    ]
     path = tmp_path / "long.html"
-    path.write_text(tables_page("Long", {}, figures), encoding="utf-8")
+    path.write_text(make_page(*panels), encoding="utf-8")
     page = open_page(path)
     drawn = page.locator("[data-figure] svg.main-svg")
     page.wait_for_timeout(300)

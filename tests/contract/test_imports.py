@@ -44,12 +44,11 @@ ALLOWED: dict[str, set[str]] = {
 EXCEPTIONS = {
     ("forecasters/base.py", "report"),  # model.report(...)
     ("forecasters/reporting.py", "report"),  # gathers what the report shows
-    ("explain/benchmark.py", "bench"),  # mvlstm.explain.benchmark.run(...)
 }
 
 TORCH_LAYERS = {"nn", "train", "forecasters"}
 FORBIDDEN_LIBRARIES = {"nn": {"pandas", "sklearn", "rich", "safetensors"}}
-LATE_LIBRARIES = {"plotly", "jinja2", "ray", "xgboost", "statsmodels", "pyarrow", "skops"}
+LATE_LIBRARIES = {"plotly", "jinja2", "ray", "xgboost", "statsmodels", "pyarrow"}
 HEAVY_LIBRARIES = {"torch", "pandas", "numpy", "scipy", "sklearn", "safetensors"} | LATE_LIBRARIES
 
 

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mvlstm.bench.records import Records, comparable, read_records
+from made_records import comparable
+from mvlstm.bench.records import Records, read_records
 from reliability.jobs import run_experiments
 
 SEED = int(os.environ.get("MVLSTM_TEST_SEED", "0"))

@@ -32,8 +32,6 @@ JOB_FIELDS = {
     *("suite", "budget", "part", "kind", "dataset", "protocol", "window", "horizon", "fold"),
     *("folds", "method", "label", "setting"),
 }
-CIRCUMSTANCES = ("timings", "written", "host")  # may differ between runs of the same job
-
 
 # What reading a damaged .npz file raises; the last two from its entries' flags.
 DAMAGE = (
@@ -179,11 +177,6 @@ def _is_record(value: Any) -> bool:
     if not isinstance(value["key"], str) or not isinstance(value["job"], dict):
         return False
     return bool(value["job"].keys() >= JOB_FIELDS)
-
-
-def comparable(record: Mapping[str, Any]) -> Record:
-    """Return a record without what may differ between two runs of the same job."""
-    return {name: value for name, value in record.items() if name not in CIRCUMSTANCES}
 
 
 def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from mvlstm.bench.document import Table, number, p_text, with_error
 from mvlstm.bench.frames import KINDS, mean_and_error, paper_score, title_of
 from mvlstm.bench.records import Record, Records
 
-Errors = Callable[[str, str], "pd.Series[float] | None"]
 METRICS = ("rmse", "mae")
 OURS = ("mvlstm", "")  # method and setting that the others are compared with
 ERRORS_TEXT = (

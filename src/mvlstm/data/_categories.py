@@ -21,7 +21,6 @@ from mvlstm.errors import DataError
 
 MOST_LEVELS = 50
 MOSTLY = 0.5  # share of numbers from which text is taken for numbers with something stray
-Levels = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def is_category(column: pd.Series[Any]) -> bool:

@@ -78,11 +78,6 @@ class Differencing:
     tests: tuple[StationarityTest, ...]
 
     @property
-    def rows_lost(self) -> int:
-        """Rows dropped at the start of all columns, so that they stay aligned."""
-        return max(self.orders, default=0)
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on what was differenced and where the tests disagree."""
         silent = ("stationary", "constant")

@@ -183,7 +183,7 @@ def _check_sizes(model: AbstractForecaster, arrays: dict[str, NDArray[Any]]) -> 
     """Refuse parameters that no file of this size can hold, before a network is laid out."""
     numbers = sum(array.size for array in arrays.values())
     columns = len(model.layout_.names)
-    for name in ("window", "horizon", "layers", "members", "hidden_size", "attention_size"):
+    for name in ("window", "horizon", "layers", "members", "hidden_size"):
         value = getattr(model, name, 1)
         units = value * columns if name == "hidden_size" else value
         if isinstance(value, int) and units > numbers:

@@ -1,7 +1,7 @@
 """One self-contained page from finished results: no model, no torch, no network.
 
-`render_report` turns a `ReportData` into HTML; `comparison_page`, `tables_page` and
-`experiments_page` give the same look to comparisons of methods and to tables of experiments.
+`render_report` turns a `ReportData` into HTML; `comparison_page` and `experiments_page` give the
+same look to comparisons of methods and to tables of experiments.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from mvlstm.report.build import check_libraries, render_page, render_report
 from mvlstm.report.data import Page, Panel, ReportData, Section, Table
 from mvlstm.report.experiments import experiments_page
-from mvlstm.report.pages import comparison_page, tables_page
+from mvlstm.report.pages import comparison_page
 
 __all__ = [
     "Page",
@@ -22,5 +22,4 @@ __all__ = [
     "experiments_page",
     "render_page",
     "render_report",
-    "tables_page",
 ]

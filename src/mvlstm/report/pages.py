@@ -1,8 +1,7 @@
-"""Pages that are not about one model: comparisons of methods, tables of benchmarks."""
+"""The page of a comparison of methods."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -161,41 +160,6 @@ def _of_kind(kind: str, references: Mapping[str, str]) -> str:
     return f" of its kind ({kind})" if len(references) > 1 else ""
 
 
-def tables_page(
-    title: str,
-    tables: Mapping[str, pd.DataFrame],
-    figures: Mapping[str, Any] | None = None,
-    *,
-    subtitle: str = "",
-    summary: Sequence[str] = (),
-    notes: Sequence[str] = (),
-) -> str:
-    """Return named tables and figures as one HTML page.
-
-    Parameters
-    ----------
-    title : str
-        Heading.
-    tables : mapping
-        Name of each table and the table.
-    figures : mapping, optional
-        Name of each figure, and the pair of a Plotly figure and the table of its numbers.
-    subtitle : str
-        The line below the heading.
-    summary, notes : sequence of str
-        Sentences above and below.
-    """
-    blocks: list[Panel | Table | Block] = [
-        Table(f"table-{place}-{_key(name)}", name, "", _named_rows(table))
-        for place, (name, table) in enumerate(tables.items())
-    ]
-    for place, (name, (figure, numbers)) in enumerate((figures or {}).items()):
-        key = f"figure-{place}-{_key(name)}"
-        blocks.append(Panel(key, name, "", name, figure, _named_rows(numbers), wide=True))
-    sections = [Section("tables", "Results", "", blocks), *_notes(notes, "")]
-    return render_page(Page(title, subtitle, list(summary), sections, footer="Made with mvlstm"))
-
-
 def _comparison_summary(rows: pd.DataFrame, references: Mapping[str, str]) -> list[str]:
     table = plot.comparison_table(rows)
     if not len(table):
@@ -226,17 +190,6 @@ def _notes(notes: Sequence[str], command: str) -> list[Section]:
     if command:
         blocks.append(Block("code", "To repeat it", command))
     return [Section("notes", "What to bear in mind", "", blocks)] if blocks else []
-
-
-def _named_rows(table: pd.DataFrame) -> pd.DataFrame:
-    """Put a meaningful index into columns."""
-    if isinstance(table.index, pd.RangeIndex):
-        return table
-    return table.reset_index()
-
-
-def _key(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
 
 
 def _given(value: Any) -> bool:

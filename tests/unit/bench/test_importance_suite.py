@@ -12,8 +12,9 @@ from mvlstm.bench.importance import (
     make_case,
     run_job,
 )
+from mvlstm.bench.run import run_suite
+from mvlstm.bench.tables import make_tables
 from mvlstm.bench.truth_tables import false_alarm, truth_tables
-from mvlstm.explain import benchmark
 from mvlstm.forecasters.lstm import LSTM
 
 SMALL = {"window": 4, "members": 2, "effort": "quick"}
@@ -120,11 +121,11 @@ def test_lags_are_counted_by_driver() -> None:
     assert row["largest contribution at a true lag"] == pytest.approx(0.5)
 
 
-def test_the_thin_entry_runs_a_job_and_makes_its_tables(tmp_path) -> None:
-    summary = benchmark.run(
-        tmp_path, stage="choice", repeats=1, datasets=["var"], methods=["granger"], device="cpu"
-    )
+def test_a_job_of_the_suite_is_run_and_its_tables_are_made(tmp_path) -> None:
+    suite = importance_suite(repeats=1)
+    chosen = suite.select(parts=["choice"], datasets=["var"], methods=["granger"])
+    summary = run_suite(chosen, tmp_path, device="cpu")
     assert (summary.done, summary.failed) == (1, 0)
-    text = benchmark.tables(tmp_path).markdown()
+    text = make_tables(tmp_path).markdown()
     assert "importance against the truth" in text
     assert "granger" in text

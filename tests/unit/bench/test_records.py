@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mvlstm.bench.records import Writer, comparable, pack, plain, read_records, unpack
+from made_records import comparable
+from mvlstm.bench.records import Writer, pack, plain, read_records, unpack
 from mvlstm.bench.spec import Job
 from mvlstm.errors import DataError
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import mvlstm as mv
+from made_records import comparable
 from mvlstm.bench import run as module
 from mvlstm.bench.job import run_job
-from mvlstm.bench.records import Records, comparable, read_records
+from mvlstm.bench.records import Records, read_records
 from mvlstm.bench.run import run_suite
 from mvlstm.bench.spec import Job, Suite
 from mvlstm.errors import DataError, ParameterError

@@ -19,8 +19,6 @@ def test_every_forecaster_is_compared() -> None:
 @pytest.mark.parametrize("budget", ["quick", "full"])
 @pytest.mark.parametrize("key", METHODS)
 def test_every_method_can_be_built(key: str, budget: str) -> None:
-    if METHODS[key].forecaster not in FORECASTERS:
-        pytest.skip(f"{METHODS[key].forecaster} is not there")
     model, words = build(key, budget=budget, n_train=5_000, shared=SHARED)
     assert type(model).__name__ == METHODS[key].forecaster
     assert model.window == 7

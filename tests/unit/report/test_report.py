@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from made_results import HOSTILE, LAGS, NAMES, make_forecast, make_report, raised
+from made_results import HOSTILE, LAGS, NAMES, make_forecast, make_page, make_report, raised
 from mvlstm import plot
 from mvlstm.errors import MissingExtraError
-from mvlstm.report import comparison_page, render_report, tables_page
+from mvlstm.report import Panel, Table, comparison_page, render_report
 from mvlstm.report.build import report_page
 from mvlstm.report.encode import (
     are_days,
@@ -472,15 +472,15 @@ class TestOtherPages:
         assert "if the reference of its kind were no better" in page
 
     def test_tables(self):
-        table = pd.DataFrame({"a": [1.5, 2.5]}, index=pd.Index(["p", "q"], name="set"))
+        table = pd.DataFrame({"set": ["p", "q"], "a": [1.5, 2.5]})
         figure = plot.comparison(pd.DataFrame({"method": ["x"], "rmse": [1.0]}))
-        page = tables_page("Benchmark", {"Table 1": table}, {"Picture": (figure, table)})
-        found = page_data(page)
-        assert found["tables"]["table-0-table-1"] == {
+        blocks = Table("table-1", "Table 1", "", table), Panel("picture", "", "", "", figure, table)
+        found = page_data(make_page(*blocks))
+        assert found["tables"]["table-1"] == {
             "columns": ["set", "a"],
             "data": [["p", "q"], [1.5, 2.5]],
         }
-        assert list(found["figures"]) == ["figure-0-picture"]
+        assert list(found["figures"]) == ["picture"]
 
 
 def test_a_report_is_shown_in_a_few_lines(data):
