@@ -19,6 +19,26 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """Attention of every member on the windows measured.
+
+    Attributes
+    ----------
+    prior, posterior : array (K, M, N) or (K, M, H, N)
+        Attention over variables before and after seeing the value.
+    temporal : array (K, N, L), optional
+        Mean attention over the L past steps, oldest first.
+    leakage : array (N, N), optional
+        Row n: shares of expert n's sensitivity that go to each variable.
+    """
+
+    prior: FloatArray
+    posterior: FloatArray
+    temporal: FloatArray | None = None
+    leakage: FloatArray | None = None
+
+
 def posterior(
     log_prior: ArrayLike, means: ArrayLike, actual: ArrayLike, sigma2: ArrayLike
 ) -> FloatArray:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm.explain.attention import AttentionSummary
+from mvlstm.explain.attention import Attention, AttentionSummary
 from mvlstm.explain.importance import ErrorIncrease, headline, verdicts
 from mvlstm.results import IMPORTANCE_COLUMNS
-
-if TYPE_CHECKING:
-    from mvlstm.explain import Attention
 
 
 def importance_table(
