@@ -460,7 +460,7 @@ def _quantile_rows(mix: _Mixture, q: float) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             step = -excess / density
         newton = x + step
-        usable = (newton > low) & (newton < high) & (2.0 * np.abs(step) <= previous)
+        usable = (newton > low) & (newton < high) & (np.abs(step) <= 0.5 * previous)
         settled = usable & (np.abs(step) <= 1e-10 * mix.sd.min(axis=-1))
         moved = np.where(usable, newton, 0.5 * (low + high))
         previous = np.abs(moved - x)
