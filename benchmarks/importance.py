@@ -115,8 +115,8 @@ def run(job: Settings, device: str, tiny: bool) -> dict[str, Any]:
         import mvlstm.bench.importance as suite
 
         small = {"members": 2, "max_epochs": 1, "hidden_size": 3}
-        for name, (kind, preset, arguments) in suite.METHODS.items():
-            suite.METHODS[name] = (kind, preset, arguments | small)
+        for name, (method, own) in suite.METHODS.items():
+            suite.METHODS[name] = (method, own | suite.find_method(method).known(small))
         settings |= {"rows": min(job["rows"], 400), "effort": "quick", "window": 5}
     return {**run_job(settings, device=device, build=build), "key": key(job)}
 

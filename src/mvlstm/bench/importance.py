@@ -22,11 +22,11 @@ from mvlstm.data import datasets
 from mvlstm.data.controls import CONTROLS, NULL_CONTROLS, make_control
 from mvlstm.data.synthetic import Truth
 from mvlstm.errors import check_option
+from mvlstm.evaluate.methods import find_method
 from mvlstm.explain.faithfulness import faithfulness_areas
 from mvlstm.explain.granger import granger_tests
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.explaining import explain_forecaster
-from mvlstm.forecasters.registry import forecaster_class
 from mvlstm.metrics import auprc, auroc, kendall_tau
 from mvlstm.results import VERDICTS, Explanation
 
@@ -41,17 +41,16 @@ REPEATS = 20
 ROWS, WINDOW = 10_000, 30
 LORENZ_WINDOW = 2  # the state, and one row before it; best on the seeds of choice
 SNRS = (0.25, 1.0, 2.0, 4.0)
-METHODS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
-    # name: (forecaster, preset, arguments)
-    "mvlstm": ("MVLSTM", None, {}),
-    "paper": ("MVLSTM", "paper", {"members": 5}),
-    "free+mse": ("MVLSTM", None, {"loss": "mse", "sigma": "calibrated", "link": "none"}),
-    "indep": ("MVLSTM", "indep", {"members": 5}),
-    "lstm": ("LSTM", None, {}),
-    "gbt": ("GBT", None, {"grid": "quick"}),
-    "dual": ("DUAL", None, {}),
-    "retain": ("RETAIN", None, {}),
-    "clstm": ("CLSTM", None, {}),
+METHODS: dict[str, tuple[str, Settings]] = {  # name: (method of `find_method`, its settings)
+    "mvlstm": ("mvlstm", {}),
+    "paper": ("paper", {"members": 5}),
+    "free+mse": ("mvlstm", {"loss": "mse", "sigma": "calibrated", "link": "none"}),
+    "indep": ("indep", {"members": 5}),
+    "lstm": ("lstm", {}),
+    "gbt": ("gbt", {"grid": "quick"}),
+    "dual": ("dual", {}),
+    "retain": ("retain", {}),
+    "clstm": ("clstm", {}),
 }
 RIVALS = ("paper", "free+mse", "indep", "lstm", "gbt", "dual", "retain", "clstm", "granger")
 
@@ -214,14 +213,12 @@ def _known(settings: Settings, device: str, build: Build | None) -> Record:
 
 
 def _build(settings: Settings, device: str) -> AbstractForecaster:
-    name, preset, arguments = METHODS[settings["method"]]
-    kind = forecaster_class(name)
+    key, own = METHODS[settings["method"]]
+    method = find_method(key)
     shared = {"window": settings.get("window", WINDOW), "device": device, "verbose": 0}
     if "members" in settings:
         shared["members"] = settings["members"]
-    known = kind().get_params()
-    chosen = {key: value for key, value in (arguments | shared).items() if key in known}
-    return (kind if preset is None else getattr(kind, preset))(**chosen)
+    return method.create(own | method.known(shared))
 
 
 def _ranked(rows: pd.DataFrame, drivers: tuple[str, ...]) -> Record:
@@ -275,7 +272,7 @@ def _real(settings: Settings, device: str) -> Record:
     """Compare two models of one data set: other members, or other thirds of the rows."""
     data = datasets.load(settings["case"])
     options = {**data.model_options, "device": device, "verbose": 0}
-    kind: Any = forecaster_class("MVLSTM")
+    method = find_method("mvlstm")
     table = data.frame
     if settings["method"] == "members":
         tables = [table, table]
@@ -285,7 +282,7 @@ def _real(settings: Settings, device: str) -> Record:
     found = []
     for place, part in enumerate(tables):
         seed = settings["seed"] + place if settings["method"] == "members" else settings["seed"]
-        model = kind(seed=seed, **options).fit(part, data.target, test=0.2)
+        model = method.create({"seed": seed, **options}).fit(part, data.target, test=0.2)
         model._require_whole()
         found.append(model.explain(part, contributions=20).importance.set_index("variable"))
     return _agreement(found[0], found[1])

@@ -21,7 +21,7 @@ from mvlstm.forecasters.members import (
     seeds_of,
 )
 from mvlstm.forecasters.network_base import AbstractNetwork
-from mvlstm.forecasters.registry import BATCHED, forecaster_class
+from mvlstm.forecasters.registry import BATCHED
 
 MOST_MEMBERS = 128  # trained as one batch
 
@@ -54,17 +54,13 @@ def build(job: Job, cell: Cell, /, *, device: str, **changes: Any) -> AbstractFo
         "device": device,
         "verbose": 0,
     }
-    settings = {name: value for name, value in given.items() if name in method.parameters}
+    settings = method.known(given)
     if job.windows_seen and "max_epochs" in method.parameters:
         n_train = cell.frame.n_rows - cell.test - cell.valid
         n_train = n_train // (job.window + 1) if cell.apart else n_train
         most = {} if job.most_epochs is None else {"most": job.most_epochs}
         settings["max_epochs"] = quick_epochs(n_train, windows=job.windows_seen, **most)
-    settings |= job.settings
-    settings |= {name: value for name, value in changes.items() if name in method.parameters}
-    cls: Any = forecaster_class(method.forecaster)
-    model: AbstractForecaster = (getattr(cls, method.preset) if method.preset else cls)(**settings)
-    return model
+    return method.create(settings | job.settings | method.known(changes))
 
 
 def tune(job: Job, cell: Cell, *, device: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

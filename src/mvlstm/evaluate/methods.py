@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -63,6 +63,23 @@ class Method:
         """The constructor's arguments with their defaults."""
         arguments = inspect.signature(forecaster_class(self.forecaster)).parameters
         return {name: argument.default for name, argument in arguments.items()}
+
+    def known(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those settings of many methods that the constructor has an argument for."""
+        taken = self.parameters
+        return {name: value for name, value in settings.items() if name in taken}
+
+    def create(self, settings: Mapping[str, Any]) -> AbstractForecaster:
+        """Return its forecaster with these settings, not fitted; one it does not know fails.
+
+        Examples
+        --------
+        >>> METHODS["indep"].create({"window": 7}).gates
+        'variable'
+        """
+        cls: Any = forecaster_class(self.forecaster)
+        model: AbstractForecaster = (getattr(cls, self.preset) if self.preset else cls)(**settings)
+        return model
 
 
 NO_TUNING = {"quick": "nothing to tune", "full": "nothing to tune"}
@@ -207,13 +224,11 @@ def build(
         Settings for every method that has an argument of that name.
     """
     method = METHODS[key]
-    taken = method.parameters
-    settings = {name: value for name, value in shared.items() if name in taken}
+    settings = method.known(shared)
     settings |= method.quick if budget == "quick" else method.full
     if budget == "quick" and method.is_network:
         settings["max_epochs"] = quick_epochs(n_train)
-    cls: Any = forecaster_class(method.forecaster)
-    model: AbstractForecaster = (getattr(cls, method.preset) if method.preset else cls)(**settings)
+    model = method.create(settings)
     words = method.tuning.get(budget, "one setting, early stopping, at most {epochs} epochs")
     words = words.format(epochs=model.get_params().get("max_epochs"))
     return model, words

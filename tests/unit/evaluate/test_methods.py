@@ -26,6 +26,14 @@ def test_every_method_can_be_built(key: str, budget: str) -> None:
     model._check_parameters()
 
 
+def test_shared_settings_that_a_method_lacks_are_left_out_and_its_own_are_not() -> None:
+    method = METHODS["gbt"]
+    assert method.known({"members": 3, "window": 7}) == {"window": 7}
+    assert method.create({"window": 7}).get_params() == mv.GBT(window=7).get_params()
+    with pytest.raises(TypeError, match="members"):
+        method.create({"members": 3})
+
+
 def test_presets_are_the_papers() -> None:
     model, _ = build("indep", budget="full", n_train=100, shared=SHARED)
     assert isinstance(model, mv.MVLSTM)
