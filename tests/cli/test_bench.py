@@ -148,6 +148,14 @@ def test_a_folder_without_records(run: Run, tmp_path: Path) -> None:
 TUNE = ("--time", "when", "--window", 3, "--max-epochs", 1, "--device", "cpu", "--quiet")
 
 
+def selecting(model: mv.MVLSTM, path: Path) -> float:
+    """Return a model's error at the times that select."""
+    forecast = model.predict(pd.read_csv(path))
+    rows = model.borders_.calibration_rows(forecast.time).ravel()
+    rows = (forecast.part.ravel() == "validation") & ~rows
+    return float(np.sqrt(np.mean((forecast.mean.to_numpy() - forecast.actual.ravel())[rows] ** 2)))
+
+
 def test_tune_ranks_settings_and_its_command_runs(run: Run, table: Path, tmp_path: Path) -> None:
     words = ("tune", table, "--target", "y", *TUNE, "--grid", "lr=0.001,0.01,hidden=2,3")
     out, state = tmp_path / "ranking.csv", tmp_path / "state"
@@ -198,6 +206,18 @@ def test_the_command_of_a_search_says_the_setting_exactly(run: Run, tmp_path: Pa
     loaded = mv.load(model)
     assert loaded.get_params()["learning_rate"] == 0.00123456789
     assert loaded.get_params()["l2_sum"] is True
+
+
+def test_the_command_of_a_search_has_its_seed(run: Run, table: Path, tmp_path: Path) -> None:
+    words = ("tune", table, "--target", "y", *TUNE, "--grid", "hidden=2,link=none", "--seed", 3)
+    found = json.loads(run(*words, "--records", tmp_path / "state", "--json").stdout)
+    command = shlex.split(found["command"])
+    model = tmp_path / "model.safetensors"
+    fitted = run(*command[1:-1], model, "--members", 1, "--device", "cpu", "--quiet")
+    assert fitted.code == 0, fitted.stderr
+    loaded = mv.load(model)
+    assert loaded.get_params()["seed"] == 3
+    assert found["ranking"][0]["valid_rmse"] == pytest.approx(selecting(loaded, table), rel=1e-4)
 
 
 def test_a_search_for_a_target_alone_says_so(run: Run, table: Path, tmp_path: Path) -> None:
@@ -269,11 +289,7 @@ def test_a_search_over_several_series(run: Run, tmp_path: Path) -> None:
     assert fitted.code == 0, fitted.stderr
     loaded = mv.load(model)
     assert loaded.layout_.series == "shop"
-    forecast = loaded.predict(pd.read_csv(path))
-    rows = loaded.borders_.calibration_rows(forecast.time).ravel()
-    rows = (forecast.part.ravel() == "validation") & ~rows  # the times that select
-    error = np.sqrt(np.mean((forecast.mean.to_numpy() - forecast.actual.ravel())[rows] ** 2))
-    assert found["ranking"][0]["valid_rmse"] == pytest.approx(error, rel=1e-4)
+    assert found["ranking"][0]["valid_rmse"] == pytest.approx(selecting(loaded, path), rel=1e-4)
 
 
 def test_tune_notices_that_the_table_has_changed(run: Run, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +15,14 @@ from mvlstm.bench.run import run_suite
 from mvlstm.bench.spec import MEASURES, Job, Suite, file_digest
 from mvlstm.errors import ParameterError, TrainingError, check_option
 from mvlstm.evaluate.methods import find_method
+from mvlstm.forecasters.command import COLUMNS, fit_command
 from mvlstm.forecasters.members import MEMBER_SETTINGS
 from mvlstm.metrics import Measure
 
 PRESETS = {"default": "mvlstm", "paper": "paper", "indep": "indep", "fusion": "fusion"}
 # the same for all settings of a search
 FIXED = ("window", "horizon", "members", "seed", "missing", "gaps", "calendar", "device", "verbose")
-DEFAULTS = {"missing": "error", "gaps": "error", "decimal": "."}  # need not be said
 SHORT = {"lr": "learning_rate", "hidden": "hidden_size", "batch": "batch_size"}
-FLAGS = {("l2_sum", True): ["--l2-sum"], ("l2_sum", False): ["--l2-mean"]}
 RATES = [0.0005, 0.001, 0.005, 0.01, 0.05]
 SIZES = [10, 15, 20, 25]
 SUMMED_L2 = [0.0001, 0.001, 0.01, 0.1, 1.0]  # beside the sum of the losses, as the paper has it
@@ -194,29 +192,17 @@ def tune_table(jobs: tuple[Job, ...], folder: str | Path, **running: Any) -> Tun
     return Tuned(ranking, plain, failed, summary.folder, summary.problems)
 
 
-def fit_command(
-    data: Mapping[str, Any], best: Mapping[str, Any], *, preset: str, window: int, horizon: int
+def tuned_command(
+    data: Mapping[str, Any],
+    best: Mapping[str, Any],
+    *,
+    preset: str,
+    window: int,
+    horizon: int,
+    seed: int,
 ) -> str:
     """Return the `mvlstm fit` command that uses a setting."""
-    words: list[str] = ["mvlstm", "fit", str(data["file"]), "--target", str(data["target"])]
-    words += ["--series", str(data["series"])] if data.get("series") else []
-    for name in ("time", "variables", "exclude", "known", "categorical"):
-        columns = [str(column) for column in data.get(name) or ()]
-        together = not any("," in column for column in columns)
-        for text in [",".join(columns)] if columns and together else columns:
-            words += [f"--{name}", text]
-    if data.get("variables") == []:
-        words += ["--variables", ""]  # none beside the target
-    if calendar := data.get("calendar"):
-        words += ["--calendar", calendar if isinstance(calendar, str) else ",".join(calendar)]
-    for name in ("missing", "gaps", "test", "valid", "sep", "decimal"):
-        if data.get(name) not in (None, DEFAULTS.get(name)):
-            words += [f"--{name}", str(data[name])]
-    if preset != "default":
-        words += ["--preset", preset]
-    words += ["--window", str(window)]
-    words += ["--horizon", str(horizon)] if horizon != 1 else []
-    for name, value in best.items():
-        words += FLAGS.get((name, value)) or [f"--{name.replace('_', '-')}", str(value)]
-    stem = Path(data["file"]).stem
-    return shlex.join([*words, "--out", f"{stem}.safetensors"])
+    said = ("target", "series", *COLUMNS, "calendar", *("missing", "gaps", "test", "valid"))
+    options = {name: data.get(name) for name in (*said, "sep", "decimal")}
+    options |= {"preset": preset, "window": window, "horizon": horizon, **best, "seed": seed}
+    return fit_command(str(data["file"]), options, out=f"{Path(data['file']).stem}.safetensors")

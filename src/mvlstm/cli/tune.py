@@ -140,7 +140,13 @@ def tune(
     with session(as_json=as_json, debug=debug) as output:
         if out is not None:
             check_output(out, suffixes=TABLE_SUFFIXES, inputs=[data])
-        from mvlstm.bench.search import fit_command, paper_grid, parse_grid, tune_jobs, tune_table
+        from mvlstm.bench.search import (
+            paper_grid,
+            parse_grid,
+            tune_jobs,
+            tune_table,
+            tuned_command,
+        )
         from mvlstm.data.frame import build_frame
         from mvlstm.data.io import read_table, write_table
 
@@ -195,7 +201,9 @@ def tune(
         for problem in found.problems:
             output.warn(problem)
         chosen = {**settings, **found.best}
-        command = fit_command(given, chosen, preset=preset, window=window, horizon=horizon)
+        command = tuned_command(
+            given, chosen, preset=preset, window=window, horizon=horizon, seed=seed
+        )
         if out is not None:
             write_table(out, found.ranking)
         output.data = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import shlex
 import warnings
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -18,6 +17,7 @@ from mvlstm.data._columns import column_names
 from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import SeriesFrame, time_columns
 from mvlstm.errors import DataError, MVLSTMError, MVLSTMWarning
+from mvlstm.forecasters.command import fit_command
 from mvlstm.forecasters.registry import forecaster_class
 from mvlstm.forecasters.scoring import score_unseen
 from mvlstm.results import Evaluation, Forecast
@@ -218,34 +218,28 @@ def repeat_command(model: AbstractForecaster, frame: SeriesFrame, *, future: boo
     valid, test = part_sizes(model, frame)
     if type(model).__name__ != "MVLSTM" or model.updates_ or not valid:
         return ""
-    words = ["mvlstm", "fit", "DATA.csv", "--target", frame.target]
-    time = list(model.layout_.time)
+    layout, params, defaults = model.layout_, model.get_params(), type(model)().get_params()
+    time = list(layout.time)
     if not time and isinstance(frame.times, pd.DatetimeIndex):
         time = [str(frame.times.name or "time")]  # the index, as a file would hold it
-    if time:
-        words += ["--time", ",".join(time)]
-    layout = model.layout_
-    if layout.series is not None:
-        words += ["--series", layout.series]
-    for option, names in (
-        ("--variables", layout.variables or ("",)),  # an empty name: none beside the target
-        ("--known", layout.known),
-        ("--categorical", layout.categories),
-    ):
-        for name in names:
-            words += [option, name]
-    words += ["--test", str(test), "--valid", str(valid)]
+    options = {
+        "target": frame.target,
+        "time": time,
+        "series": layout.series,
+        "variables": layout.variables or (),
+        "known": layout.known,
+        "categorical": layout.categories,
+        "test": test,
+        "valid": valid,
+    }
     always = ("window", "members", "seed")
-    defaults = type(model)().get_params()
-    for name, value in model.get_params().items():
-        if name in ("verbose", *always) or np.array_equal(value, defaults[name]):
-            continue
-        words.append(f"--{name.replace('_', '-')}")
-        if value is not True:
-            words.append(",".join(map(str, value)) if np.ndim(value) == 1 else str(value))
-    for name in always:
-        words += [f"--{name}", str(getattr(model, name))]
-    fit = " ".join(shlex.quote(w) for w in [*words, "--out", "model.safetensors"])
+    options |= {
+        name: value
+        for name, value in params.items()
+        if name not in ("verbose", *always) and not np.array_equal(value, defaults[name])
+    }
+    options |= {name: params[name] for name in always}
+    fit = fit_command("DATA.csv", options, out="model.safetensors")
     ahead = " --future FUTURE.csv" if future else ""
     return f"{fit}\nmvlstm report model.safetensors DATA.csv{ahead} --out report.html"
 
