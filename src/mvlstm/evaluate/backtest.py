@@ -21,6 +21,7 @@ from mvlstm.data.frame import SeriesFrame, build_frame
 from mvlstm.data.splits import chronological
 from mvlstm.errors import DataError, ParameterError, check_whole
 from mvlstm.forecasters.base import AbstractForecaster
+from mvlstm.forecasters.scoring import score_row
 from mvlstm.forecasters.steps import show_steps
 from mvlstm.forecasters.transforming import choose_transform
 from mvlstm.results import Forecast
@@ -173,7 +174,7 @@ def backtest(
     pooled = join(scored)
     table_of = {
         name: {
-            **_scores(forecast, frame),
+            **score_row(forecast.score(part="all"), persistence_rmse(forecast, frame)),
             "fit_seconds": float(np.sum([run.fit_seconds for run in some])),
         }
         for name, forecast, some in [
@@ -330,10 +331,3 @@ def persistence_rmse(forecast: Forecast, frame: SeriesFrame) -> float:
     last = np.broadcast_to(frame.target_values[rows][:, None], forecast.actual.shape)
     known = np.isfinite(forecast.actual)
     return metrics.rmse(forecast.actual[known], last[known])
-
-
-def _scores(forecast: Forecast, frame: SeriesFrame) -> dict[str, float]:
-    score = forecast.score(part="all")
-    skill = metrics.skill(score["rmse"], persistence_rmse(forecast, frame))
-    keys = ("rmse", "mae", "crps", "coverage")
-    return {**{key: score[key] for key in keys}, "skill": skill, "n": score["n"]}

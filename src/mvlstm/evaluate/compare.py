@@ -33,6 +33,7 @@ from mvlstm.evaluate.backtest import (
 from mvlstm.evaluate.methods import BUDGETS, METHODS, Budget, build, choose_methods
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.calibration import cover_factors
+from mvlstm.forecasters.scoring import score_row
 from mvlstm.forecasters.steps import show_steps
 from mvlstm.forecasters.transforming import TRANSFORM_CHOICES, TransformChoice, choose_transform
 from mvlstm.results import Comparison, Forecast
@@ -193,12 +194,10 @@ def _entries(
         judged = [forecast.take(run.calibration) for forecast, run in pairs]
         new = [forecast.take(run.new) for forecast, run in pairs]
         scored = join(new)
-        score = scored.score(part="all")
         row = {
             **common,
             "kind": kind,
-            **{name: score[name] for name in ("rmse", "mae", "crps", "coverage", "n")},
-            "skill": metrics.skill(score["rmse"], persistence_rmse(scored, frame)),
+            **score_row(scored.score(part="all"), persistence_rmse(scored, frame)),
             "valid_rmse": float(_errors(join(judged)).pow(2).mean() ** 0.5),
         }
         each = tuple(float(_errors(one).pow(2).mean() ** 0.5) for one in new)

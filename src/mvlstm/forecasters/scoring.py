@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -34,16 +35,7 @@ def score_unseen(model: AbstractForecaster, forecast: Forecast, prepared: Prepar
         "persistence": persistence.score(part="all"),
     }
     reference = scores["persistence"]["rmse"]
-    frame = pd.DataFrame(
-        {
-            name: {
-                **{key: score[key] for key in ("rmse", "mae", "crps", "coverage")},
-                "skill": metrics.skill(score["rmse"], reference),
-                "n": score["n"],
-            }
-            for name, score in scores.items()
-        }
-    ).T
+    frame = pd.DataFrame({name: score_row(one, reference) for name, one in scores.items()}).T
     period = (pd.Index(chosen.time[:, 0]).min(), pd.Index(chosen.time[:, -1]).max())
     return Evaluation(
         target=model.layout_.target,
@@ -54,6 +46,19 @@ def score_unseen(model: AbstractForecaster, forecast: Forecast, prepared: Prepar
         by_series=_by_series(chosen, persistence),
         experts=_expert_scores(model, chosen),
     )
+
+
+def score_row(score: Mapping[str, float], persistence: float) -> dict[str, float]:
+    """Return a row of scores: those of `Forecast.score` that are shown, and skill.
+
+    Examples
+    --------
+    >>> score = {"rmse": 3.0, "mae": 2.0, "crps": 1.5, "coverage": 0.9, "n": 100}
+    >>> score_row(score, persistence=4.0)["skill"]
+    0.25
+    """
+    shown = {name: score[name] for name in ("rmse", "mae", "crps", "coverage")}
+    return {**shown, "skill": metrics.skill(score["rmse"], persistence), "n": score["n"]}
 
 
 def _expert_scores(model: AbstractForecaster, forecast: Forecast) -> pd.DataFrame | None:
@@ -78,14 +83,7 @@ def _by_series(forecast: Forecast, persistence: Forecast) -> pd.DataFrame | None
     rows = []
     for series, mine in zip(names, np.split(order, borders), strict=True):
         score, reference = (one.take(mine).score(part="all") for one in (forecast, persistence))
-        rows.append(
-            {
-                "series": str(series),
-                **{key: score[key] for key in ("rmse", "mae", "crps", "coverage")},
-                "skill": metrics.skill(score["rmse"], reference["rmse"]),
-                "n": score["n"],
-            }
-        )
+        rows.append({"series": str(series), **score_row(score, reference["rmse"])})
     return pd.DataFrame(rows)
 
 

@@ -22,12 +22,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from mvlstm import metrics
 from mvlstm.data._steps import describe_time
 from mvlstm.data._times import read_times
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
 from mvlstm.forecasters.preparation import Prepared
-from mvlstm.forecasters.scoring import persistence_forecast, score_unseen
+from mvlstm.forecasters.scoring import persistence_forecast, score_row, score_unseen
 from mvlstm.results import Evaluation, Forecast
 from mvlstm.results.reference import LEVEL, Reference
 
@@ -191,14 +190,7 @@ def by_period(forecast: Forecast, rival: Forecast) -> pd.DataFrame:
     for label in pd.unique(labels):
         mine = np.flatnonzero(labels == label)
         score, theirs = (one.take(mine).score(part="all") for one in (forecast, rival))
-        rows.append(
-            {
-                word: label,
-                **{key: score[key] for key in ("rmse", "mae", "crps", "coverage")},
-                "skill": metrics.skill(score["rmse"], theirs["rmse"]),
-                "n": score["n"],
-            }
-        )
+        rows.append({word: label, **score_row(score, theirs["rmse"])})
     return pd.DataFrame(rows).sort_values(word, kind="stable", ignore_index=True)
 
 
