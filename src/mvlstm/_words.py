@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import floor, isfinite, log10
 
 MOST_DECIMALS = 12
+LEAST_P = 0.001  # smaller p-values are not written out
 FINEST_SHARE = 1e-8  # of the largest number; what is smaller need not show beside it
 
 
@@ -34,3 +35,16 @@ def decimals(largest: float, digits: int, finest: float = 0.0) -> int:
         finest = max(finest, largest * FINEST_SHARE)
         found = max(found, 1 - floor(log10(finest)))
     return min(max(found, 0), MOST_DECIMALS)
+
+
+def p_text(p: float | None) -> str:
+    """Write a p-value for a person; empty where there is none.
+
+    Examples
+    --------
+    >>> p_text(0.0004), p_text(0.0312), p_text(None)
+    ('<0.001', '0.031', '')
+    """
+    if p is None or not isfinite(p):
+        return ""
+    return f"<{LEAST_P}" if p < LEAST_P else f"{p:.3f}"

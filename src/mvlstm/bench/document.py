@@ -182,19 +182,6 @@ def with_error(mean: Any, error: Any, digits: int = 4) -> str:
     return f"{mean:z.{places}f} ± {error:.{places}f}"
 
 
-def p_text(p: Any) -> str:
-    """Write a p-value for a person.
-
-    Examples
-    --------
-    >>> p_text(0.0004), p_text(0.0312)
-    ('<0.001', '0.031')
-    """
-    if p is None or not isfinite(p):
-        return ""
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
 def spark(counts: Sequence[float], bins: int = 20) -> str:
     """Draw a histogram as a line of blocks; a bin that holds anything is never blank.
 

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm._words import decimals
-from mvlstm.bench.document import Table, fixed, number, p_text, spark
+from mvlstm._words import decimals, p_text
+from mvlstm.bench.document import Table, fixed, number, spark
 from mvlstm.bench.frames import PAPER_SETS, mean_and_error, paper_tables
 from mvlstm.bench.records import Record
 from mvlstm.metrics import auprc, auroc, kendall_tau

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from mvlstm import metrics
-from mvlstm.bench.document import Table, number, p_text, with_error
+from mvlstm._words import p_text
+from mvlstm.bench.document import Table, number, with_error
 from mvlstm.bench.frames import KINDS, mean_and_error, paper_score, title_of
 from mvlstm.bench.records import Record, Records
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mvlstm._words import p_text
 from mvlstm.cli.files import PAGE_SUFFIXES, TABLE_SUFFIXES, check_output
 from mvlstm.cli.options import (
     COLUMNS,
@@ -204,7 +205,7 @@ def compare(
         pairs = zip(good["method"], good["kind"], strict=True)
         best = [result.best_on_validation.get(kind) == method for method, kind in pairs]
         texts = [
-            "reference" if one else _p_text(p) for p, one in zip(good["dm_p"], best, strict=True)
+            "reference" if one else p_text(p) for p, one in zip(good["dm_p"], best, strict=True)
         ]
         scores = good[list(SHOWN)].assign(dm_p=texts)
         output.show(table(scores, title=title, digits=5))
@@ -223,10 +224,3 @@ def compare(
             output.show(f"wrote {out}")
         if html is not None:
             output.show(f"wrote {html}")
-
-
-def _p_text(p: float) -> str:
-    """Write a p-value for a person; empty where there is none."""
-    if p != p:
-        return ""
-    return "<0.001" if p < 0.001 else f"{p:.3f}"

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm._words import decimals
+from mvlstm._words import decimals, p_text
 from mvlstm.errors import MissingExtraError
 from mvlstm.plot._tables import short_verdict
 from mvlstm.plot.theme import DARK, LIGHT, graph_objects
@@ -30,7 +30,6 @@ from mvlstm.report.encode import (
 from mvlstm.report.sections import report_page
 from mvlstm.results._tables import finest
 
-LEAST_P = 0.001  # smaller p-values are not written out
 PLAIN = {"time", "origin", "step", "lag"}  # whole numbers written without marks
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -206,7 +205,7 @@ def _column(column: pd.Series[Any], fine: float, days: bool) -> list[dict[str, A
     if pd.api.types.is_float_dtype(column):
         values = column.to_numpy(dtype=np.float64)
         if label == "p_value" or label.endswith("_p"):
-            return [_cell(label, _p_text(v), True) for v in values]
+            return [_cell(label, p_text(v), True) for v in values]
         return [_cell(label, text, True) for text in _aligned(values, fine)]
     times = pd.api.types.is_datetime64_any_dtype(column)
     return [
@@ -218,13 +217,6 @@ def _text(label: str, value: Any) -> str:
     if _missing(value):
         return ""
     return short_verdict(str(value)) if label == "verdict" else str(value)
-
-
-def _p_text(value: float) -> str:
-    """Write a p-value; one that rounds to nothing as less than the least."""
-    if not np.isfinite(value):
-        return ""
-    return f"<{LEAST_P}" if value < LEAST_P else f"{value:.3f}"
 
 
 def _aligned(values: NDArray[np.float64], fine: float) -> list[str]:
