@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import secrets
 import socket
 import time as clock
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 
 from mvlstm.data.io import write_atomic
 from mvlstm.errors import DataError
+from mvlstm.results._tables import plain
 
 SCHEMA = 1
 Record = dict[str, Any]
@@ -198,18 +198,3 @@ def unpack(data: bytes) -> dict[str, NDArray[Any]]:
         arrays = {name: stored[name] for name in stored.files}
     arrays["rows"] = np.cumsum(arrays["rows"])
     return arrays
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it; numbers that are not finite become None."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -209,7 +209,7 @@ def tables(
 
             write_atomic(html, experiments_page(document.title, document.sections))
         if as_json:
-            from mvlstm.bench.records import plain
+            from mvlstm.results._tables import plain
 
             output.data = {
                 "tables": [

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from made_records import comparable
-from mvlstm.bench.records import Writer, pack, plain, read_records, unpack
+from mvlstm.bench.records import Writer, pack, read_records, unpack
 from mvlstm.bench.spec import Job
 from mvlstm.errors import DataError
+from mvlstm.results._tables import plain
 
 
 def record(key: str, status: str = "done", **more: Any) -> dict[str, Any]:
