@@ -16,7 +16,7 @@ from mvlstm.bench.scoring import Scored, average, forecast_cell, references, sco
 from mvlstm.bench.spec import Job, check_source
 from mvlstm.bench.tuning import build, is_batched, is_network, is_random, tune
 from mvlstm.evaluate.methods import find_method
-from mvlstm.forecasters.base import AbstractForecaster
+from mvlstm.forecasters.base import FREE_SETTINGS, AbstractForecaster
 from mvlstm.forecasters.members import (
     MEMBER_SETTINGS,
     Member,
@@ -251,9 +251,8 @@ def _columns(scores: list[dict[str, Any]]) -> dict[str, list[Any]] | None:
 
 
 def _plain(settings: dict[str, Any]) -> dict[str, Any]:
-    left_out = ("verbose", "device", "n_jobs")
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in sorted(settings.items())
-        if name not in left_out
+        if name not in FREE_SETTINGS
     }

@@ -19,6 +19,7 @@ import numpy as np
 
 from mvlstm.data.io import write_atomic
 from mvlstm.errors import DataError, ModelFileError, ParameterError
+from mvlstm.forecasters.base import FREE_SETTINGS
 from mvlstm.forecasters.container import array_bytes, pack, unpack
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ AGAIN = "fit-again.checkpoint.safetensors"  # of members that are trained a seco
 ASIDE = ".aside"  # ends the names of what is deleted once a new fit has begun
 SCHEMA = 3  # 1: before members had kinds that are shrunk; 2: before they finished at a lower rate
 EVERY = 20.0  # seconds between two checkpoints, unless the environment says otherwise
-FREE = ("verbose", "device")  # settings that may change between the parts of a fit
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Identity:
         cls, model: AbstractForecaster, problem: Problem, columns: Sequence[int] | None = None
     ) -> Identity:
         """Describe the fit of ``model`` to ``problem``, or to some columns of it alone."""
-        settings = {k: v for k, v in model.get_params(deep=False).items() if k not in FREE}
+        settings = {k: v for k, v in model.get_params(deep=False).items() if k not in FREE_SETTINGS}
         settings |= {} if columns is None else {"columns": list(columns)}
         plain = json.loads(json.dumps(settings, default=lambda x: np.asarray(x).tolist()))
         return cls(type(model).__name__, plain, _checksum(problem))
