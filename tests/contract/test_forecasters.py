@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 
 import mvlstm as mv
+from mvlstm.forecasters import mixed
+from mvlstm.forecasters.networks import Kind
 from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
 from mvlstm.testing import CHECKS, check_forecaster
-from mvlstm.testing.checks import check_save_and_load
+from mvlstm.testing.checks import check_save_and_load, example_table, fitted
 
 SMALL_NETWORK = {"hidden_size": 3, "members": 2, "max_epochs": 2, "batch_size": 32}
 SMALL: dict[str, dict[str, Any]] = {
@@ -54,6 +57,24 @@ VARIANTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_contract_of_variants(variant, check) -> None:
     check(clone(small("MVLSTM", **VARIANTS[variant])))
+
+
+@pytest.fixture
+def keep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let members of all kinds stay, whatever they do."""
+    monkeypatch.setattr(
+        mixed, "find_harmful", lambda errors, plain, ensembles: np.zeros(len(plain), bool)
+    )
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_contract_of_members_of_several_kinds(keep, check) -> None:
+    check(clone(small("MVLSTM", members=5)))
+
+
+def test_the_contracts_table_gives_members_of_several_kinds(keep) -> None:
+    model = fitted(small("MVLSTM", members=5), example_table())
+    assert set(model.trained_.kinds.tolist()) == set(Kind)
 
 
 class Own(mv.Persistence):

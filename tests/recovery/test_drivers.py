@@ -11,7 +11,7 @@ from mvlstm.metrics import auroc
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = {"window": 8, "hidden_size": 8, "members": 3, "verbose": 0, "device": "cpu"}
+SETTINGS = {"window": 8, "hidden_size": 8, "members": 5, "verbose": 0, "device": "cpu"}
 
 
 def exogenous(model, table, **options):
