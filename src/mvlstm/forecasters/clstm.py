@@ -48,8 +48,8 @@ class CLSTM(AbstractNetwork):
     :math:`\lambda \sum_j \lVert W_j \rVert_2` on the input weights of each variable, by proximal
     steps that set whole variables to zero, exactly. Each distinct choice of variables is trained
     again without a penalty, and the largest penalty whose error on the validation rows is within
-    one standard error of the best is taken. The forecasts come from members trained on the
-    variables it chose.
+    ``tolerance`` standard errors of the best is taken. The forecasts come from members trained on
+    the variables it chose.
 
     Parameters
     ----------
@@ -62,6 +62,9 @@ class CLSTM(AbstractNetwork):
     penalties : sequence of float, optional
         Values of :math:`\lambda` in units of the scaled target's squared error; by default eight
         from 1 down to 0.001.
+    tolerance : float
+        Standard errors by which the squared error of a larger penalty, which keeps fewer
+        variables, may be above the least one. 0 takes the least, whatever variables that keeps.
     link : {"none", "last", "linear"}
         What the network's forecast is added to: nothing (paper), the last value, or a
         robust linear map of the latest rows.
@@ -110,6 +113,7 @@ class CLSTM(AbstractNetwork):
         horizon: int = 1,
         hidden_size: int = 32,
         penalties: Sequence[float] | None = None,
+        tolerance: float = 1.0,
         link: LinkName = "none",
         dropout: float = 0.0,
         l2: float = 1e-5,
@@ -131,6 +135,7 @@ class CLSTM(AbstractNetwork):
         self.horizon = horizon
         self.hidden_size = hidden_size
         self.penalties = penalties
+        self.tolerance = tolerance
         self.link = link
         self.dropout = dropout
         self.l2 = l2
@@ -151,6 +156,8 @@ class CLSTM(AbstractNetwork):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_option("link", self.link, LINKS)
+        if not is_number(self.tolerance) or not 0 <= self.tolerance < np.inf:
+            raise ParameterError(f"tolerance={self.tolerance!r} must be a number, 0 or more.")
         if self.penalties is not None:
             several = () if np.ndim(self.penalties) != 1 else self.penalties
             fine = [is_number(value) and 0 <= value < np.inf for value in several]
@@ -255,7 +262,7 @@ class CLSTM(AbstractNetwork):
         norms: FloatArray,
         started: float,
     ) -> None:
-        """Take the largest penalty whose refit is within one standard error of the best.
+        """Take the largest penalty whose refit is within ``tolerance`` of the best.
 
         Of a time limit, each refit may take as much as would leave the others, and the fit of the
         members, the same. Their state is not kept: a fit that is resumed chooses again.
@@ -280,8 +287,8 @@ class CLSTM(AbstractNetwork):
         means = squared.mean(axis=1)
         best = int(means.argmin())
         rows_judged = squared.shape[1]
-        margin = squared[best].std(ddof=1) / np.sqrt(rows_judged) if rows_judged > 1 else 0.0
-        place = int(np.flatnonzero(means <= means[best] + margin)[0])
+        error = squared[best].std(ddof=1) / np.sqrt(rows_judged) if rows_judged > 1 else 0.0
+        place = int(np.flatnonzero(means <= means[best] + self.tolerance * error)[0])
         self.norms_, self.penalties_ = norms, penalties.copy()
         self.refit_rmse_ = np.sqrt(means)
         self.place_ = place

@@ -11,6 +11,7 @@ import torch
 
 import mvlstm as mv
 from mvlstm.errors import ParameterError
+from mvlstm.forecasters import clstm
 from mvlstm.nn.clstm import every_step_loss, input_membership
 from mvlstm.nn.lstm import LSTMNetwork
 from mvlstm.train.sparse import Groups, SparseConfig, sparse_path
@@ -164,7 +165,6 @@ def test_the_refits_that_choose_leave_the_checkpoint_to_the_members(easy, tmp_pa
 
 
 def test_a_time_limit_is_shared_by_the_refits_and_the_members(easy, monkeypatch) -> None:
-    from mvlstm.forecasters import clstm
 
     shares = []
     fit = clstm.TrainedNetwork.fit
@@ -197,7 +197,6 @@ def test_training_with_penalties_keeps_to_a_time_limit(easy) -> None:
 
 
 def test_an_interrupted_choice_ends_the_fit(easy, monkeypatch) -> None:
-    from mvlstm.forecasters import clstm
 
     fit = clstm.TrainedNetwork.fit
 
@@ -231,3 +230,40 @@ def test_a_state_of_other_variables_is_not_gone_on_with(easy, tmp_path: Path, mo
     monkeypatch.setattr(mv.CLSTM, "_norms", chosen("ay"))
     with pytest.raises(ParameterError, match="another fit: it was made with columns="):
         mv.CLSTM(**settings).fit(easy, "y", test=0.2, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize(("tolerance", "place"), [(0.0, 2), (1.0, 1), (50.0, 0)])
+def test_tolerance_says_how_much_worse_fewer_variables_may_be(
+    easy, monkeypatch, tolerance, place
+) -> None:
+    """Refits of three choices are made up: the fewer the variables, the larger the error."""
+    extra = {1: 3.0, 2: 0.01, 3: 0.0}
+
+    def made_up(self, *_) -> np.ndarray:
+        return np.array([[0, 0, 1.0], [0, 1, 1.0], [1, 1, 1.0]])
+
+    fit = clstm.TrainedNetwork.fit
+
+    def fitted(network, problem, labels, settings):
+        trained, history = fit(network, problem, labels, settings)
+        errors = np.random.default_rng(0).normal(size=problem.labels("stop").shape)
+        worse = errors + np.sign(errors) * extra[len(network.columns)]
+
+        class Known(clstm.TrainedNetwork):
+            def rows(self, table, origins):
+                return (problem.labels("stop") + worse)[None]
+
+        if settings.members == 1:
+            trained = Known(**{f: getattr(trained, f) for f in trained.__dataclass_fields__})
+        return trained, history
+
+    monkeypatch.setattr(mv.CLSTM, "_norms", made_up)
+    monkeypatch.setattr(clstm.TrainedNetwork, "fit", fitted)
+    model = mv.CLSTM(**(SMALL | {"max_epochs": 1, "members": 2}), tolerance=tolerance)
+    model.set_params(penalties=[1.0, 0.1, 0.01]).fit(easy[["a", "b", "y"]][:300], target="y")
+    assert model.place_ == place
+
+
+def test_a_bad_tolerance_is_refused(easy) -> None:
+    with pytest.raises(ParameterError, match=r"tolerance=-1 must be a number"):
+        mv.CLSTM(tolerance=-1).fit(easy, target="y")
