@@ -56,10 +56,16 @@ class Preparation:
         orders: IntArray,
         transform: Transform = IDENTITY,
         ahead: int = 0,
+        segments: IntArray | None = None,
     ) -> Preparation:
-        """Learn the scaling from the training rows' values."""
-        lead = int(orders.max(initial=0))
-        scaler = Scaler.fit(differenced(transformed(values, transform), orders)[lead:])
+        """Learn the scaling from the training rows' values, differenced within their segments."""
+        if segments is None:
+            segments = np.zeros(len(values), dtype=np.int64)
+        table, lead = transformed(values, transform), int(orders.max(initial=0))
+        if lead:
+            rows = origins_in(segments, lead + 1, 0)
+            table = differenced(table, orders, segments)[rows if len(rows) else slice(lead, None)]
+        scaler = Scaler.fit(table)
         return cls(orders, scaler, values.min(axis=0), values.max(axis=0), transform, ahead)
 
     def by_series(self, frame: SeriesFrame, rows: NDArray[np.bool_], least: int) -> Preparation:
@@ -97,7 +103,8 @@ class Preparation:
             return self._apply_series(frame, dtype, self.series, window)
         with np.errstate(over="ignore"):  # a forecast from such a value is refused later
             values = transformed(frame.values, self.transform)
-            table = self.scaler.transform(differenced(values, self.orders), dtype=dtype)
+            differences = differenced(values, self.orders, frame.segments)
+            table = self.scaler.transform(differences, dtype=dtype)
         given = None
         if self.ahead:
             columns = np.flatnonzero(frame.layout.ahead)
@@ -248,13 +255,17 @@ def transformed(values: FloatArray, transform: Transform) -> FloatArray:
     return result
 
 
-def differenced(values: FloatArray, orders: IntArray) -> FloatArray:
-    """Difference each column as often as its order says; the rows lost at the start are zero."""
+def differenced(values: FloatArray, orders: IntArray, segments: IntArray) -> FloatArray:
+    """Difference each column as often as its order says, within each segment.
+
+    The rows lost at the start of a segment are zero.
+    """
     if not orders.any():
         return values
     result = values.copy()
     for column in np.flatnonzero(orders):
         order = int(orders[column])
-        result[order:, column] = np.diff(values[:, column], n=order)
+        inside = segments[order:] == segments[:-order]
+        result[order:, column] = np.where(inside, np.diff(values[:, column], n=order), 0.0)
         result[:order, column] = 0.0
     return result
