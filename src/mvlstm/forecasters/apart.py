@@ -14,7 +14,12 @@ from mvlstm.data.windows import gather_windows, spread_evenly
 from mvlstm.explain.contributions import Contributions, integrated_gradients
 from mvlstm.explain.lags import lag_index
 from mvlstm.forecasters.preparation import Prepared
-from mvlstm.forecasters.units import contribution_units, mean_units
+from mvlstm.forecasters.units import (
+    MeanUnits,
+    contribution_units,
+    member_units,
+    unit_transform,
+)
 
 if TYPE_CHECKING:
     from mvlstm.forecasters.base import AbstractForecaster
@@ -76,11 +81,12 @@ def take_apart(
         [parts[..., owner == n].sum(axis=-1) for n in range(frame.n_variables)], axis=3
     )  # (K, M, H, N, T)
     level = _forecast(model, background).mean(axis=0) + start  # (H,)
+    units = MeanUnits.of(model)
     experts = model._experts(prepared, rows)
     notes = _integral_notes(taken.missed / scale)
-    if model.preparation_.transform and prepared.units is None:
+    if units.transform:
         made = model._forecast_rows(prepared, rows).members.mean(axis=0)
-        grouped, factor = contribution_units(model, grouped, level, made)
+        grouped, factor = contribution_units(units, grouped, level, made)
         experts = None if experts is None else experts * factor[..., None]
         notes = (*notes, SCALE_NOTE)
     index, names = origin_index(frame, rows), pd.Index(frame.variables, name="variable")
@@ -90,7 +96,7 @@ def take_apart(
         "contribution": by_origin(latest_first[None], index, columns),
         "response": by_origin(_responses(model, windows, owner, baseline)[None], index, names),
         "expert": None if experts is None else by_origin(experts[None], index, names),
-        "background": tuple(float(v) for v in mean_units(model, level)),
+        "background": tuple(float(v) for v in units(level)),
     }
     return Apart(grouped, tables, notes)
 
@@ -148,7 +154,10 @@ def _responses(
     """Change of the forecasts (M, H, N) when a variable is raised by one standard deviation."""
 
     def level(x: FloatArray) -> FloatArray:
-        return mean_units(model, _forecast(model, x) + baseline)
+        if not unit_transform(model):
+            return _forecast(model, x) + baseline
+        members = member_units(model, model._predictive(x, exact=True).shifted(baseline))
+        return np.asarray(members.mean(axis=0))
 
     now = level(windows)
     changes = [level(windows + (owner == n)) - now for n in range(owner.max() + 1)]

@@ -343,10 +343,23 @@ class MVLSTM(AbstractNetwork):
     def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
         if not self._has_mixture:
             return Predictive(self.trained_.rows(prepared.table, origins))
-        scale = self.trained_.scale  # (K, 1, 1)
-        offset = self.trained_.offset(prepared.table, origins)  # (K, M, H)
-        q = self._details(prepared, origins)
+        offset = self.trained_.offset(prepared.table, origins)
+        return self._mixture(self._details(prepared, origins), offset)
+
+    def _predictive(self, windows: FloatArray, *, exact: bool = False) -> Predictive:
+        if not self._has_mixture:
+            return super()._predictive(windows, exact=exact)
+        trained, (M, T, C) = self.trained_, windows.shape
+        table = windows.reshape(M * T, C)  # each window as rows of its own
+        ends = np.arange(1, M + 1) * T - 1
+        where = (table, ends, self.window, trained.device)
+        q = network_details(trained.network, trained.flat, *where, exact=exact)
+        return self._mixture(q, trained.offset(table, ends))
+
+    def _mixture(self, q: Details, offset: FloatArray) -> Predictive:
+        """Return the members' mixtures on the scale of labels, given their offsets (K, M, H)."""
         assert q.mu is not None
+        scale = self.trained_.scale  # (K, 1, 1)
         prior = np.exp(q.log_prior)
         K, M, H, N = q.mu.shape
         members = (prior * q.mu).sum(axis=-1) * scale + offset

@@ -176,14 +176,14 @@ class AbstractStateSpace(AbstractForecaster):
 
     def _predict_scrambled(
         self, prepared: Prepared, origins: IntArray, variables: tuple[int, ...], donors: IntArray
-    ) -> FloatArray:
-        """Forecast (1, M, H) with the whole past of some variables taken from the donors."""
+    ) -> Predictive:
+        """Forecast with the whole past of some variables taken from the donors."""
         if self.mode == "window":
             return super()._predict_scrambled(prepared, origins, variables, donors)
         shares = self._shares(prepared, origins)
         moved = np.flatnonzero(np.isin(prepared.frame.groups, variables))
         shares[moved] = shares[moved][:, donors]
-        return self._unscaled(shares.sum(axis=0))[None]
+        return Predictive(self._unscaled(shares.sum(axis=0))[None])
 
     def _shares(self, prepared: Prepared, origins: IntArray) -> FloatArray:
         segments = prepared.frame.segments
