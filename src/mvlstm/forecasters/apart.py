@@ -63,7 +63,8 @@ def take_apart(
     known yet; the others are spread evenly.
     """
     rows = _chosen(origins, prepared.origins(model.window, 0)[-1:], count)
-    windows = gather_windows(prepared.table, rows, model.window).astype(np.float64)
+    windows = gather_windows(*prepared.windows_at(rows, model.window), model.window)
+    windows = windows.astype(np.float64)
     if not len(rows) or model._gradient(windows[:1]) is None:
         return None
     few = spread_evenly(np.arange(len(model.background_)), BACKGROUNDS[effort])

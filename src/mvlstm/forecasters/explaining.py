@@ -220,7 +220,7 @@ def scrambled_windows(
     """
     owner = np.asarray(prepared.frame.groups)
     columns = np.flatnonzero(np.isin(owner, variables))
-    windows = gather_windows(prepared.table, origins, model.window)
+    windows = gather_windows(*prepared.windows_at(origins, model.window), model.window)
     windows[:, :, columns] = windows[donors][:, :, columns]
     baseline = prepared.baseline(origins, model.horizon)
     if int(owner[-1]) in variables:

@@ -10,13 +10,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.layout import Layout
-from mvlstm.data.scaling import Scaler, SeriesScaler
+from mvlstm.data.scaling import RowScaler, Scaler, SeriesScaler
 from mvlstm.data.windows import gather_labels, measured_labels, origins_in
 from mvlstm.errors import ModelFileError
 from mvlstm.results.transform import IDENTITY, Transform
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+MOST_NUMBERS = 20_000_000  # of windows that are scaled one by one, held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +128,8 @@ class Preparation:
                 columns = np.flatnonzero(frame.layout.ahead)
                 later, given = frame.values_ahead(self.ahead)
                 table[:, columns] = rows.transform(later, columns, dtype=dtype)
-        return Prepared(frame, table, self, target, given, Units(center, scale))
+        moving = rows if rows.moving.any() else None
+        return Prepared(frame, table, self, target, given, Units(center, scale), moving)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -189,6 +191,7 @@ class Prepared:
     target: FloatArray  # (rows,) transformed, and scaled where there are several series
     given: NDArray[np.bool_] | None = None  # (rows,) whether all that is known ahead is there
     units: Units | None = None  # for several series
+    moving: RowScaler | None = None  # where some series are scaled anew at each row
 
     def origins(self, window: int, horizon: int) -> IntArray:
         """Rows with a whole window up to them and ``horizon`` known rows after them.
@@ -202,6 +205,32 @@ class Prepared:
         """Rows like `origins`, with a next step whose target was measured, and not filled in."""
         rows = self.origins(window, horizon)
         return rows[measured_labels(self.frame, rows, horizon).any(axis=1)]
+
+    def windows_at(self, origins: IntArray, window: int) -> tuple[NDArray[Any], IntArray]:
+        """Return a table, and the rows of it at which the windows of given origins end.
+
+        That is this table and the origins, but for series that training did not have. These are
+        scaled anew at each row, and a window as a whole by what is known at its end: such windows
+        stand one after another, in a table of their own or after this one.
+        """
+        if self.moving is None:
+            return self.table, origins
+        own = self.moving.moving[origins]
+        if not own.any():
+            return self.table, origins
+        rows, added = origins.copy(), self.moving.windows(self.table, origins[own], window)
+        rows[own] = np.arange(1, own.sum() + 1) * window - 1
+        if own.all():
+            return added, rows
+        rows[own] += len(self.table)
+        return np.concatenate([self.table, added]), rows
+
+    def pieces(self, origins: IntArray, window: int) -> list[IntArray]:
+        """Divide origins so that `windows_at` holds no more than so many numbers of its own."""
+        if self.moving is None:
+            return [origins]
+        size = max(1, MOST_NUMBERS // (window * self.table.shape[1]))
+        return np.split(origins, range(size, len(origins), size))
 
     def baseline(self, origins: IntArray, horizon: int) -> FloatArray:
         """Return what differencing took away from the target's next steps, (M, H)."""
