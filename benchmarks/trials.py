@@ -307,10 +307,15 @@ class Kinds(AbstractForecaster):
             self.shares_ = least_squares([stop_errors(model, problem) for model in self.models_])
 
     def _predict_rows(self, prepared: Any, origins: Any) -> Predictive:
+        return self._joined([model._predict_rows(prepared, origins) for model in self.models_])
+
+    def _predictive(self, windows: Any, *, exact: bool = False) -> Predictive:
+        return self._joined([model._predictive(windows, exact=exact) for model in self.models_])
+
+    def _joined(self, every: Sequence[Predictive]) -> Predictive:
         members: Any = 0.0
         mixtures = []
-        for share, model in zip(self.shares_, self.models_, strict=True):
-            found = model._predict_rows(prepared, origins)
+        for share, model, found in zip(self.shares_, self.models_, every, strict=True):
             members = members + share * found.members
             weights, *rest = found.mixture(model.spread_)
             by_member = (*weights.shape[:2], self.size, -1)

@@ -47,6 +47,34 @@ def test_mean_and_crps_are_those_of_the_distribution(mixture, actual) -> None:
     assert LOG.crps(*mixture, actual) == pytest.approx(score, rel=5e-3, abs=5e-3)
 
 
+@pytest.mark.parametrize(
+    ("weight", "mean", "sd", "wide"),
+    [(0.8, -0.1, 0.01, 1.5), (0.7, -0.02, 0.005, 1.0), (0.5, -2.0, 1e-7, 3.0)],
+)
+def test_crps_sees_narrow_components_below_zero(weight, mean, sd, wide) -> None:
+    """All of them count as zero, however steeply the CDF rises there."""
+    mixture = np.array([weight, 1 - weight]), np.array([mean, 1.0]), np.array([sd, wide]) ** 2
+    for actual in (0.0, 2.0):
+        _, score = integrals(mixture, actual)
+        assert LOG.crps(*mixture, actual) == pytest.approx(score, rel=3e-3)  # of the grid
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.floats(0.05, 1.0), st.floats(-4.0, 0.0), st.floats(-8.0, 0.5)),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_values_below_zero_count_as_zero_whatever_their_spread(components) -> None:
+    """By as much as the CDF rises below zero, the target is zero: seen from above alone."""
+    weights, means, powers = np.array(components).T
+    mixture = weights / weights.sum(), means - 6 * 10**powers, 100.0**powers
+    assert LOG.crps(*mixture, 0.0) == pytest.approx(0.0, abs=1e-6)
+    assert LOG.crps(*mixture, 3.0) == pytest.approx(3.0, abs=1e-6)
+
+
 @settings(max_examples=60, deadline=None)
 @given(mixtures(), st.floats(0.01, 0.99))
 def test_a_quantile_leaves_its_share_below(mixture, q) -> None:

@@ -225,11 +225,20 @@ def _plain(
         preparation=None,
         series=found.frame.target_values,
         times=found.frame.times,
-        rows=np.flatnonzero(found.frame.order < end),
+        rows=_rows_of(frame, found.frame),
         scored=scored,
         truth=found.truth,
         facts=found.facts,
     )
+
+
+def _rows_of(frame: SeriesFrame, whole: SeriesFrame) -> IntArray:
+    """Return the row of the whole data set that each row of a frame is, by its time.
+
+    A frame read anew may lack some of the first rows: those whose target was filled in from rows
+    that were left out for want of another value.
+    """
+    return whole.find(frame.times, frame.names_of(np.arange(frame.n_rows)))
 
 
 # ---------------------------------------------------------------------- row ranges and label filter

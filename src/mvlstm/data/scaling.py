@@ -189,7 +189,7 @@ class SeriesScaler:
 
         A series that training did not have is scaled by what is known of it at each row, so that
         no forecast depends on later values: mean and deviation of its rows up to that one, and of
-        the first ``window`` rows for these.
+        the first ``window`` rows for these. `RowScaler.windows` brings whole windows to one scale.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class SeriesScaler:
             scales.append(scale)
             index[rows] = filled + np.arange(len(rows))
             filled += len(rows)
-        return RowScaler(np.concatenate(centers), np.concatenate(scales), index)
+        return RowScaler(np.concatenate(centers), np.concatenate(scales), index, len(self.names))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold, without loss."""
@@ -254,11 +254,19 @@ class RowScaler:
     center, scale : (scalings, columns)
     index : int array, (rows,)
         The scaling of each row.
+    fixed : int
+        The first so many scalings are those of whole series; of the others, each is one row's.
     """
 
     center: NDArray[np.float64]
     scale: NDArray[np.float64]
     index: NDArray[np.int64]
+    fixed: int
+
+    @property
+    def moving(self) -> NDArray[np.bool_]:
+        """Which rows have a scaling of their own."""
+        return self.index >= self.fixed
 
     @property
     def target(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -282,6 +290,31 @@ class RowScaler:
             which = self.index[part]
             result[part] = (values[part] - center[which]) / scale[which]
         return result
+
+    def windows(self, table: NDArray[Any], origins: NDArray[np.int64], window: int) -> NDArray[Any]:
+        """Return the windows that end at origins, one after another, each in its last row's scale.
+
+        Parameters
+        ----------
+        table : (rows, columns)
+            As `transform` made it.
+        origins : (M,)
+        window : int
+
+        Returns
+        -------
+        array, (M * window, columns)
+        """
+        result = np.empty((len(origins), window, table.shape[1]), dtype=table.dtype)
+        size = max(1, _CHUNK // max(1, window * table.shape[1]))
+        for start in range(0, len(origins), size):
+            part = slice(start, start + size)
+            rows = origins[part, None] + np.arange(1 - window, 1)
+            then, now = self.index[rows], self.index[origins[part], None]
+            with np.errstate(over="ignore", invalid="ignore"):  # as in the table itself
+                values = table[rows] * self.scale[then] + (self.center[then] - self.center[now])
+                result[part] = values / self.scale[now]
+        return result.reshape(-1, table.shape[1])
 
 
 def _own_or_common(

@@ -179,7 +179,11 @@ def _pvalue(result: Any) -> float:
 
 
 def choose_differencing(
-    values: NDArray[np.float64], columns: Sequence[str], *, max_order: int = MAX_ORDER
+    values: NDArray[np.float64],
+    columns: Sequence[str],
+    *,
+    segments: NDArray[np.int64] | None = None,
+    max_order: int = MAX_ORDER,
 ) -> Differencing:
     """Choose how often each column is differenced: while both tests see a unit root.
 
@@ -188,6 +192,8 @@ def choose_differencing(
     values : float array, (rows, columns)
         Training rows only.
     columns : sequence of str
+    segments : int array, (rows,), optional
+        Differences that reach from one segment into the next are left out.
     max_order : int
         Most differences taken, at most 2.
     """
@@ -200,9 +206,24 @@ def choose_differencing(
             tests.append(test_stationarity(series, name=name, order=order))
             if tests[-1].verdict != "unit root" or order == max_order:
                 break
-            series, order = np.diff(series), order + 1
+            order += 1
+            series = within_segments(values[:, j], order, segments)
         orders.append(order)
     return Differencing(tuple(columns), tuple(orders), tuple(tests))
+
+
+def within_segments(
+    series: NDArray[np.float64], order: int, segments: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
+    """Return the differences of a series, less those that reach from one segment into the next.
+
+    Examples
+    --------
+    >>> within_segments(np.array([1.0, 3.0, 90.0, 94.0]), 1, np.array([0, 0, 1, 1]))
+    array([2., 4.])
+    """
+    found = np.diff(series, n=order)
+    return found if segments is None else found[segments[order:] == segments[: len(found)]]
 
 
 def difference(values: NDArray[np.float64], orders: Sequence[int]) -> NDArray[np.float64]:

@@ -14,7 +14,12 @@ from mvlstm.data.windows import gather_windows, spread_evenly
 from mvlstm.explain.contributions import Contributions, integrated_gradients
 from mvlstm.explain.lags import lag_index
 from mvlstm.forecasters.preparation import Prepared
-from mvlstm.forecasters.units import contribution_units, mean_units
+from mvlstm.forecasters.units import (
+    MeanUnits,
+    contribution_units,
+    member_units,
+    unit_transform,
+)
 
 if TYPE_CHECKING:
     from mvlstm.forecasters.base import AbstractForecaster
@@ -58,7 +63,8 @@ def take_apart(
     known yet; the others are spread evenly.
     """
     rows = _chosen(origins, prepared.origins(model.window, 0)[-1:], count)
-    windows = gather_windows(prepared.table, rows, model.window).astype(np.float64)
+    windows = gather_windows(*prepared.windows_at(rows, model.window), model.window)
+    windows = windows.astype(np.float64)
     if not len(rows) or model._gradient(windows[:1]) is None:
         return None
     few = spread_evenly(np.arange(len(model.background_)), BACKGROUNDS[effort])
@@ -76,11 +82,12 @@ def take_apart(
         [parts[..., owner == n].sum(axis=-1) for n in range(frame.n_variables)], axis=3
     )  # (K, M, H, N, T)
     level = _forecast(model, background).mean(axis=0) + start  # (H,)
+    units = MeanUnits.of(model)
     experts = model._experts(prepared, rows)
     notes = _integral_notes(taken.missed / scale)
-    if model.preparation_.transform and prepared.units is None:
+    if units.transform:
         made = model._forecast_rows(prepared, rows).members.mean(axis=0)
-        grouped, factor = contribution_units(model, grouped, level, made)
+        grouped, factor = contribution_units(units, grouped, level, made)
         experts = None if experts is None else experts * factor[..., None]
         notes = (*notes, SCALE_NOTE)
     index, names = origin_index(frame, rows), pd.Index(frame.variables, name="variable")
@@ -90,7 +97,7 @@ def take_apart(
         "contribution": by_origin(latest_first[None], index, columns),
         "response": by_origin(_responses(model, windows, owner, baseline)[None], index, names),
         "expert": None if experts is None else by_origin(experts[None], index, names),
-        "background": tuple(float(v) for v in mean_units(model, level)),
+        "background": tuple(float(v) for v in units(level)),
     }
     return Apart(grouped, tables, notes)
 
@@ -148,7 +155,10 @@ def _responses(
     """Change of the forecasts (M, H, N) when a variable is raised by one standard deviation."""
 
     def level(x: FloatArray) -> FloatArray:
-        return mean_units(model, _forecast(model, x) + baseline)
+        if not unit_transform(model):
+            return _forecast(model, x) + baseline
+        members = member_units(model, model._predictive(x, exact=True).shifted(baseline))
+        return np.asarray(members.mean(axis=0))
 
     now = level(windows)
     changes = [level(windows + (owner == n)) - now for n in range(owner.max() + 1)]

@@ -78,8 +78,9 @@ class AbstractForecaster(BaseEstimator, ABC):
 
     A subclass has a keyword-only constructor that stores its arguments untouched, ``window``,
     ``horizon``, ``missing``, ``gaps`` and ``verbose`` among them, and supplies
-    `_learn`, `_predict_rows` and `_predict_windows`, `_weights` and `_set_weights`. What is
-    learned ends in an underscore.
+    `_learn`, `_predict_rows` and `_predict_windows`, `_weights` and `_set_weights`; and
+    `_predictive`, if its forecasts have a spread of their own. What is learned ends in an
+    underscore.
     """
 
     window: int
@@ -139,10 +140,18 @@ class AbstractForecaster(BaseEstimator, ABC):
         """Return attention over variables and time, for models that have it."""
         return None
 
+    def _predictive(self, windows: FloatArray, *, exact: bool = False) -> Predictive:
+        """Predict the labels of scaled windows (M, T, C), with the spread `_predict_rows` gives.
+
+        ``exact`` asks for the precision of `_gradient`.
+        """
+        found = self._predict_exactly(windows) if exact else self._predict_windows(windows)
+        return Predictive(found)
+
     def _predict_scrambled(
         self, prepared: Prepared, origins: IntArray, variables: tuple[int, ...], donors: IntArray
-    ) -> FloatArray:
-        """Forecast (K, M, H) with some variables' windows taken from the donors' windows."""
+    ) -> Predictive:
+        """Forecast with some variables' windows taken from the donors' windows."""
         from mvlstm.forecasters.explaining import scrambled_windows
 
         return scrambled_windows(self, prepared, origins, variables, donors)

@@ -91,7 +91,7 @@ def _learn_preparation(
             "supply rows in which it changes."
         )
     orders = np.zeros(len(frame.columns), dtype=np.int64)
-    layout = frame.layout
+    layout, segments = frame.layout, frame.segments[rows]
     if model.difference != "none":
         from mvlstm.data.stationarity import choose_differencing
 
@@ -102,7 +102,8 @@ def _learn_preparation(
             )
         free = np.array(layout.measured) & ~np.array(layout.ahead)
         columns = [name for name, chosen in zip(frame.columns, free, strict=True) if chosen]
-        choice = choose_differencing(transformed(train, transform)[:, free], columns)
+        tested = transformed(train, transform)[:, free]
+        choice = choose_differencing(tested, columns, segments=segments)
         orders[free] = choice.orders
         notes = (*notes, *choice.notes)
     steady = np.flatnonzero(np.ptp(train, axis=0) == 0)
@@ -111,7 +112,7 @@ def _learn_preparation(
         notes = (*notes, f"Nothing can be learned from {names}: constant in the training rows.")
     ahead = model.horizon if any(layout.ahead) else 0
     check_reach(model.window, ahead)
-    preparation = Preparation.learn(train, orders, transform, ahead)
+    preparation = Preparation.learn(train, orders, transform, ahead, segments)
     if frame.panel is not None:
         least = model.window + model.horizon
         preparation = preparation.by_series(frame, rows, least)

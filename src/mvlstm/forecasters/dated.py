@@ -32,7 +32,9 @@ def dated_forecast(
     """Put dates, names and units to what the model predicts, or has predicted already."""
     frame, H = prepared.frame, model.horizon
     with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at next
-        predictive = predictive or model._predict_rows(prepared, origins)
+        if predictive is None:
+            pieces = prepared.pieces(origins, model.window)
+            predictive = Predictive.join([model._predict_rows(prepared, p) for p in pieces])
         predictive = predictive.shifted(prepared.baseline(origins, H))
     _require_finite(predictive.members, frame, origins)
     weights, means, variances = predictive.mixture(model.spread_)

@@ -148,7 +148,7 @@ class DUAL(AbstractNetwork):
     def _series_attention(self, prepared: Prepared, origins: IntArray) -> FloatArray:
         """Return the mean over time of the encoder's weights by variable, (K, M, N)."""
         network = self.trained_.network
-        pieces = self.trained_.each(network.attention, prepared.table, origins)
+        pieces = self.trained_.each(network.attention, *prepared.windows_at(origins, self.window))
         weights = np.concatenate([piece.cpu().numpy() for piece in pieces], axis=1)
         owner = np.eye(prepared.frame.n_variables)[list(prepared.frame.groups[:-1])]  # (n, N)
         return weights.astype(np.float64) @ owner

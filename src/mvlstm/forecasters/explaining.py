@@ -30,11 +30,12 @@ from mvlstm.forecasters.apart import (
     take_apart,
     variable_leads,
 )
+from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.refits import agreement_table, rank_agreement
 from mvlstm.forecasters.scoring import unseen_origins
 from mvlstm.forecasters.steps import show_steps
-from mvlstm.forecasters.units import member_units
+from mvlstm.forecasters.units import member_units, unit_transform
 from mvlstm.results import Explanation
 
 if TYPE_CHECKING:
@@ -191,9 +192,8 @@ def _labels(model: AbstractForecaster, prepared: Prepared, origins: IntArray) ->
 
 
 def _forecasts(model: AbstractForecaster, prepared: Prepared, origins: IntArray) -> FloatArray:
-    members = model._predict_rows(prepared, origins).members
-    members = members + prepared.baseline(origins, model.horizon)
-    return members if prepared.units is not None else member_units(model, members)
+    predictive = model._predict_rows(prepared, origins)
+    return member_units(model, predictive.shifted(prepared.baseline(origins, model.horizon)))
 
 
 def _scrambler(
@@ -202,8 +202,7 @@ def _scrambler(
     """Return the function that forecasts with some variables' windows taken from other times."""
 
     def scrambled(variables: tuple[int, ...], donors: IntArray) -> FloatArray:
-        found = model._predict_scrambled(prepared, origins, variables, donors)
-        return found if prepared.units is not None else member_units(model, found)
+        return member_units(model, model._predict_scrambled(prepared, origins, variables, donors))
 
     return scrambled
 
@@ -214,19 +213,21 @@ def scrambled_windows(
     origins: IntArray,
     variables: tuple[int, ...],
     donors: IntArray,
-) -> FloatArray:
-    """Forecast (K, M, H) from windows in which ``variables`` come from the donors' windows.
+) -> Predictive:
+    """Forecast from windows in which ``variables`` come from the donors' windows.
 
     A differenced target's baseline belongs to its own past and is exchanged with it.
     """
     owner = np.asarray(prepared.frame.groups)
     columns = np.flatnonzero(np.isin(owner, variables))
-    windows = gather_windows(prepared.table, origins, model.window)
+    windows = gather_windows(*prepared.windows_at(origins, model.window), model.window)
     windows[:, :, columns] = windows[donors][:, :, columns]
     baseline = prepared.baseline(origins, model.horizon)
     if int(owner[-1]) in variables:
         baseline = baseline[donors]
-    return model._predict_windows(windows) + baseline
+    if unit_transform(model):
+        return model._predictive(windows).shifted(baseline)
+    return Predictive(model._predict_windows(windows) + baseline)
 
 
 def _attention(arrays: AttentionArrays | None) -> Attention | None:

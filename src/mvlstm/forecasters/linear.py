@@ -41,7 +41,7 @@ class AbstractLinear(AbstractForecaster):
     linear_: Ridge
 
     def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
-        return Predictive(self.linear_.rows(prepared.table, origins)[None])
+        return Predictive(self.linear_.rows(*prepared.windows_at(origins, self.window))[None])
 
     def _predict_windows(self, windows: FloatArray) -> FloatArray:
         return self.linear_(windows)[None]

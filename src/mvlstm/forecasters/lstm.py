@@ -129,7 +129,12 @@ class LSTM(AbstractNetwork):
         return LSTMNetwork(len(groups), self.hidden_size, self.layers, self.horizon, self.loss)
 
     def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
-        members = self.trained_.rows(prepared.table, origins)
+        return self._with_spread(super()._predict_rows(prepared, origins).members)
+
+    def _predictive(self, windows: FloatArray, *, exact: bool = False) -> Predictive:
+        return self._with_spread(super()._predictive(windows, exact=exact).members)
+
+    def _with_spread(self, members: FloatArray) -> Predictive:
         if self.loss == "mse":
             return Predictive(members)
         sigma2 = np.exp(self.trained_.parameter("log_sigma2")) * self.trained_.labels.scale**2

@@ -336,17 +336,32 @@ class MVLSTM(AbstractNetwork):
         return "nll" in self.loss and self.head == "mixture"
 
     def _details(self, prepared: Prepared, origins: IntArray) -> Details:
+        return self._details_of(*prepared.windows_at(origins, self.window))
+
+    def _details_of(
+        self, table: NDArray[Any], origins: IntArray, *, exact: bool = False
+    ) -> Details:
         trained = self.trained_
-        where = (prepared.table, origins, self.window, trained.device)
-        return network_details(trained.network, trained.flat, *where)
+        where = (table, origins, self.window, trained.device)
+        return network_details(trained.network, trained.flat, *where, exact=exact)
 
     def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
         if not self._has_mixture:
-            return Predictive(self.trained_.rows(prepared.table, origins))
-        scale = self.trained_.scale  # (K, 1, 1)
-        offset = self.trained_.offset(prepared.table, origins)  # (K, M, H)
-        q = self._details(prepared, origins)
+            return super()._predict_rows(prepared, origins)
+        where = prepared.windows_at(origins, self.window)
+        return self._mixture(self._details_of(*where), self.trained_.offset(*where))
+
+    def _predictive(self, windows: FloatArray, *, exact: bool = False) -> Predictive:
+        if not self._has_mixture:
+            return super()._predictive(windows, exact=exact)
+        M, T, C = windows.shape
+        where = windows.reshape(M * T, C), np.arange(1, M + 1) * T - 1  # each as rows of its own
+        return self._mixture(self._details_of(*where, exact=exact), self.trained_.offset(*where))
+
+    def _mixture(self, q: Details, offset: FloatArray) -> Predictive:
+        """Return the members' mixtures on the scale of labels, given their offsets (K, M, H)."""
         assert q.mu is not None
+        scale = self.trained_.scale  # (K, 1, 1)
         prior = np.exp(q.log_prior)
         K, M, H, N = q.mu.shape
         members = (prior * q.mu).sum(axis=-1) * scale + offset
@@ -383,9 +398,10 @@ class MVLSTM(AbstractNetwork):
     def _leakage(self, prepared: Prepared, origins: IntArray) -> FloatArray:
         """Measure the leakage on a few of the windows, spread evenly."""
         chosen = spread_evenly(origins, LEAKAGE_WINDOWS)
-        table, flat = torch.as_tensor(prepared.table), torch.as_tensor(self.trained_.flat)
-        rows = torch.as_tensor(chosen).expand(len(flat), -1)
-        return leakage(self.trained_.network, flat, gather_windows(table, rows, self.window))
+        table, ends = map(torch.as_tensor, prepared.windows_at(chosen, self.window))
+        flat = torch.as_tensor(self.trained_.flat)
+        x = gather_windows(table, ends.expand(len(flat), -1), self.window)
+        return leakage(self.trained_.network, flat, x)
 
     # ------------------------------------------------------------------------------------- saving
 

@@ -148,10 +148,11 @@ class SeasonalPersistence(AbstractForecaster):
 
     def _predict_scrambled(
         self, prepared: Prepared, origins: IntArray, variables: tuple[int, ...], donors: IntArray
-    ) -> FloatArray:
-        """Forecast (1, M, H) with the target's whole past taken from the donors."""
+    ) -> Predictive:
+        """Forecast with the target's whole past taken from the donors."""
         members = self._predict_rows(prepared, origins).members
-        return members[:, donors] if prepared.frame.groups[-1] in variables else members
+        own = prepared.frame.groups[-1] in variables
+        return Predictive(members[:, donors] if own else members)
 
     def _lags(self) -> IntArray:
         """Rows from the origin back to the value taken for each step ahead, (H,)."""

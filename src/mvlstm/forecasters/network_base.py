@@ -92,7 +92,7 @@ class AbstractNetwork(AbstractForecaster):
         self.settings_ = self.get_params()
 
     def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
-        return Predictive(self.trained_.rows(prepared.table, origins))
+        return Predictive(self.trained_.rows(*prepared.windows_at(origins, self.window)))
 
     def _predict_windows(self, windows: FloatArray) -> FloatArray:
         return self.trained_.windows(windows)

@@ -273,13 +273,16 @@ def network_details(
     origins: IntArray,
     window: int,
     device: str,
+    *,
+    exact: bool = False,
 ) -> Details:
-    """Return the mixture and the mean temporal attention."""
+    """Return the mixture and the mean temporal attention, if ``exact`` without a GPU's rounding."""
     mu, log_pi, log_sigma2 = [], [], []
     temporal: FloatArray = np.zeros(())
     where = usable_device(device)
-    p = unflatten(torch.as_tensor(flat, device=where), network.shapes)
-    rows = torch.as_tensor(table, dtype=torch.float32, device=where)
+    dtype = torch.float64 if exact and where.type == "cuda" else torch.float32
+    p = unflatten(torch.as_tensor(flat, dtype=dtype, device=where), network.shapes)
+    rows = torch.as_tensor(table, dtype=dtype, device=where)
     ends = torch.as_tensor(origins, device=where)
     for _, q in predict_rows(network, p, rows, ends, window):
         assert q.log_prior is not None and q.temporal is not None

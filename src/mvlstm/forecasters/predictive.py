@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,15 @@ class Predictive:
     weights: FloatArray | None = None
     means: FloatArray | None = None
     variances: FloatArray | None = None
+
+    @classmethod
+    def join(cls, parts: Sequence[Predictive]) -> Predictive:
+        """Put the forecasts of windows one after another."""
+        if len(parts) == 1:
+            return parts[0]
+        members = np.concatenate([part.members for part in parts], axis=1)
+        mixtures = [(p.weights, p.means, p.variances) for p in parts if p.weights is not None]
+        return cls(members, *(np.concatenate(every) for every in zip(*mixtures, strict=True)))
 
     def shifted(self, baseline: FloatArray) -> Predictive:
         """Add ``baseline`` (M, H) to every mean."""

@@ -10,13 +10,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.layout import Layout
-from mvlstm.data.scaling import Scaler, SeriesScaler
+from mvlstm.data.scaling import RowScaler, Scaler, SeriesScaler
 from mvlstm.data.windows import gather_labels, measured_labels, origins_in
 from mvlstm.errors import ModelFileError
 from mvlstm.results.transform import IDENTITY, Transform
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+MOST_NUMBERS = 20_000_000  # of windows that are scaled one by one, held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +57,16 @@ class Preparation:
         orders: IntArray,
         transform: Transform = IDENTITY,
         ahead: int = 0,
+        segments: IntArray | None = None,
     ) -> Preparation:
-        """Learn the scaling from the training rows' values."""
-        lead = int(orders.max(initial=0))
-        scaler = Scaler.fit(differenced(transformed(values, transform), orders)[lead:])
+        """Learn the scaling from the training rows' values, differenced within their segments."""
+        if segments is None:
+            segments = np.zeros(len(values), dtype=np.int64)
+        table, lead = transformed(values, transform), int(orders.max(initial=0))
+        if lead:
+            rows = origins_in(segments, lead + 1, 0)
+            table = differenced(table, orders, segments)[rows if len(rows) else slice(lead, None)]
+        scaler = Scaler.fit(table)
         return cls(orders, scaler, values.min(axis=0), values.max(axis=0), transform, ahead)
 
     def by_series(self, frame: SeriesFrame, rows: NDArray[np.bool_], least: int) -> Preparation:
@@ -97,7 +104,8 @@ class Preparation:
             return self._apply_series(frame, dtype, self.series, window)
         with np.errstate(over="ignore"):  # a forecast from such a value is refused later
             values = transformed(frame.values, self.transform)
-            table = self.scaler.transform(differenced(values, self.orders), dtype=dtype)
+            differences = differenced(values, self.orders, frame.segments)
+            table = self.scaler.transform(differences, dtype=dtype)
         given = None
         if self.ahead:
             columns = np.flatnonzero(frame.layout.ahead)
@@ -120,7 +128,8 @@ class Preparation:
                 columns = np.flatnonzero(frame.layout.ahead)
                 later, given = frame.values_ahead(self.ahead)
                 table[:, columns] = rows.transform(later, columns, dtype=dtype)
-        return Prepared(frame, table, self, target, given, Units(center, scale))
+        moving = rows if rows.moving.any() else None
+        return Prepared(frame, table, self, target, given, Units(center, scale), moving)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -182,6 +191,7 @@ class Prepared:
     target: FloatArray  # (rows,) transformed, and scaled where there are several series
     given: NDArray[np.bool_] | None = None  # (rows,) whether all that is known ahead is there
     units: Units | None = None  # for several series
+    moving: RowScaler | None = None  # where some series are scaled anew at each row
 
     def origins(self, window: int, horizon: int) -> IntArray:
         """Rows with a whole window up to them and ``horizon`` known rows after them.
@@ -195,6 +205,32 @@ class Prepared:
         """Rows like `origins`, with a next step whose target was measured, and not filled in."""
         rows = self.origins(window, horizon)
         return rows[measured_labels(self.frame, rows, horizon).any(axis=1)]
+
+    def windows_at(self, origins: IntArray, window: int) -> tuple[NDArray[Any], IntArray]:
+        """Return a table, and the rows of it at which the windows of given origins end.
+
+        That is this table and the origins, but for series that training did not have. These are
+        scaled anew at each row, and a window as a whole by what is known at its end: such windows
+        stand one after another, in a table of their own or after this one.
+        """
+        if self.moving is None:
+            return self.table, origins
+        own = self.moving.moving[origins]
+        if not own.any():
+            return self.table, origins
+        rows, added = origins.copy(), self.moving.windows(self.table, origins[own], window)
+        rows[own] = np.arange(1, own.sum() + 1) * window - 1
+        if own.all():
+            return added, rows
+        rows[own] += len(self.table)
+        return np.concatenate([self.table, added]), rows
+
+    def pieces(self, origins: IntArray, window: int) -> list[IntArray]:
+        """Divide origins so that `windows_at` holds no more than so many numbers of its own."""
+        if self.moving is None:
+            return [origins]
+        size = max(1, MOST_NUMBERS // (window * self.table.shape[1]))
+        return np.split(origins, range(size, len(origins), size))
 
     def baseline(self, origins: IntArray, horizon: int) -> FloatArray:
         """Return what differencing took away from the target's next steps, (M, H)."""
@@ -248,13 +284,17 @@ def transformed(values: FloatArray, transform: Transform) -> FloatArray:
     return result
 
 
-def differenced(values: FloatArray, orders: IntArray) -> FloatArray:
-    """Difference each column as often as its order says; the rows lost at the start are zero."""
+def differenced(values: FloatArray, orders: IntArray, segments: IntArray) -> FloatArray:
+    """Difference each column as often as its order says, within each segment.
+
+    The rows lost at the start of a segment are zero.
+    """
     if not orders.any():
         return values
     result = values.copy()
     for column in np.flatnonzero(orders):
         order = int(orders[column])
-        result[order:, column] = np.diff(values[:, column], n=order)
+        inside = segments[order:] == segments[:-order]
+        result[order:, column] = np.where(inside, np.diff(values[:, column], n=order), 0.0)
         result[:order, column] = 0.0
     return result

@@ -180,7 +180,7 @@ class RETAIN(AbstractNetwork):
         def summed(p: Parameters, x: Tensor) -> Tensor:
             return network.coefficients(p, x).sum(dim=3)  # (K, B, H, C)
 
-        pieces = self.trained_.each(summed, prepared.table, origins)
+        pieces = self.trained_.each(summed, *prepared.windows_at(origins, self.window))
         whole = np.concatenate([piece.cpu().numpy() for piece in pieces], axis=1)
         return np.asarray(whole.astype(np.float64) @ _owner(prepared))
 
@@ -207,7 +207,7 @@ class RETAIN(AbstractNetwork):
         labels, M = self.trained_.labels, len(origins)
         forecast = self._forecast_rows(prepared, origins)
         bias = self.trained_.parameter("bo").mean(axis=0) * labels.scale  # (H,)
-        baseline = labels.offset(prepared.table, origins) + bias
+        baseline = labels.offset(*prepared.windows_at(origins, self.window)) + bias
         baseline += prepared.baseline(origins, self.horizon)
         baseline = prepared.in_units(baseline, origins)
         parts = parts * prepared.unit(origins).reshape(-1, *(1,) * (parts.ndim - 1))
@@ -231,8 +231,10 @@ class RETAIN(AbstractNetwork):
             omega = omega.mean(dim=0)  # (B, H, T, C)
             return omega.flip(2) if by_lag else omega.sum(dim=2)
 
-        pieces = [piece.cpu().numpy() for piece in self.trained_.each(one, prepared.table, origins)]
-        omega = np.concatenate(pieces).astype(np.float64) @ _owner(prepared)
+        found = self.trained_.each(one, *prepared.windows_at(origins, self.window))
+        omega = np.concatenate([piece.cpu().numpy() for piece in found]).astype(
+            np.float64
+        ) @ _owner(prepared)
         return (np.swapaxes(omega, 2, 3) if by_lag else omega) * self.trained_.labels.scale
 
     def _columns(self, prepared: Prepared, by_lag: bool) -> pd.Index[Any]:

@@ -65,8 +65,8 @@ class AbstractStateSpace(AbstractForecaster):
         """Build the statsmodels model."""
 
     @abstractmethod
-    def _choose_order(self, y: FloatArray) -> Order:
-        """Return the orders (p, d, q) for a series."""
+    def _choose_order(self, y: FloatArray, segments: IntArray) -> Order:
+        """Return the orders (p, d, q) for a series, whose rows are of given segments."""
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -98,11 +98,12 @@ class AbstractStateSpace(AbstractForecaster):
         last = int(problem.origins["train"][-1]) + self.horizon
         first = 0 if self.fit_rows is None else max(0, last + 1 - self.fit_rows)
         rows = slice(first, last + 1)
-        self.order_ = self._choose_order(table[rows, -1])
+        segments = problem.prepared.frame.segments[rows]
+        self.order_ = self._choose_order(table[rows, -1], segments)
         if self.mode == "window":
             self._learn_windows(problem)
             return
-        endog, exog = _lagged(table[rows], problem.prepared.frame.segments[rows])
+        endog, exog = _lagged(table[rows], segments)
         name = type(self).__name__
         with show_steps(self.verbose, name, 1, every=0.0) as advance, _quiet():
             model = self._model(endog, exog, self.order_)
@@ -175,14 +176,14 @@ class AbstractStateSpace(AbstractForecaster):
 
     def _predict_scrambled(
         self, prepared: Prepared, origins: IntArray, variables: tuple[int, ...], donors: IntArray
-    ) -> FloatArray:
-        """Forecast (1, M, H) with the whole past of some variables taken from the donors."""
+    ) -> Predictive:
+        """Forecast with the whole past of some variables taken from the donors."""
         if self.mode == "window":
             return super()._predict_scrambled(prepared, origins, variables, donors)
         shares = self._shares(prepared, origins)
         moved = np.flatnonzero(np.isin(prepared.frame.groups, variables))
         shares[moved] = shares[moved][:, donors]
-        return self._unscaled(shares.sum(axis=0))[None]
+        return Predictive(self._unscaled(shares.sum(axis=0))[None])
 
     def _shares(self, prepared: Prepared, origins: IntArray) -> FloatArray:
         segments = prepared.frame.segments
@@ -313,7 +314,7 @@ class STRX(AbstractStateSpace):
 
         return UnobservedComponents(endog, level="local linear trend", exog=exog)
 
-    def _choose_order(self, y: FloatArray) -> Order:
+    def _choose_order(self, y: FloatArray, segments: IntArray) -> Order:
         return (0, 0, 0)
 
 
@@ -399,14 +400,14 @@ class ARIMAX(AbstractStateSpace):
             enforce_invertibility=False,
         )
 
-    def _choose_order(self, y: FloatArray) -> Order:
+    def _choose_order(self, y: FloatArray, segments: IntArray) -> Order:
         if self.order is not None:
             p, d, q = (int(k) for k in self.order)
             return (p, d, q)
-        from mvlstm.data.stationarity import choose_differencing
+        from mvlstm.data.stationarity import choose_differencing, within_segments
 
-        d = choose_differencing(y[:, None], ("target",)).orders[0]
-        order = choose_orders(np.diff(y, n=d), d)
+        d = choose_differencing(y[:, None], ("target",), segments=segments).orders[0]
+        order = choose_orders(within_segments(y, d, segments), d)
         self.notes_ = (*self.notes_, f"ARIMAX orders (p, d, q) = {order} from ACF and PACF.")
         return order
 

@@ -238,7 +238,8 @@ class TrainedNetwork(Generic[NetworkT]):
     def scaled(self, prepared: Prepared, origins: IntArray) -> FloatArray:
         """Return the labels (K, M, H) of given origins as each member sees them."""
         labels = prepared.labels(origins, self.labels.link.horizon)
-        return np.asarray((labels - self.offset(prepared.table, origins)) / self.scale)
+        offset = self.offset(*prepared.windows_at(origins, self.labels.window))
+        return np.asarray((labels - offset) / self.scale)
 
     def take(self, rows: slice | NDArray[Any]) -> TrainedNetwork[NetworkT]:
         """Return some of the members."""

@@ -105,7 +105,9 @@ class AbstractTrees(AbstractForecaster):
     def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
         pieces = [
             self._predict_windows(windows)
-            for _, windows in iterate_windows(prepared.table, origins, self.window)
+            for _, windows in iterate_windows(
+                *prepared.windows_at(origins, self.window), self.window
+            )
         ]
         empty = np.empty((1, 0, self.horizon))
         return Predictive(np.concatenate(pieces, axis=1) if pieces else empty)

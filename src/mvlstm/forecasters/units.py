@@ -1,64 +1,111 @@
 r"""From the scale a model works on to the target's units, for explanations.
 
-A forecast on the model's scale becomes one in the target's units by the mean of a normal around
-it, whose variance is the members' squared error on the stopping rows, calibrated. Contributions
+Forecasts, scrambled or not, become what `predict` makes of the same mixtures. Contributions
 are found on the model's scale, where they add up to :math:`z - z_0`, and brought over by one factor
-for each forecast, the slope :math:`(g(z) - g(z_0)) / (z - z_0)` of that map :math:`g` between
-background and forecast; they then add up in the target's units.
+for each forecast, the slope :math:`(g(z) - g(z_0)) / (z - z_0)` between background and forecast;
+they then add up in the target's units. :math:`g` is the mean of a normal around :math:`z`, of the
+variance with which it agrees with `predict` on average over the background windows.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mvlstm.forecasters.predictive import Predictive, member_means
 from mvlstm.results.transform import IDENTITY, Transform
 
 if TYPE_CHECKING:
     from mvlstm.forecasters.base import AbstractForecaster
 
 FloatArray = NDArray[np.float64]
+DOUBLINGS, HALVINGS = 10, 50  # by which a variance is found
 NEAR = 1e-6  # distance from the background below which the slope is the derivative
 
 
-def member_units(model: AbstractForecaster, members: FloatArray) -> FloatArray:
-    """Bring members' forecasts (K, M, H) to the target's units, each with its own spread."""
-    return _transform(model).mean(members, (model.spread_ * _share(model))[:, None, :])
-
-
-def mean_units(model: AbstractForecaster, values: FloatArray) -> FloatArray:
-    """Bring forecasts (..., H) of the members' mean to the target's units."""
-    return _transform(model).mean(values, model.spread_.mean(axis=0) * _share(model))
-
-
-def _share(model: AbstractForecaster) -> FloatArray:
-    """Return the factor (H,) on a squared error that gives the variance by which means move."""
-    return np.asarray(model.calibration_ * model.mean_factor_)
-
-
-def _transform(model: AbstractForecaster) -> Transform:
+def unit_transform(model: AbstractForecaster) -> Transform:
     """Return the way back; none for several series, which are explained on their scaled values."""
     preparation = model.preparation_
     return preparation.transform if preparation.series is None else IDENTITY
 
 
-def slopes(model: AbstractForecaster, level: FloatArray, moved: FloatArray) -> FloatArray:
-    """Return the slope (M, H) between the background's ``level`` (H,) and ``level + moved``."""
-    near = np.abs(moved) < NEAR
-    start, end = level - np.where(near, NEAR, 0.0), level + np.where(near, NEAR, moved)
-    return np.asarray((mean_units(model, end) - mean_units(model, start)) / (end - start))
+def member_units(model: AbstractForecaster, predictive: Predictive) -> FloatArray:
+    """Return members' forecasts (K, M, H) in the target's units, as `predict` makes them."""
+    transform = unit_transform(model)
+    if not transform:
+        return predictive.members
+    weights, means, variances = predictive.mixture(model.spread_)
+    variances = variances * (model.calibration_ * model.mean_factor_)[:, None]
+    return member_means(transform, weights, means, variances, len(predictive.members))
+
+
+@dataclass(frozen=True, eq=False)
+class MeanUnits:
+    """The map from the members' mean on the model's scale to their mean in the target's units.
+
+    Parameters
+    ----------
+    transform : Transform
+    variance : (H,)
+        Of the normal around a forecast. With it, the forecasts of a model's background windows
+        are on average those that `predict` makes of these windows.
+    """
+
+    transform: Transform
+    variance: FloatArray
+
+    @classmethod
+    def of(cls, model: AbstractForecaster) -> MeanUnits:
+        """Find the variance on the model's background windows."""
+        transform = unit_transform(model)
+        if not transform:
+            return cls(transform, np.zeros(model.horizon))
+        windows = model.background_.astype(np.float64)
+        found = model._predictive(windows, exact=True).shifted(model.background_baseline_)
+        wanted = member_units(model, found).mean(axis=(0, 1))
+        return cls(transform, _matching_variance(transform, found.members.mean(axis=0), wanted))
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Bring forecasts (..., H) of the members' mean to the target's units."""
+        return self.transform.mean(values, self.variance)
+
+    def slopes(self, level: FloatArray, moved: FloatArray) -> FloatArray:
+        """Return the slope (M, H) between the background's ``level`` (H,) and level + moved."""
+        near = np.abs(moved) < NEAR
+        start, end = level - np.where(near, NEAR, 0.0), level + np.where(near, NEAR, moved)
+        return np.asarray((self(end) - self(start)) / (end - start))
+
+
+def _matching_variance(transform: Transform, values: FloatArray, wanted: FloatArray) -> FloatArray:
+    """Return the variance (H,) with which normals around values (B, H) have the mean wanted (H,).
+
+    The mean grows with the variance, so that halving finds it.
+    """
+
+    def short(variance: FloatArray) -> NDArray[np.bool_]:
+        return np.asarray(transform.mean(values, variance).mean(axis=0) < wanted)
+
+    low, high = np.zeros(len(wanted)), np.ones(len(wanted))
+    for _ in range(DOUBLINGS):
+        high = np.where(short(high), 2.0 * high, high)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        below = short(middle)
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return 0.5 * (low + high)
 
 
 def contribution_units(
-    model: AbstractForecaster, parts: FloatArray, level: FloatArray, forecast: FloatArray
+    units: MeanUnits, parts: FloatArray, level: FloatArray, forecast: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Bring contributions to the target's units, so that they lead to the forecast.
 
     Parameters
     ----------
-    model : AbstractForecaster
+    units : MeanUnits
     parts : (K, M, H, N, T)
         Members' contributions on the model's scale.
     level : (H,)
@@ -75,8 +122,8 @@ def contribution_units(
     """
     mean = parts.mean(axis=0)
     moved = mean.sum(axis=(2, 3))  # (M, H)
-    factor = slopes(model, level, moved)
-    rest = forecast - mean_units(model, level) - factor * moved
+    factor = units.slopes(level, moved)
+    rest = forecast - units(level) - factor * moved
     size = np.abs(mean)
     size[:, :, -1, -1] += np.finfo(np.float64).tiny  # where nothing moved, the last value known
     share = size / size.sum(axis=(2, 3), keepdims=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mvlstm.bench import cells
@@ -128,3 +129,21 @@ def test_a_file_that_changed_since_the_job_was_made_is_refused(tmp_path: Path) -
     cells._load_rows.cache_clear()
     with pytest.raises(DataError, match=r"own\.csv' changed after this experiment was planned"):
         load_rows(job)
+
+
+@pytest.mark.parametrize("series", [False, True])
+def test_rows_are_found_by_time_where_the_first_target_was_filled_in(
+    tmp_path: Path, series: bool
+) -> None:
+    """The first row is dropped, and with it what filled the second one's target."""
+    table = datasets.load("synthetic", n=60).frame[["x1", "y"]].assign(time=range(60))
+    table.loc[0, "x1"], table.loc[1, "y"] = np.nan, np.nan
+    data = {"file": str(tmp_path / "own.csv"), "target": "y", "time": "time", "missing": "fill"}
+    if series:
+        table = pd.concat([table.assign(shop=name) for name in "ab"])
+        data["series"] = "shop"
+    table.to_csv(data["file"], index=False)
+    cell = build_cell(Job("own", "main", "own", "ar", data=data, base="ar", window=3))
+    assert len(cell.rows) == cell.frame.n_rows
+    assert (cell.times[cell.rows] == cell.frame.times).all()
+    np.testing.assert_array_equal(cell.series[cell.rows], cell.frame.target_values)

@@ -184,3 +184,10 @@ def test_what_says_nothing_rejects_nothing() -> None:
     assert unit_root_t(np.ones((50, 3)), np.ones(50)) == 0.0
     for rows in range(1, 9):
         assert unit_root_t(RNG.normal(size=(rows, 7)), RNG.normal(size=rows)) == 0.0
+
+
+def test_differences_over_a_border_of_segments_are_left_out() -> None:
+    segments = np.arange(600) // 100
+    torn = (DOUBLE_WALK + 1e4 * segments)[:, None]
+    assert choose_differencing(torn, ["torn"]).orders == (1,)  # the jumps hide what is left
+    assert choose_differencing(torn, ["torn"], segments=segments).orders == (2,)

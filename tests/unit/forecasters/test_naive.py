@@ -77,9 +77,9 @@ def test_scrambling_takes_the_past_of_the_donor() -> None:
     origins = prepared.origins(4, 1)[50:60]
     plain = model._predict_rows(prepared, origins).members
     donors = np.arange(10)[::-1]
-    moved = model._predict_scrambled(prepared, origins, (1,), donors)
+    moved = model._predict_scrambled(prepared, origins, (1,), donors).members
     np.testing.assert_array_equal(moved, plain[:, donors])
-    same = model._predict_scrambled(prepared, origins, (0,), donors)
+    same = model._predict_scrambled(prepared, origins, (0,), donors).members
     np.testing.assert_array_equal(same, plain)
 
 

@@ -82,12 +82,12 @@ def test_scrambling_exchanges_shares(model: mv.STRX | mv.ARIMAX, table: pd.DataF
     origins = prepared.origins(5, 2)[100:140]
     plain = model._predict_rows(prepared, origins).members
     donors = np.roll(np.arange(40), 11)
-    nothing = model._predict_scrambled(prepared, origins, (0, 1), np.arange(40))
+    nothing = model._predict_scrambled(prepared, origins, (0, 1), np.arange(40)).members
     np.testing.assert_allclose(nothing, plain, atol=1e-9)
-    everything = model._predict_scrambled(prepared, origins, (0, 1, 2), donors)
+    everything = model._predict_scrambled(prepared, origins, (0, 1, 2), donors).members
     np.testing.assert_allclose(everything, plain[:, donors], atol=1e-9)
     moved = [
-        np.mean((model._predict_scrambled(prepared, origins, (n,), donors) - plain) ** 2)
+        np.mean((model._predict_scrambled(prepared, origins, (n,), donors).members - plain) ** 2)
         for n in (0, 1)
     ]
     assert moved[0] > 20 * moved[1]
@@ -175,5 +175,5 @@ def test_it_takes_any_number_of_regressors(name: str, columns: list[str]) -> Non
     origins = prepared.origins(5, 1)
     expected = model._predict_rows(prepared, origins).members
     own = (len(columns) - 1,)
-    moved = model._predict_scrambled(prepared, origins, own, np.arange(len(origins)))
+    moved = model._predict_scrambled(prepared, origins, own, np.arange(len(origins))).members
     np.testing.assert_allclose(moved, expected, atol=1e-9)

@@ -13,8 +13,10 @@ import mvlstm as mv
 from mvlstm.data.frame import build_frame
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.evaluate import backtest as rolling
+from mvlstm.forecasters import explaining
 from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
 from mvlstm.forecasters.transforming import choose_transform
+from mvlstm.forecasters.units import MeanUnits
 
 SMALL: dict[str, Any] = {"hidden_size": 3, "members": 2, "max_epochs": 3, "batch_size": 64}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -127,6 +129,44 @@ def test_contributions_add_up_to_the_forecast(changes: dict[str, Any]) -> None:
     spread = float(table["y"].std())
     np.testing.assert_allclose(sums[known], rows[known], atol=1e-3 * spread)
     assert any("log(1 + target)" in note for note in explanation.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("MVLSTM", {}),
+        ("MVLSTM", {"loss": "nll", "sigma": 1.0, "link": "none", "max_epochs": 12}),  # as the paper
+        ("MVLSTM", {"loss": "mse"}),
+        ("LSTM", {"loss": "nll", "horizon": 2}),
+        ("AR", {}),
+    ],
+)
+def test_explanations_rest_on_the_forecasts_of_predict(name: str, changes: dict[str, Any]) -> None:
+    """Also where a member's spread is not its squared error, by which forecasts were moved once."""
+    table = counts(900, base=3.0)
+    model = fitted(name, table, **changes)
+    prepared = model._prepare(model._read(table, "explain"))
+    origins = prepared.origins(6, model.horizon)[-150:]
+    made = model._forecast_rows(prepared, origins).members
+    np.testing.assert_allclose(explaining._forecasts(model, prepared, origins), made, rtol=1e-9)
+    scrambled = explaining._scrambler(model, prepared, origins)
+    np.testing.assert_allclose(scrambled((0, 1), np.arange(150)), made, rtol=1e-4)
+    level = model._predict_rows(prepared, origins).members.mean(axis=0)
+    mean = MeanUnits.of(model)(level).mean(axis=0)
+    np.testing.assert_allclose(mean, made.mean(axis=(0, 1)), rtol=0.01)
+
+
+def test_responses_are_changes_of_the_forecasts_of_predict() -> None:
+    table = counts(900, base=3.0)
+    model = fitted(table=table, link="none", difference="none")
+    found = model.explain(table, effort="quick", contributions=4).response["x"]
+    raised = table.assign(x=table["x"] + model.preparation_.scaler.scale[0])
+    now, then = (
+        model.predict(one).to_frame().set_index("origin")["mean"] for one in (table, raised)
+    )
+    known = found.index.intersection(now.index)
+    assert len(known) >= 3
+    np.testing.assert_allclose(found[known], (then - now)[known], rtol=1e-3, atol=1e-4)
 
 
 def test_error_increase_is_in_squared_units_of_the_target() -> None:

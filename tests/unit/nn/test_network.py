@@ -180,6 +180,30 @@ def test_leakage_is_diagonal_with_variable_gates_and_not_with_full_ones(cell, la
     np.testing.assert_allclose(matrices["full"].sum(axis=1), 1.0)
 
 
+@pytest.mark.parametrize("horizon", [2, 6, 9])
+def test_leakage_of_several_steps_is_the_mean_of_each_steps_norms(horizon: int) -> None:
+    """Gradients of steps ahead may cancel, norms do not."""
+    network, one = (MVLSTMNetwork((0, 1, 1), 2, 3, horizon=h) for h in (horizon, 1))
+    p, x = unflatten(random_parameters(network, 2), network.shapes), windows(2, 4, 60, 3)
+    if horizon == 2:
+        p["Wo"][:, 1] = -p["Wo"][:, 0]
+    prediction = network(p, x.requires_grad_(True))
+    assert prediction.mu is not None
+    norms = np.zeros((2, 2))
+    for h in range(horizon):
+        for n in range(2):
+            (slope,) = torch.autograd.grad(prediction.mu[..., h, n].sum(), x, retain_graph=True)
+            squares = slope.square().sum(dim=1)
+            each = [squares[..., 0].sqrt(), squares[..., 1:].sum(dim=-1).sqrt()]
+            norms[n] += [float(norm.mean()) for norm in each]
+    want = norms / norms.sum(axis=1, keepdims=True)
+    found = leakage(network, flatten(p, network.shapes), x)
+    np.testing.assert_allclose(found, want, rtol=1e-9 if horizon <= 6 else 0.05)
+    if horizon == 2:
+        first = {**p, **{name: p[name][:, :1] for name in ("Wo", "bo", "Wv", "bv")}}
+        np.testing.assert_allclose(found, leakage(one, flatten(first, one.shapes), x))
+
+
 def test_fusion_blends_states_and_has_no_components() -> None:
     network = MVLSTMNetwork((0, 1), 2, 3, head="fusion")
     p = unflatten(random_parameters(network, 1), network.shapes)
