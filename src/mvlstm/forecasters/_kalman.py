@@ -13,6 +13,7 @@ from mvlstm.forecasters.io import take_array
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +24,9 @@ class Filter:
         u_t = z^\top \alpha_t + \varepsilon_t, \qquad \alpha_{t+1} = T \alpha_t + \eta_t,
         \qquad a_{t+1} = T a_t + K_t (u_t - z^\top a_t).
 
-    The gains :math:`K_t` depend on t alone, so forecasts are linear in the series, and the
-    forecast of a sum of series is the sum of the forecasts.
+    The gains :math:`K_t` depend on t and on which rows were measured, never on the values, so
+    forecasts are linear in the series, and the forecast of a sum of series is the sum of the
+    forecasts. A row that was not measured has no gain.
 
     Shapes
     ------
@@ -52,20 +54,29 @@ class Filter:
             initial_cov=np.array(results.filter_results.initial_state_cov),
         )
 
-    def gains(self, length: int) -> FloatArray:
-        """Return the gains (length, k) of the first rows of a series."""
+    def gains(self, length: int, measured: BoolArray | None = None) -> FloatArray:
+        """Return the gains (length, k) of the first rows of a series.
+
+        ``measured`` (length,) says which rows were; by default all.
+        """
         T, z, P = self.transition, self.design, self.initial_cov
+        known = np.ones(length, dtype=bool) if measured is None else measured
+        passed = np.append(np.flatnonzero(~known), length)  # rows without a gain
         gains = np.zeros((length, len(z)))
-        for t in range(length):
+        t = 0
+        while t < length:
             F = float(z @ P @ z + self.obs_cov[0])
-            K = T @ P @ z / F if F > 0 else np.zeros(len(z))
+            K = T @ P @ z / F if F > 0 and known[t] else np.zeros(len(z))
             gains[t] = K
             following = T @ P @ T.T - F * np.outer(K, K) + self.state_cov
             following = 0.5 * (following + following.T)
-            if np.array_equal(following, P) or np.allclose(following, P, rtol=1e-14, atol=1e-16):
-                gains[t:] = K
-                break
+            if known[t] and _settled(following, P):
+                end = int(passed[np.searchsorted(passed, t)])
+                gains[t:end] = K  # until a row comes that was not measured
+                t = end
+                continue
             P = following
+            t += 1
         return gains
 
     def forecasts(self, series: FloatArray, horizon: int, gains: FloatArray) -> FloatArray:
@@ -102,6 +113,11 @@ class Filter:
         )
 
 
+def _settled(following: FloatArray, P: FloatArray) -> bool:
+    """Say whether the covariance stays as it is."""
+    return bool((np.abs(following - P) <= 1e-14 * np.abs(P) + 1e-16).all())
+
+
 def contributions(
     filter_: Filter,
     table: FloatArray,
@@ -109,6 +125,7 @@ def contributions(
     coefficients: FloatArray,
     origins: IntArray,
     horizon: int,
+    measured: BoolArray | None = None,
 ) -> FloatArray:
     """Return the share of every column in the forecasts made at ``origins``: (C, M, H).
 
@@ -121,6 +138,8 @@ def contributions(
     segments : (rows,)
     coefficients : (C - 1,), of the regressors, which lag the target by one row
     origins : (M,)
+    measured : (rows,), optional
+        Rows whose target was measured, and not filled in; by default all.
     """
     C = table.shape[1]
     shares = np.empty((C, len(origins), horizon))
@@ -135,7 +154,9 @@ def contributions(
         stop = int(origins[here].max()) + 1
         series = effect[start : stop - 1].T.copy()  # (C, n - 1): the regressors, a row late
         series[-1] = table[start + 1 : stop, -1]
-        expected = filter_.forecasts(series, horizon, gains)[:, origins[here] - start - 1]
+        known = None if measured is None else measured[start + 1 : stop]
+        own = gains if known is None or known.all() else filter_.gains(len(known), known)
+        expected = filter_.forecasts(series, horizon, own)[:, origins[here] - start - 1]
         shares[:-1, here] = (effect[origins[here], :-1].T)[..., None] - expected[:-1]
         shares[-1, here] = expected[-1]
     return shares
