@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,3 +171,40 @@ def window_forecasts(
     series = windows[:, 1:, -1] - effect[:, :-1]
     gains = filter_.gains(series.shape[1])
     return filter_.forecasts(series, horizon, gains)[:, -1] + effect[:, -1:]
+
+
+def segments_likelihood(model: Any, restarts: IntArray) -> Callable[..., float]:
+    """Return the log-likelihood of segments that a statsmodels model holds one after another.
+
+    After each row of ``restarts``, which must not be measured, the state is as unknown as at the
+    start, so that this is the sum of the segments' own log-likelihoods. As statsmodels does, it
+    leaves out the first rows of each, by which the state becomes known.
+
+    Parameters
+    ----------
+    model : UnobservedComponents or SARIMAX
+        With an initial state that is approximately diffuse, whatever the parameters.
+    restarts : int array
+    """
+    from statsmodels.tsa.statespace.kalman_filter import KalmanFilter
+
+    k, burn, variance = model.k_states, model.loglikelihood_burn, model.ssm.initial_variance
+    whole = KalmanFilter(k_endog=1, k_states=k, selection=np.eye(k))
+    whole.bind(np.array(model.endog))
+    whole.initialize_approximate_diffuse(variance)
+    inner = np.isin(np.arange(model.nobs), restarts, invert=True)
+    first = np.append(0, restarts + 1)[:, None] + np.arange(burn)
+    counts = np.isin(np.arange(model.nobs), first, invert=True)
+
+    def likelihood(params: FloatArray, flags: Mapping[str, Any] | None = None) -> float:
+        model.update(params, transformed=(flags or {}).get("transformed", True))
+        ssm = model.ssm
+        selection = ssm["selection"]
+        noise = selection @ ssm["state_cov"] @ selection.T
+        for name in ("design", "obs_cov", "obs_intercept"):
+            whole[name] = ssm[name]
+        whole["transition"] = ssm["transition"][..., None] * inner
+        whole["state_cov"] = np.where(inner, noise[..., None], variance * np.eye(k)[..., None])
+        return float(whole.loglikeobs(loglikelihood_burn=0)[counts].sum())
+
+    return likelihood

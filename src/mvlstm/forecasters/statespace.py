@@ -22,7 +22,12 @@ from mvlstm.errors import (
     check_whole,
     is_whole,
 )
-from mvlstm.forecasters._kalman import Filter, contributions, window_forecasts
+from mvlstm.forecasters._kalman import (
+    Filter,
+    contributions,
+    segments_likelihood,
+    window_forecasts,
+)
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.predictive import Predictive
@@ -48,7 +53,8 @@ class AbstractStateSpace(AbstractForecaster):
     """Regression on the variables of the row before, with a state-space model of what is left.
 
     The variables' next values are not known, so the regressor of y(t+1) is x(t). Further steps
-    ahead hold it at its last value. Targets that were filled in count as missing.
+    ahead hold it at its last value. Targets that were filled in count as missing, and no state is
+    carried across a gap.
     """
 
     local: ClassVar[bool] = False  # the filter runs over the whole past
@@ -101,14 +107,16 @@ class AbstractStateSpace(AbstractForecaster):
         rows = slice(first, last + 1)
         known = None if frame.measured is None else frame.measured[rows]
         part = _observed(table[rows], known)
-        self.order_ = self._choose_order(part[:, -1])
+        self.order_ = self._choose_order(_spaced(part[:, -1], frame.segments[rows]))
         if self.mode == "window":
             self._learn_windows(problem)
             return
-        endog, exog = _lagged(part, frame.segments[rows])
+        endog, exog, restarts = _lagged(part, frame.segments[rows])
         name = type(self).__name__
         with show_steps(self.verbose, name, 1, every=0.0) as advance, _quiet():
             model = self._model(endog, exog, self.order_)
+            if len(restarts):
+                model.loglike = segments_likelihood(model, restarts)
             results = model.fit(disp=False, maxiter=self.max_iterations, cov_type="none")
             advance("fitted by maximum likelihood")
         if not np.isfinite(results.params).all():
@@ -233,7 +241,7 @@ class AbstractStateSpace(AbstractForecaster):
         return found, failed
 
     def _fit_one(self, window: FloatArray, order: Order) -> FloatArray | None:
-        endog, exog = _lagged(window, np.zeros(len(window), dtype=np.int64))
+        endog, exog, _ = _lagged(window, np.zeros(len(window), dtype=np.int64))
         if np.isnan(endog).all():
             return None
         later = None if exog is None else np.repeat(window[-1:, :-1], self.horizon, axis=0)
@@ -302,7 +310,8 @@ class STRX(AbstractStateSpace):
     seed : int
         Fixes the choice of these.
     missing, gaps, transform : str
-        As in `mvlstm.MVLSTM`. Targets filled in count as missing all the same.
+        As in `mvlstm.MVLSTM`. Targets filled in count as missing all the same. Stretches between
+        gaps are filtered each from its start.
     verbose : int
         0 is silent.
     """
@@ -350,8 +359,8 @@ class ARIMAX(AbstractStateSpace):
     how often the unit-root tests ask for differencing; p the number of first partial
     autocorrelations above max(1.96 / sqrt(n), 0.05), at most 5; q the same of the
     autocorrelations of what an AR(p) leaves. The unit-root tests take all targets measured as
-    consecutive; autocorrelations know of missing values. Modes and further steps ahead are
-    as in `mvlstm.STRX`; in window mode q = 0 and p, 1 to 4, is chosen on validation windows.
+    consecutive; autocorrelations know of missing values and gaps. Modes and further steps ahead
+    are as in `mvlstm.STRX`; in window mode q = 0 and p, 1 to 4, is chosen on validation windows.
 
     Parameters
     ----------
@@ -372,7 +381,8 @@ class ARIMAX(AbstractStateSpace):
     seed : int
         Fixes the choice of these.
     missing, gaps, transform : str
-        As in `mvlstm.MVLSTM`. Targets filled in count as missing all the same.
+        As in `mvlstm.MVLSTM`. Targets filled in count as missing all the same. Stretches between
+        gaps are filtered each from its start.
     verbose : int
         0 is silent.
     """
@@ -508,14 +518,24 @@ def _observed(table: FloatArray, known: BoolArray | None) -> FloatArray:
     return table
 
 
-def _lagged(table: FloatArray, segments: IntArray) -> tuple[FloatArray, FloatArray | None]:
+def _spaced(y: FloatArray, segments: IntArray) -> FloatArray:
+    """Put so many missing values between segments that no lag reaches across."""
+    starts = np.flatnonzero(segments[1:] != segments[:-1]) + 1
+    return np.insert(y, np.repeat(starts, MOST_LAGS), np.nan)
+
+
+def _lagged(
+    table: FloatArray, segments: IntArray
+) -> tuple[FloatArray, FloatArray | None, IntArray]:
     """Return the target from the second row on, and the other columns of the row before.
 
-    The first row of a later segment has none before it: its target counts as missing.
+    The first row of a later segment has none before it: its target counts as missing. The third
+    array holds these rows' places.
     """
     endog = table[1:, -1].copy()
-    endog[segments[1:] != segments[:-1]] = np.nan
-    return endog, table[:-1, :-1] if table.shape[1] > 1 else None
+    starts = np.flatnonzero(segments[1:] != segments[:-1])
+    endog[starts] = np.nan
+    return endog, table[:-1, :-1] if table.shape[1] > 1 else None, starts
 
 
 def _quiet() -> warnings.catch_warnings[Any]:

@@ -1,4 +1,4 @@
-"""The filter against statsmodels' own, where rows are missing."""
+"""The filter against statsmodels' own, where rows are missing and where segments begin."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 from statsmodels.tsa.statespace.structural import UnobservedComponents
 
-from mvlstm.forecasters._kalman import Filter, contributions
+from mvlstm.forecasters._kalman import Filter, contributions, segments_likelihood
 
 CASES = {
     "trend": (None, [0.4, 0.05, 0.001, 0.8, -0.3]),
@@ -53,3 +53,16 @@ def test_rows_not_measured_change_nothing(case: str) -> None:
         past = make_model(case, endog[:origin], table[:origin, :-1]).filter(params)
         held = np.repeat(table[origin : origin + 1, :-1], 3, axis=0)
         np.testing.assert_allclose(found[origin - 9], past.forecast(3, exog=held), atol=1e-8)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_segments_add_up(case: str) -> None:
+    table, known = make_table()
+    restarts = np.array([40, 90, 91])
+    known[restarts + 1] = False
+    endog, exog = np.where(known, table[:, -1], np.nan)[1:], table[:-1, :-1]
+    params = np.array(CASES[case][1])
+    found = segments_likelihood(make_model(case, endog, exog), restarts)
+    pieces = [slice(0, 40), slice(41, 90), slice(92, 159)]
+    alone = [make_model(case, endog[s], exog[s]).loglike(params) for s in pieces]
+    assert found(params) == pytest.approx(sum(alone), rel=1e-10)

@@ -183,6 +183,25 @@ def test_a_window_is_fitted_to_what_was_measured(table: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("name", ["STRX", "ARIMAX"])
+def test_levels_may_jump_where_there_are_gaps(name: str) -> None:
+    rng = np.random.default_rng(0)
+    x, noise, steps = rng.normal(size=(3, 600))
+    y = 0.1 * np.cumsum(steps) + np.r_[0.0, 0.8 * x[:-1]] + noise
+    table = pd.DataFrame({"x": x, "y": y})
+    number = np.arange(600) // 75
+    gapped = table[np.arange(600) % 75 < 65]
+    jumps = table.assign(y=y + 20.0 * rng.normal(size=8)[number]).loc[gapped.index]
+    order = {"order": (0, 1, 1)} if name == "ARIMAX" else {}
+    errors, gains = [], []
+    for rows in (gapped, jumps):
+        model = build(name, gaps="respect", max_iterations=50, **order).fit(rows, "y", test=0.2)
+        errors.append(model.evaluate(rows).scores["rmse"].iloc[0])
+        gains.append(model.filter_.gains(60)[-1])
+    assert errors[1] == pytest.approx(errors[0], rel=0.02) and errors[0] < 1.3
+    np.testing.assert_allclose(gains[1], gains[0], atol=0.05)
+
+
+@pytest.mark.parametrize("name", ["STRX", "ARIMAX"])
 def test_window_mode_fits_each_window(name: str) -> None:
     table = make_table(70).drop(columns="z")
     changes = {"order": None} if name == "ARIMAX" else {}
@@ -216,6 +235,19 @@ def test_orders_are_those_of_what_was_measured() -> None:
     table = pd.DataFrame({"y": np.where(gone, np.nan, y)})
     model = mv.ARIMAX(window=5, missing="fill", verbose=0).fit(table, "y", test=0.2)
     assert model.order_ == (1, 0, 0)
+
+
+def test_orders_do_not_rest_on_lags_across_gaps() -> None:
+    rng = np.random.default_rng(0)
+    jumps = np.cumsum(40 * rng.normal(size=60)).repeat(40)
+    steps = rng.normal(size=2400)
+    for t in range(2, 2400):
+        steps[t] += 0.3 * steps[t - 1] + 0.3 * steps[t - 2]
+    y = np.cumsum(steps) + jumps
+    times = np.arange(2400) + 7 * (np.arange(2400) // 40)
+    table = pd.DataFrame({"y": y}, index=times)
+    model = mv.ARIMAX(window=5, gaps="respect", verbose=0).fit(table, "y", test=0.2)
+    assert model.order_ == (2, 1, 0)
 
 
 @pytest.mark.parametrize(
