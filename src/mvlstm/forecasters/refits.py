@@ -8,7 +8,7 @@ a linear model gain by its past. They are put beside each other, and where they 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,7 +125,8 @@ def agreement_table(
     }
     seen = table.iloc[: len(table) - test]
     stretch = _longest_stretch(seen[frame.target], frame.segments[-len(table) :])
-    granger, p, note = _granger(seen, stretch, others, owner)
+    numbers = set(np.array(frame.columns)[np.array(frame.layout.measured)])
+    granger, p, note = _granger(seen, stretch, others, owner, numbers)
     columns |= {"granger": every(granger), "granger_p": every(p)}
     if len(others) < len(names):
         note = (*note, f"The agreement table's other models do without {steady}, steady there.")
@@ -252,12 +253,18 @@ def _longest_stretch(target: pd.Series[float], segments: IntArray) -> slice:
 
 
 def _granger(
-    seen: pd.DataFrame, stretch: slice, names: Sequence[str], owner: dict[str, str]
+    seen: pd.DataFrame,
+    stretch: slice,
+    names: Sequence[str],
+    owner: dict[str, str],
+    numbers: Set[str],
 ) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
     """Return partial R squared and adjusted p-value of each variable, on a stretch of seen rows.
 
     Of a variable with several columns one is left out: all the levels of a category add up to one.
+    The columns ``numbers``, which are no levels, are differenced where their tests say so.
     """
+    from mvlstm.data.stationarity import choose_differencing, difference
     from mvlstm.explain.granger import MOST_LAGS, granger_tests
 
     nothing = np.full(len(names), np.nan)
@@ -272,13 +279,20 @@ def _granger(
             return nothing, nothing, (f"Granger's tests were left out: {longest}, are too few.",)
         notes = (f"Granger's tests rest on {longest}.",)
     values = table.to_numpy(np.float64)
-    scale = values.std(axis=0)
-    if not (scale > 0).all():
-        return nothing, nothing, ("Granger's tests were left out: a column does not vary.",)
+    free = table.columns.isin(numbers)
+    orders = np.zeros(len(free), dtype=np.int64)
     try:
+        orders[free] = choose_differencing(values[:, free], list(table.columns[free])).orders
+        values = difference(values, orders.tolist())
+        scale = values.std(axis=0)
+        if not (scale > 0).all():
+            return nothing, nothing, ("Granger's tests were left out: a column does not vary.",)
         found = granger_tests((values - values.mean(axis=0)) / scale)["columns"]
     except (MissingExtraError, np.linalg.LinAlgError, ValueError) as error:
         return nothing, nothing, (f"Granger's tests were left out: {error}",)
+    if orders.any():
+        changed = name_list([str(column) for column in table.columns[orders > 0]])
+        notes = (*notes, f"Granger's tests are of the differences of {changed}.")
     columns = [owner[str(column)] for column in table.columns[:-1]]
     by_variable = pd.DataFrame(
         {"variable": columns, "gain": found["gain"], "p": holm(found["conditional_p"])}

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from mvlstm.data.controls import make_control
+from mvlstm.explain.granger import granger_tests
 from mvlstm.forecasters import refits
 from mvlstm.forecasters.dual import DUAL
 from mvlstm.forecasters.linear import AR
@@ -227,3 +228,16 @@ def test_gaps_that_are_closed_stay_so() -> None:
     found, notes = agreement(table, gaps="close")
     assert found.loc["x", "drop_refit"] == pytest.approx(own_rise(table, gaps="close"))
     assert "Granger" not in notes and found["granger"].notna().all()
+
+
+def test_granger_tests_are_of_differences_where_there_is_a_unit_root() -> None:
+    table = driven()
+    table["y"] = table["y"].cumsum()
+    levels = np.where(table["w"] > 0, "high", "low")
+    found, notes = agreement(table[["x", "y"]].assign(level=levels))
+    assert "Granger's tests are of the differences of ['y']" in notes
+    seen = table.iloc[:720]
+    columns = [seen["x"][1:], (levels[:720] == "low")[1:], np.diff(seen["y"])]
+    series = np.column_stack(columns)
+    expected = granger_tests((series - series.mean(axis=0)) / series.std(axis=0))["columns"]
+    np.testing.assert_allclose(found.loc[["x", "level"], "granger"], expected["gain"], atol=1e-9)
