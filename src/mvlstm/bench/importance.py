@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from mvlstm.bench.spec import Job, Suite
 from mvlstm.data import datasets
 from mvlstm.data.controls import CONTROLS, NULL_CONTROLS, make_control
+from mvlstm.data.stationarity import choose_differencing, difference
 from mvlstm.data.synthetic import Truth
 from mvlstm.errors import check_option
 from mvlstm.evaluate.methods import find_method
@@ -235,10 +236,13 @@ def _ranked(rows: pd.DataFrame, drivers: tuple[str, ...]) -> Record:
 
 
 def _granger(table: pd.DataFrame, names: list[str], drivers: tuple[str, ...]) -> Record:
-    """Rank and test by a vector autoregression on the training rows."""
+    """Rank and test by a vector autoregression on the training rows.
+
+    Series are differenced where their tests say so.
+    """
     values = table.to_numpy(np.float64)[: int(0.7 * len(table))]
-    series = (values - values.mean(axis=0)) / values.std(axis=0)
-    columns = granger_tests(series)["columns"]
+    series = difference(values, choose_differencing(values, list(table.columns)).orders)
+    columns = granger_tests((series - series.mean(axis=0)) / series.std(axis=0))["columns"]
     truth = np.isin(names, drivers)
     gain = np.asarray(columns["gain"], dtype=np.float64)
     return {

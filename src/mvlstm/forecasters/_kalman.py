@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from mvlstm.forecasters.io import take_array
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +25,9 @@ class Filter:
         u_t = z^\top \alpha_t + \varepsilon_t, \qquad \alpha_{t+1} = T \alpha_t + \eta_t,
         \qquad a_{t+1} = T a_t + K_t (u_t - z^\top a_t).
 
-    The gains :math:`K_t` depend on t alone, so forecasts are linear in the series, and the
-    forecast of a sum of series is the sum of the forecasts.
+    The gains :math:`K_t` depend on t and on which rows were measured, never on the values, so
+    forecasts are linear in the series, and the forecast of a sum of series is the sum of the
+    forecasts. A row that was not measured has no gain.
 
     Shapes
     ------
@@ -52,20 +55,29 @@ class Filter:
             initial_cov=np.array(results.filter_results.initial_state_cov),
         )
 
-    def gains(self, length: int) -> FloatArray:
-        """Return the gains (length, k) of the first rows of a series."""
+    def gains(self, length: int, measured: BoolArray | None = None) -> FloatArray:
+        """Return the gains (length, k) of the first rows of a series.
+
+        ``measured`` (length,) says which rows were; by default all.
+        """
         T, z, P = self.transition, self.design, self.initial_cov
+        known = np.ones(length, dtype=bool) if measured is None else measured
+        passed = np.append(np.flatnonzero(~known), length)  # rows without a gain
         gains = np.zeros((length, len(z)))
-        for t in range(length):
+        t = 0
+        while t < length:
             F = float(z @ P @ z + self.obs_cov[0])
-            K = T @ P @ z / F if F > 0 else np.zeros(len(z))
+            K = T @ P @ z / F if F > 0 and known[t] else np.zeros(len(z))
             gains[t] = K
             following = T @ P @ T.T - F * np.outer(K, K) + self.state_cov
             following = 0.5 * (following + following.T)
-            if np.array_equal(following, P) or np.allclose(following, P, rtol=1e-14, atol=1e-16):
-                gains[t:] = K
-                break
+            if known[t] and _settled(following, P):
+                end = int(passed[np.searchsorted(passed, t)])
+                gains[t:end] = K  # until a row comes that was not measured
+                t = end
+                continue
             P = following
+            t += 1
         return gains
 
     def forecasts(self, series: FloatArray, horizon: int, gains: FloatArray) -> FloatArray:
@@ -102,6 +114,11 @@ class Filter:
         )
 
 
+def _settled(following: FloatArray, P: FloatArray) -> bool:
+    """Say whether the covariance stays as it is."""
+    return bool((np.abs(following - P) <= 1e-14 * np.abs(P) + 1e-16).all())
+
+
 def contributions(
     filter_: Filter,
     table: FloatArray,
@@ -109,6 +126,7 @@ def contributions(
     coefficients: FloatArray,
     origins: IntArray,
     horizon: int,
+    measured: BoolArray | None = None,
 ) -> FloatArray:
     """Return the share of every column in the forecasts made at ``origins``: (C, M, H).
 
@@ -121,6 +139,8 @@ def contributions(
     segments : (rows,)
     coefficients : (C - 1,), of the regressors, which lag the target by one row
     origins : (M,)
+    measured : (rows,), optional
+        Rows whose target was measured, and not filled in; by default all.
     """
     C = table.shape[1]
     shares = np.empty((C, len(origins), horizon))
@@ -135,7 +155,9 @@ def contributions(
         stop = int(origins[here].max()) + 1
         series = effect[start : stop - 1].T.copy()  # (C, n - 1): the regressors, a row late
         series[-1] = table[start + 1 : stop, -1]
-        expected = filter_.forecasts(series, horizon, gains)[:, origins[here] - start - 1]
+        known = None if measured is None else measured[start + 1 : stop]
+        own = gains if known is None or known.all() else filter_.gains(len(known), known)
+        expected = filter_.forecasts(series, horizon, own)[:, origins[here] - start - 1]
         shares[:-1, here] = (effect[origins[here], :-1].T)[..., None] - expected[:-1]
         shares[-1, here] = expected[-1]
     return shares
@@ -149,3 +171,40 @@ def window_forecasts(
     series = windows[:, 1:, -1] - effect[:, :-1]
     gains = filter_.gains(series.shape[1])
     return filter_.forecasts(series, horizon, gains)[:, -1] + effect[:, -1:]
+
+
+def segments_likelihood(model: Any, restarts: IntArray) -> Callable[..., float]:
+    """Return the log-likelihood of segments that a statsmodels model holds one after another.
+
+    After each row of ``restarts``, which must not be measured, the state is as unknown as at the
+    start, so that this is the sum of the segments' own log-likelihoods. As statsmodels does, it
+    leaves out the first rows of each, by which the state becomes known.
+
+    Parameters
+    ----------
+    model : UnobservedComponents or SARIMAX
+        With an initial state that is approximately diffuse, whatever the parameters.
+    restarts : int array
+    """
+    from statsmodels.tsa.statespace.kalman_filter import KalmanFilter
+
+    k, burn, variance = model.k_states, model.loglikelihood_burn, model.ssm.initial_variance
+    whole = KalmanFilter(k_endog=1, k_states=k, selection=np.eye(k))
+    whole.bind(np.array(model.endog))
+    whole.initialize_approximate_diffuse(variance)
+    inner = np.isin(np.arange(model.nobs), restarts, invert=True)
+    first = np.append(0, restarts + 1)[:, None] + np.arange(burn)
+    counts = np.isin(np.arange(model.nobs), first, invert=True)
+
+    def likelihood(params: FloatArray, flags: Mapping[str, Any] | None = None) -> float:
+        model.update(params, transformed=(flags or {}).get("transformed", True))
+        ssm = model.ssm
+        selection = ssm["selection"]
+        noise = selection @ ssm["state_cov"] @ selection.T
+        for name in ("design", "obs_cov", "obs_intercept"):
+            whole[name] = ssm[name]
+        whole["transition"] = ssm["transition"][..., None] * inner
+        whole["state_cov"] = np.where(inner, noise[..., None], variance * np.eye(k)[..., None])
+        return float(whole.loglikeobs(loglikelihood_burn=0)[counts].sum())
+
+    return likelihood

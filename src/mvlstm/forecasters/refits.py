@@ -8,7 +8,7 @@ a linear model gain by its past. They are put beside each other, and where they 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +30,7 @@ IntArray = NDArray[np.int64]
 
 ROWS = 8_000  # newest rows before the unseen ones that the other models learn from
 SMALLER = {"members": 3, "max_epochs": 15, "patience": 5}  # at most, of the other models
+ROWS_EACH = 3  # rows for each coefficient at least, where Granger's tests have a stretch of them
 SHADOW = " (shadow)"
 LEAST_SHADOW = 1e-3  # of the squared error, that the strongest shadow counts as at least
 AGREEMENT_COLUMNS = (
@@ -122,7 +123,10 @@ def agreement_table(
         "drop_refit": every(drop_refit),
         "shadow": every(shadow),
     }
-    granger, p, note = _granger(table, others, owner, test)
+    seen = table.iloc[: len(table) - test]
+    stretch = _longest_stretch(seen[frame.target], frame.segments[-len(table) :])
+    numbers = set(np.array(frame.columns)[np.array(frame.layout.measured)])
+    granger, p, note = _granger(seen, stretch, others, owner, numbers)
     columns |= {"granger": every(granger), "granger_p": every(p)}
     if len(others) < len(names):
         note = (*note, f"The agreement table's other models do without {steady}, steady there.")
@@ -147,7 +151,7 @@ def _plain_table(
     """Return the newest rows as a table of numbers, and how many at its end are unseen.
 
     Rows before those of the fit are unseen too, but not at the end. Variables' columns that
-    do not vary in these rows are left out.
+    do not vary in these rows are left out. Targets that were filled in are NaN.
     """
     frame = prepared.frame
     later = model.borders_.after(frame.future_times(origins, 1))[:, 0]
@@ -158,18 +162,22 @@ def _plain_table(
     varies = np.ptp(values, axis=0) > 0
     varies[-1] = True  # the target
     columns = [name for name, kept in zip(frame.columns, varies, strict=True) if kept]
-    return pd.DataFrame(values[:, varies], columns=columns), test
+    times = frame.times[start:].rename(None)
+    table = pd.DataFrame(values[:, varies], columns=columns, index=times)
+    if frame.measured is not None:
+        table[frame.target] = table[frame.target].where(frame.measured[start:])
+    return table, test
 
 
 def _refit(
     model: AbstractForecaster, table: pd.DataFrame, target: str, test: int
 ) -> AbstractForecaster:
-    """Fit a smaller model of the same kind to a table of consecutive rows."""
+    """Fit a smaller model of the same kind to the rows of `_plain_table`, or some columns."""
     import warnings
 
     params = model.get_params()
     changes = {k: min(v, params[k]) for k, v in SMALLER.items() if k in params}
-    changes |= {"missing": "error", "gaps": "error", "verbose": 0}
+    changes["verbose"] = 0
     if "calendar" in params:
         changes["calendar"] = "none"
     other = clone(model).set_params(**changes)
@@ -225,7 +233,7 @@ def _against_shadows(
         shift = int(rng.integers(n // 4, n - n // 4 + 1))
         for column in [c for c in table if owner[str(c)] == name]:
             shadows[f"{column}{SHADOW}"] = np.roll(table[column].to_numpy(), shift)
-    both = pd.concat([pd.DataFrame(shadows), table], axis=1)
+    both = pd.concat([pd.DataFrame(shadows, table.index), table], axis=1)
     fitted = _refit(model, both, target, test)
     explained = fitted.explain(both, effort="quick", contributions=0)
     rises = explained.importance.set_index("variable")["error_increase"]
@@ -235,32 +243,62 @@ def _against_shadows(
     return np.asarray(own.loc[list(names)].to_numpy() / strongest)
 
 
+def _longest_stretch(target: pd.Series[float], segments: IntArray) -> slice:
+    """Return the longest stretch of rows without a gap whose targets were all measured."""
+    known = target.notna().to_numpy()
+    whole = known[1:] & known[:-1] & (segments[1 : len(known)] == segments[: len(known) - 1])
+    borders = np.flatnonzero(~np.r_[False, whole, False])
+    longest = int(np.argmax(np.diff(borders)))
+    return slice(int(borders[longest]), int(borders[longest + 1]))
+
+
 def _granger(
-    table: pd.DataFrame, names: Sequence[str], owner: dict[str, str], test: int
+    seen: pd.DataFrame,
+    stretch: slice,
+    names: Sequence[str],
+    owner: dict[str, str],
+    numbers: Set[str],
 ) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
-    """Return partial R squared and adjusted p-value of each variable, on the seen rows.
+    """Return partial R squared and adjusted p-value of each variable, on a stretch of seen rows.
 
     Of a variable with several columns one is left out: all the levels of a category add up to one.
+    The columns ``numbers``, which are no levels, are differenced where their tests say so.
     """
-    from mvlstm.explain.granger import granger_tests
+    from mvlstm.data.stationarity import choose_differencing, difference
+    from mvlstm.explain.granger import MOST_LAGS, granger_tests
 
     nothing = np.full(len(names), np.nan)
-    owners = pd.Series([owner[str(column)] for column in table])
-    table = table.loc[:, ~(owners.duplicated(keep=False) & ~owners.duplicated()).to_numpy()]
-    values = table.to_numpy(np.float64)[: len(table) - test]
-    scale = values.std(axis=0)
-    if not (scale > 0).all():
-        return nothing, nothing, ("Granger's tests were left out: a column does not vary.",)
+    owners = pd.Series([owner[str(column)] for column in seen])
+    several = owners.duplicated(keep=False)
+    table = seen.loc[:, ~(several & ~owners.duplicated()).to_numpy()].iloc[stretch]
+    notes: tuple[str, ...] = ()
+    if len(table) < len(seen):
+        least = ROWS_EACH * (1 + MOST_LAGS * table.shape[1])
+        longest = f"{len(table):,} rows, the longest stretch without a gap or a missing target"
+        if len(table) < least:
+            return nothing, nothing, (f"Granger's tests were left out: {longest}, are too few.",)
+        notes = (f"Granger's tests rest on {longest}.",)
+    values = table.to_numpy(np.float64)
+    free = table.columns.isin(numbers)
+    orders = np.zeros(len(free), dtype=np.int64)
     try:
+        orders[free] = choose_differencing(values[:, free], list(table.columns[free])).orders
+        values = difference(values, orders.tolist())
+        scale = values.std(axis=0)
+        if not (scale > 0).all():
+            return nothing, nothing, ("Granger's tests were left out: a column does not vary.",)
         found = granger_tests((values - values.mean(axis=0)) / scale)["columns"]
     except (MissingExtraError, np.linalg.LinAlgError, ValueError) as error:
         return nothing, nothing, (f"Granger's tests were left out: {error}",)
+    if orders.any():
+        changed = name_list([str(column) for column in table.columns[orders > 0]])
+        notes = (*notes, f"Granger's tests are of the differences of {changed}.")
     columns = [owner[str(column)] for column in table.columns[:-1]]
     by_variable = pd.DataFrame(
         {"variable": columns, "gain": found["gain"], "p": holm(found["conditional_p"])}
     ).groupby("variable")
     gain, p = by_variable["gain"].max(), by_variable["p"].min()
-    return gain.loc[list(names)].to_numpy(), p.loc[list(names)].to_numpy(), ()
+    return gain.loc[list(names)].to_numpy(), p.loc[list(names)].to_numpy(), notes
 
 
 def _gradients(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm.data.splits import HELD_OUT
-from mvlstm.data.windows import gather_windows
+from mvlstm.data.windows import gather_windows, measured_labels
 from mvlstm.errors import (
     DataError,
     MissingExtraError,
@@ -22,7 +22,12 @@ from mvlstm.errors import (
     check_whole,
     is_whole,
 )
-from mvlstm.forecasters._kalman import Filter, contributions, window_forecasts
+from mvlstm.forecasters._kalman import (
+    Filter,
+    contributions,
+    segments_likelihood,
+    window_forecasts,
+)
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.predictive import Predictive
@@ -33,6 +38,7 @@ from mvlstm.forecasters.transforming import TransformChoice
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 Mode = Literal["global", "window"]
 Order = tuple[int, int, int]
 
@@ -47,7 +53,8 @@ class AbstractStateSpace(AbstractForecaster):
     """Regression on the variables of the row before, with a state-space model of what is left.
 
     The variables' next values are not known, so the regressor of y(t+1) is x(t). Further steps
-    ahead hold it at its last value.
+    ahead hold it at its last value. Targets that were filled in count as missing, and no state is
+    carried across a gap.
     """
 
     local: ClassVar[bool] = False  # the filter runs over the whole past
@@ -65,8 +72,8 @@ class AbstractStateSpace(AbstractForecaster):
         """Build the statsmodels model."""
 
     @abstractmethod
-    def _choose_order(self, y: FloatArray, segments: IntArray) -> Order:
-        """Return the orders (p, d, q) for a series, whose rows are of given segments."""
+    def _choose_order(self, y: FloatArray) -> Order:
+        """Return the orders (p, d, q) for a series, NaN where it is missing."""
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -94,19 +101,22 @@ class AbstractStateSpace(AbstractForecaster):
                 f"ahead serve it at horizon=1 only, not {self.horizon}. Leave out known=..., or "
                 "use AR, GBT or MVLSTM."
             )
-        table = problem.prepared.table
+        table, frame = problem.prepared.table, problem.prepared.frame
         last = int(problem.origins["train"][-1]) + self.horizon
         first = 0 if self.fit_rows is None else max(0, last + 1 - self.fit_rows)
         rows = slice(first, last + 1)
-        segments = problem.prepared.frame.segments[rows]
-        self.order_ = self._choose_order(table[rows, -1], segments)
+        known = None if frame.measured is None else frame.measured[rows]
+        part = _observed(table[rows], known)
+        self.order_ = self._choose_order(_spaced(part[:, -1], frame.segments[rows]))
         if self.mode == "window":
             self._learn_windows(problem)
             return
-        endog, exog = _lagged(table[rows], segments)
+        endog, exog, restarts = _lagged(part, frame.segments[rows])
         name = type(self).__name__
         with show_steps(self.verbose, name, 1, every=0.0) as advance, _quiet():
             model = self._model(endog, exog, self.order_)
+            if len(restarts):
+                model.loglike = segments_likelihood(model, restarts)
             results = model.fit(disp=False, maxiter=self.max_iterations, cov_type="none")
             advance("fitted by maximum likelihood")
         if not np.isfinite(results.params).all():
@@ -143,10 +153,14 @@ class AbstractStateSpace(AbstractForecaster):
         if len(orders) == 1:
             self.order_ = orders[0]
             return
-        rows = problem.origins["stop"][:ORDER_WINDOWS]
-        windows = gather_windows(problem.prepared.table, rows, self.window)
-        y = problem.prepared.labels(rows, self.horizon)
-        errors = [np.mean((self._unscaled(self._fit_each(windows, o)[0]) - y) ** 2) for o in orders]
+        prepared, rows = problem.prepared, problem.origins["stop"][:ORDER_WINDOWS]
+        windows, known = self._windows(prepared, rows)
+        y = prepared.labels(rows, self.horizon)
+        counts = measured_labels(prepared.frame, rows, self.horizon)
+        errors = []
+        for order in orders:
+            found = self._unscaled(self._fit_each(windows, known, order)[0])
+            errors.append(np.mean((found - y)[counts] ** 2))
         self.order_ = orders[int(np.argmin(errors))]
 
     def _window_orders(self) -> list[Order]:
@@ -157,14 +171,17 @@ class AbstractStateSpace(AbstractForecaster):
     def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
         if self.mode == "global":
             return Predictive(self._unscaled(self._shares(prepared, origins).sum(axis=0))[None])
-        windows = gather_windows(prepared.table, origins, self.window)
-        return Predictive(self._predict_windows(windows))
+        return Predictive(self._fit_windows(*self._windows(prepared, origins)))
 
     def _predict_windows(self, windows: FloatArray) -> FloatArray:
-        if self.mode == "global":
-            found = window_forecasts(self.filter_, windows, self.coefficients_, self.horizon)
-            return self._unscaled(found)[None]
-        found, failed = self._fit_each(windows, self.order_)
+        if self.mode == "window":
+            return self._fit_windows(windows, np.ones(windows.shape[:2], dtype=bool))
+        found = window_forecasts(self.filter_, windows, self.coefficients_, self.horizon)
+        return self._unscaled(found)[None]
+
+    def _fit_windows(self, windows: FloatArray, known: BoolArray) -> FloatArray:
+        """Forecast (1, M, H) by a model of each window; ``known`` (M, T) are measured targets."""
+        found, failed = self._fit_each(windows, known, self.order_)
         if failed:
             warnings.warn(
                 f"{type(self).__name__}: {failed:,} of {len(windows):,} windows could not be "
@@ -174,34 +191,48 @@ class AbstractStateSpace(AbstractForecaster):
             )
         return self._unscaled(found)[None]
 
+    def _windows(self, prepared: Prepared, origins: IntArray) -> tuple[FloatArray, BoolArray]:
+        """Return windows (M, T, C), and which of their targets (M, T) were measured."""
+        windows = gather_windows(prepared.table, origins, self.window)
+        measured = prepared.frame.measured
+        if measured is None:
+            return windows, np.ones(windows.shape[:2], dtype=bool)
+        return windows, gather_windows(measured[:, None], origins, self.window)[..., 0]
+
     def _predict_scrambled(
         self, prepared: Prepared, origins: IntArray, variables: tuple[int, ...], donors: IntArray
     ) -> Predictive:
         """Forecast with the whole past of some variables taken from the donors."""
-        if self.mode == "window":
-            return super()._predict_scrambled(prepared, origins, variables, donors)
-        shares = self._shares(prepared, origins)
         moved = np.flatnonzero(np.isin(prepared.frame.groups, variables))
+        if self.mode == "window":
+            windows, known = self._windows(prepared, origins)
+            windows[:, :, moved] = windows[donors][:, :, moved]
+            if windows.shape[2] - 1 in moved:  # the target
+                known = known[donors]
+            return Predictive(self._fit_windows(windows, known))
+        shares = self._shares(prepared, origins)
         shares[moved] = shares[moved][:, donors]
         return Predictive(self._unscaled(shares.sum(axis=0))[None])
 
     def _shares(self, prepared: Prepared, origins: IntArray) -> FloatArray:
-        segments = prepared.frame.segments
-        where = (prepared.table, segments, self.coefficients_, origins, self.horizon)
-        return contributions(self.filter_, *where)
+        frame = prepared.frame
+        where = (prepared.table, frame.segments, self.coefficients_, origins, self.horizon)
+        return contributions(self.filter_, *where, frame.measured)
 
     def _unscaled(self, forecasts: FloatArray) -> FloatArray:
         scaler = self.preparation_
         return forecasts * scaler.target_scale + scaler.target_center
 
-    def _fit_each(self, windows: FloatArray, order: Order) -> tuple[FloatArray, int]:
+    def _fit_each(
+        self, windows: FloatArray, known: BoolArray, order: Order
+    ) -> tuple[FloatArray, int]:
         """Fit a fresh model to every window; return scaled forecasts and how many failed."""
         _require_statsmodels(type(self).__name__)
         found = np.repeat(windows[:, -1:, -1], self.horizon, axis=1).astype(np.float64)
         failed = 0
         with show_steps(self.verbose, type(self).__name__, len(windows)) as advance, _quiet():
             for m, window in enumerate(windows):
-                forecast = self._fit_one(window, order)
+                forecast = self._fit_one(_observed(window, known[m]), order)
                 if forecast is None:
                     failed += 1
                 else:
@@ -210,7 +241,9 @@ class AbstractStateSpace(AbstractForecaster):
         return found, failed
 
     def _fit_one(self, window: FloatArray, order: Order) -> FloatArray | None:
-        endog, exog = _lagged(window, np.zeros(len(window), dtype=np.int64))
+        endog, exog, _ = _lagged(window, np.zeros(len(window), dtype=np.int64))
+        if np.isnan(endog).all():
+            return None
         later = None if exog is None else np.repeat(window[-1:, :-1], self.horizon, axis=0)
         try:
             model = self._model(endog, exog, order)
@@ -277,7 +310,8 @@ class STRX(AbstractStateSpace):
     seed : int
         Fixes the choice of these.
     missing, gaps, transform : str
-        As in `mvlstm.MVLSTM`.
+        As in `mvlstm.MVLSTM`. Targets filled in count as missing all the same. Stretches between
+        gaps are filtered each from its start.
     verbose : int
         0 is silent.
     """
@@ -314,7 +348,7 @@ class STRX(AbstractStateSpace):
 
         return UnobservedComponents(endog, level="local linear trend", exog=exog)
 
-    def _choose_order(self, y: FloatArray, segments: IntArray) -> Order:
+    def _choose_order(self, y: FloatArray) -> Order:
         return (0, 0, 0)
 
 
@@ -324,8 +358,9 @@ class ARIMAX(AbstractStateSpace):
     statsmodels' ``SARIMAX(y, exog=x of the row before, order, enforce_stationarity=False)``. d is
     how often the unit-root tests ask for differencing; p the number of first partial
     autocorrelations above max(1.96 / sqrt(n), 0.05), at most 5; q the same of the
-    autocorrelations of what an AR(p) leaves. Modes and further steps ahead are as in
-    `mvlstm.STRX`; in window mode q = 0 and p, 1 to 4, is chosen on validation windows.
+    autocorrelations of what an AR(p) leaves. The unit-root tests take all targets measured as
+    consecutive; autocorrelations know of missing values and gaps. Modes and further steps ahead
+    are as in `mvlstm.STRX`; in window mode q = 0 and p, 1 to 4, is chosen on validation windows.
 
     Parameters
     ----------
@@ -346,7 +381,8 @@ class ARIMAX(AbstractStateSpace):
     seed : int
         Fixes the choice of these.
     missing, gaps, transform : str
-        As in `mvlstm.MVLSTM`.
+        As in `mvlstm.MVLSTM`. Targets filled in count as missing all the same. Stretches between
+        gaps are filtered each from its start.
     verbose : int
         0 is silent.
     """
@@ -400,14 +436,15 @@ class ARIMAX(AbstractStateSpace):
             enforce_invertibility=False,
         )
 
-    def _choose_order(self, y: FloatArray, segments: IntArray) -> Order:
+    def _choose_order(self, y: FloatArray) -> Order:
         if self.order is not None:
             p, d, q = (int(k) for k in self.order)
             return (p, d, q)
-        from mvlstm.data.stationarity import choose_differencing, within_segments
+        from mvlstm.data.stationarity import choose_differencing
 
-        d = choose_differencing(y[:, None], ("target",), segments=segments).orders[0]
-        order = choose_orders(within_segments(y, d, segments), d)
+        known = y[np.isfinite(y)]
+        d = choose_differencing(known[:, None], ("target",)).orders[0]
+        order = choose_orders(np.diff(y, n=d), d)
         self.notes_ = (*self.notes_, f"ARIMAX orders (p, d, q) = {order} from ACF and PACF.")
         return order
 
@@ -420,6 +457,8 @@ class ARIMAX(AbstractStateSpace):
 def choose_orders(y: FloatArray, d: int = 0) -> Order:
     """Return (p, d, q) for a stationary series by its partial and plain autocorrelations.
 
+    Values of ``y`` that are not known are NaN.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -429,17 +468,40 @@ def choose_orders(y: FloatArray, d: int = 0) -> Order:
     >>> choose_orders(y)
     (2, 0, 0)
     """
-    from statsmodels.tsa.stattools import acf, pacf
-
-    threshold = max(1.96 / np.sqrt(len(y)), 0.05)
-    p = _leading(np.abs(pacf(y, nlags=MOST_LAGS, method="ywm")[1:]) > threshold)
-    centred = y - y.mean()
-    rest = centred
+    threshold = max(1.96 / np.sqrt(np.isfinite(y).sum()), 0.05)
+    p = _leading(np.abs(_partial(_autocorrelations(y))) > threshold)
+    rest = centred = y - np.nanmean(y)
     if p:
         lags = np.column_stack([centred[p - k : len(y) - k] for k in range(1, p + 1)])
-        rest = centred[p:] - lags @ np.linalg.lstsq(lags, centred[p:], rcond=None)[0]
-    q = _leading(np.abs(acf(rest, nlags=MOST_LAGS, fft=True)[1:]) > threshold)
+        whole = np.isfinite(lags).all(axis=1) & np.isfinite(centred[p:])
+        weights = np.linalg.lstsq(lags[whole], centred[p:][whole], rcond=None)[0]
+        rest = centred[p:] - lags @ weights
+    q = _leading(np.abs(_autocorrelations(rest)[1:]) > threshold)
     return (p, d, q) if p or q else (1, d, 0)
+
+
+def _autocorrelations(y: FloatArray) -> FloatArray:
+    """Return those of lags 0 .. MOST_LAGS, from the pairs of which both values are known."""
+    known = np.isfinite(y)
+    n = max(int(known.sum()), 1)
+    centred = np.where(known, y - y[known].sum() / n, 0.0)
+    found = np.zeros(MOST_LAGS + 1)
+    for lag in range(min(MOST_LAGS + 1, n)):
+        pairs = int((known[lag:] & known[: len(y) - lag]).sum())
+        mean = centred[lag:] @ centred[: len(y) - lag] / max(pairs, 1)
+        found[lag] = mean * (n - lag) / n  # pulled to zero, as sums over n are
+    return found / found[0] if found[0] > 0 else found
+
+
+def _partial(correlations: FloatArray) -> FloatArray:
+    """Return the partial autocorrelations from lag 1 on, by the equations of Yule and Walker."""
+    near = np.abs(np.subtract.outer(np.arange(MOST_LAGS), np.arange(MOST_LAGS)))
+    matrix = correlations[near]
+    last = [
+        np.linalg.lstsq(matrix[:k, :k], correlations[1 : k + 1], rcond=None)[0][-1]
+        for k in range(1, MOST_LAGS + 1)
+    ]
+    return np.array(last)
 
 
 def _leading(above: NDArray[np.bool_]) -> int:
@@ -447,14 +509,33 @@ def _leading(above: NDArray[np.bool_]) -> int:
     return int(np.argmin(np.append(above, False)))
 
 
-def _lagged(table: FloatArray, segments: IntArray) -> tuple[FloatArray, FloatArray | None]:
+def _observed(table: FloatArray, known: BoolArray | None) -> FloatArray:
+    """Return the table with NaN for targets that were not measured."""
+    if known is None or known.all():
+        return table
+    table = table.copy()
+    table[~known, -1] = np.nan
+    return table
+
+
+def _spaced(y: FloatArray, segments: IntArray) -> FloatArray:
+    """Put so many missing values between segments that no lag reaches across."""
+    starts = np.flatnonzero(segments[1:] != segments[:-1]) + 1
+    return np.insert(y, np.repeat(starts, MOST_LAGS), np.nan)
+
+
+def _lagged(
+    table: FloatArray, segments: IntArray
+) -> tuple[FloatArray, FloatArray | None, IntArray]:
     """Return the target from the second row on, and the other columns of the row before.
 
-    The first row of a later segment has none before it: its target counts as missing.
+    The first row of a later segment has none before it: its target counts as missing. The third
+    array holds these rows' places.
     """
     endog = table[1:, -1].copy()
-    endog[segments[1:] != segments[:-1]] = np.nan
-    return endog, table[:-1, :-1] if table.shape[1] > 1 else None
+    starts = np.flatnonzero(segments[1:] != segments[:-1])
+    endog[starts] = np.nan
+    return endog, table[:-1, :-1] if table.shape[1] > 1 else None, starts
 
 
 def _quiet() -> warnings.catch_warnings[Any]:

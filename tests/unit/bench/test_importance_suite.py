@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from mvlstm.bench import importance
 from mvlstm.bench.importance import (
     FIRST_SEED,
     METHODS,
@@ -15,6 +17,8 @@ from mvlstm.bench.importance import (
 from mvlstm.bench.run import run_suite
 from mvlstm.bench.tables import make_tables
 from mvlstm.bench.truth_tables import false_alarm, truth_tables
+from mvlstm.data.stationarity import choose_differencing, difference
+from mvlstm.explain.granger import granger_tests
 from mvlstm.forecasters.lstm import LSTM
 
 SMALL = {"window": 4, "members": 2, "effort": "quick"}
@@ -72,6 +76,23 @@ def test_granger_finds_linear_drivers() -> None:
     record = run_job(settings)
     assert record["auroc_own"] == 1.0
     assert set(record["drivers"]) <= set(record["called"])
+
+
+def test_granger_tests_random_walks_by_their_differences(monkeypatch) -> None:
+    given = []
+
+    def tests(series):
+        given.append(series)
+        return granger_tests(series)
+
+    monkeypatch.setattr(importance, "granger_tests", tests)
+    settings = {"stage": "choice", "case": "walks", "rows": 1_000, "seed": 1, "method": "granger"}
+    run_job(settings)
+    table = make_case(settings)[0]
+    orders = choose_differencing(table.to_numpy()[:700], list(table)).orders
+    assert orders[-1] == 1 and sum(orders) > 6  # the tests may err on one of the nine
+    steps = difference(table.to_numpy()[:700], orders)
+    np.testing.assert_allclose(given[0], (steps - steps.mean(axis=0)) / steps.std(axis=0))
 
 
 def found(**changes):

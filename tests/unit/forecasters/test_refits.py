@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from mvlstm.data.controls import make_control
+from mvlstm.explain.granger import granger_tests
 from mvlstm.forecasters import refits
 from mvlstm.forecasters.dual import DUAL
 from mvlstm.forecasters.linear import AR
@@ -175,3 +176,68 @@ def test_a_table_too_short_to_fit_is_explained_without_the_other_models() -> Non
     explanation = model.explain(table.iloc[480:], effort="full", contributions=0)
     assert explanation.part == "new" and explanation.agreement is None
     assert any(note.startswith(NOT_FITTED) for note in explanation.notes)
+
+
+def driven(rows: int = 900) -> pd.DataFrame:
+    """Return hourly rows in which x drives y, a step later, and w does nothing."""
+    rng = np.random.default_rng(0)
+    x, w, noise = rng.normal(size=(3, rows))
+    y = np.zeros(rows)
+    for t in range(1, rows):
+        y[t] = 0.3 * y[t - 1] + 0.8 * x[t - 1] + 0.4 * noise[t]
+    index = pd.date_range("2024", periods=rows, freq="h")
+    return pd.DataFrame({"x": x, "w": w, "y": y}, index=index)
+
+
+def own_rise(table: pd.DataFrame, **settings: str) -> float:
+    """Return the rise in squared error of AR without x, by two fits of one's own."""
+    errors = []
+    for rows in (table, table.drop(columns="x")):
+        model = AR(window=5, **settings).fit(rows, "y", test=0.2)
+        errors.append(model.evaluate(rows).scores["rmse"].iloc[0] ** 2)
+    return float(errors[1] / errors[0] - 1.0)
+
+
+def agreement(table: pd.DataFrame, **settings: str):
+    model = AR(window=5, **settings).fit(table, "y", test=0.2)
+    explanation = model.explain(table, effort="full", contributions=0)
+    return explanation.agreement.set_index("variable"), " ".join(explanation.notes)
+
+
+def test_targets_filled_in_are_neither_learned_nor_scored() -> None:
+    table = driven()
+    table.loc[table.index[np.random.default_rng(1).uniform(size=900) < 0.3], "y"] = np.nan
+    found, notes = agreement(table, missing="fill")
+    assert found.loc["x", "drop_refit"] == pytest.approx(own_rise(table, missing="fill"))
+    assert found["granger"].isna().all() and "Granger's tests were left out" in notes
+
+
+def test_gaps_are_respected_by_the_other_models() -> None:
+    table = driven()
+    rows = np.arange(60, 960)
+    table["y"] += 15.0 * np.random.default_rng(1).normal(size=6)[rows // 180]
+    table = table[rows % 180 < 170]
+    found, notes = agreement(table, gaps="respect")
+    assert found.loc["x", "drop_refit"] == pytest.approx(own_rise(table, gaps="respect"))
+    assert "Granger's tests rest on 170 rows" in notes
+    assert found.loc["x", "granger"] > 0.7 and found.loc["x", "granger_p"] < 0.01
+
+
+def test_gaps_that_are_closed_stay_so() -> None:
+    table = driven()[np.arange(900) % 180 < 170]
+    found, notes = agreement(table, gaps="close")
+    assert found.loc["x", "drop_refit"] == pytest.approx(own_rise(table, gaps="close"))
+    assert "Granger" not in notes and found["granger"].notna().all()
+
+
+def test_granger_tests_are_of_differences_where_there_is_a_unit_root() -> None:
+    table = driven()
+    table["y"] = table["y"].cumsum()
+    levels = np.where(table["w"] > 0, "high", "low")
+    found, notes = agreement(table[["x", "y"]].assign(level=levels))
+    assert "Granger's tests are of the differences of ['y']" in notes
+    seen = table.iloc[:720]
+    columns = [seen["x"][1:], (levels[:720] == "low")[1:], np.diff(seen["y"])]
+    series = np.column_stack(columns)
+    expected = granger_tests((series - series.mean(axis=0)) / series.std(axis=0))["columns"]
+    np.testing.assert_allclose(found.loc[["x", "level"], "granger"], expected["gain"], atol=1e-9)

@@ -126,6 +126,81 @@ def test_segments_are_filtered_apart(table: pd.DataFrame) -> None:
     )
 
 
+def direct_model(name: str, y: np.ndarray, x: np.ndarray) -> UnobservedComponents | SARIMAX:
+    """Return statsmodels' own model of a target and the regressors of the row before."""
+    if name == "STRX":
+        return UnobservedComponents(y, "local linear trend", exog=x)
+    free = {"enforce_stationarity": False, "enforce_invertibility": False}
+    return SARIMAX(y, exog=x, order=(1, 0, 1), **free)
+
+
+def scaled_rows(model: mv.STRX | mv.ARIMAX, table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return the target as the model scales it, NaN where it was not measured, and the others."""
+    prepared = model._prepare(model._read(table, "predict"))
+    y = np.where(table["y"].notna(), prepared.table[:, -1], np.nan)
+    return y, prepared.table[:, :-1]
+
+
+def with_holes(table: pd.DataFrame) -> pd.DataFrame:
+    gone = np.random.default_rng(3).uniform(size=len(table)) < 0.3
+    gone[:3] = False
+    gone[240:246] = True
+    return table.assign(y=table["y"].where(~gone))
+
+
+@pytest.mark.parametrize("name", ["STRX", "ARIMAX"])
+def test_targets_filled_in_count_as_missing(name: str, table: pd.DataFrame) -> None:
+    holes = with_holes(table)
+    model = build(name, horizon=3, missing="fill").fit(holes, "y", test=0.2)
+    y, x = scaled_rows(model, holes)
+    last = 209  # the last row of the training part
+    with warnings.catch_warnings(action="ignore"):  # it may say that it has not converged
+        direct = direct_model(name, y[1 : last + 1], x[:last])
+        results = direct.fit(disp=False, maxiter=15, cov_type="none")
+    found = model.predict(holes).members[0]
+    for origin in (211, 242, 245, 246, 290):
+        later = results.append(y[last + 1 : origin + 1], exog=x[last:origin], refit=False)
+        held = later.forecast(3, exog=np.repeat(x[origin : origin + 1], 3, axis=0))
+        expected = model._unscaled(np.asarray(held))
+        np.testing.assert_allclose(found[origin - 4], expected, rtol=0, atol=1e-8)
+
+
+def test_a_window_is_fitted_to_what_was_measured(table: pd.DataFrame) -> None:
+    holes = with_holes(table).iloc[:250]
+    model = build("STRX", mode="window", window=20, windows=2, missing="fill")
+    model.fit(holes, "y", test=10, valid=10)
+    y, x = scaled_rows(model, holes)
+    prepared = model._prepare(model._read(holes, "predict"))
+    found = model._predict_rows(prepared, np.array([230])).members
+    with warnings.catch_warnings(action="ignore"):
+        results = direct_model("STRX", y[212:231], x[211:230]).fit(
+            disp=False, maxiter=15, cov_type="none"
+        )
+    expected = model._unscaled(np.asarray(results.forecast(1, exog=x[230:231])))
+    np.testing.assert_allclose(found[0, 0], expected, rtol=0, atol=1e-8)
+    same = model._predict_scrambled(prepared, np.array([230]), (0, 2), np.array([0]))
+    np.testing.assert_allclose(same, found)
+
+
+@pytest.mark.parametrize("name", ["STRX", "ARIMAX"])
+def test_levels_may_jump_where_there_are_gaps(name: str) -> None:
+    rng = np.random.default_rng(0)
+    x, noise, steps = rng.normal(size=(3, 600))
+    y = 0.1 * np.cumsum(steps) + np.r_[0.0, 0.8 * x[:-1]] + noise
+    table = pd.DataFrame({"x": x, "y": y})
+    number = np.arange(600) // 75
+    gapped = table[np.arange(600) % 75 < 65]
+    jumps = table.assign(y=y + 20.0 * rng.normal(size=8)[number]).loc[gapped.index]
+    order = {"order": (0, 1, 1)} if name == "ARIMAX" else {}
+    errors, gains = [], []
+    for rows in (gapped, jumps):
+        model = build(name, gaps="respect", max_iterations=50, **order).fit(rows, "y", test=0.2)
+        errors.append(model.evaluate(rows).scores["rmse"].iloc[0])
+        gains.append(model.filter_.gains(60)[-1])
+    assert errors[1] == pytest.approx(errors[0], rel=0.02) and errors[0] < 1.3
+    np.testing.assert_allclose(gains[1], gains[0], atol=0.05)
+
+
 @pytest.mark.parametrize("name", ["STRX", "ARIMAX"])
 def test_window_mode_fits_each_window(name: str) -> None:
     table = make_table(70).drop(columns="z")
@@ -147,6 +222,32 @@ def test_orders_follow_the_correlations() -> None:
     assert choose_orders(noise) == (1, 0, 0)
     assert choose_orders(ma)[0] == 5
     assert choose_orders(noise, 1)[1] == 1
+
+
+def test_orders_are_those_of_what_was_measured() -> None:
+    """Filled in, each value that repeats the last one adds to the correlations."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=3000)
+    for t in range(1, 3000):
+        y[t] -= 0.6 * y[t - 1]
+    gone = rng.uniform(size=3000) < 0.3
+    assert choose_orders(y) == choose_orders(np.where(gone, np.nan, y)) == (1, 0, 0)
+    table = pd.DataFrame({"y": np.where(gone, np.nan, y)})
+    model = mv.ARIMAX(window=5, missing="fill", verbose=0).fit(table, "y", test=0.2)
+    assert model.order_ == (1, 0, 0)
+
+
+def test_orders_do_not_rest_on_lags_across_gaps() -> None:
+    rng = np.random.default_rng(0)
+    jumps = np.cumsum(40 * rng.normal(size=60)).repeat(40)
+    steps = rng.normal(size=2400)
+    for t in range(2, 2400):
+        steps[t] += 0.3 * steps[t - 1] + 0.3 * steps[t - 2]
+    y = np.cumsum(steps) + jumps
+    times = np.arange(2400) + 7 * (np.arange(2400) // 40)
+    table = pd.DataFrame({"y": y}, index=times)
+    model = mv.ARIMAX(window=5, gaps="respect", verbose=0).fit(table, "y", test=0.2)
+    assert model.order_ == (2, 1, 0)
 
 
 @pytest.mark.parametrize(
