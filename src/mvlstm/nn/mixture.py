@@ -62,6 +62,12 @@ def gaussian_nll(prediction: Prediction, y: Tensor) -> Tensor:
     return 0.5 * (log(2 * pi) + log_sigma2 + squared * torch.exp(-log_sigma2))
 
 
+def mean_loss(losses: Tensor, known: Tensor | None = None) -> Tensor:
+    """Return each member's mean (K,) of losses (K, B, H); those not ``known`` count as zero."""
+    counted = losses if known is None else losses.masked_fill(~known, 0.0)
+    return counted.mean(dim=(1, 2))
+
+
 def log_posterior(prediction: Prediction, y: Tensor) -> Tensor:
     r"""Return :math:`\log q_n = \log p(z = n \mid X, y)`, (K, B, H, N)."""
     assert prediction.mu is not None and prediction.log_prior is not None
