@@ -144,9 +144,9 @@ class AbstractStateSpace(AbstractForecaster):
             return
         rows = problem.origins["stop"][:ORDER_WINDOWS]
         windows = gather_windows(problem.prepared.table, rows, self.window)
-        y = problem.prepared.labels(rows, self.horizon)
-        errors = [np.mean((self._unscaled(self._fit_each(windows, o)[0]) - y) ** 2) for o in orders]
-        self.order_ = orders[int(np.argmin(errors))]
+        y = problem.prepared.known_labels(rows, self.horizon)
+        found = [self._unscaled(self._fit_each(windows, order)[0]) for order in orders]
+        self.order_ = orders[int(np.argmin([np.nanmean((one - y) ** 2) for one in found]))]
 
     def _window_orders(self) -> list[Order]:
         return [self.order_]
