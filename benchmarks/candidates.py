@@ -36,8 +36,8 @@ class TrialNetwork(MVLSTMNetwork):
 
         return super().__call__(p, x, inner)
 
-    def loss(self, prediction: Prediction, y: Tensor) -> Tensor:
-        total = super().loss(prediction, y)
+    def loss(self, prediction: Prediction, y: Tensor, known: Tensor | None = None) -> Tensor:
+        total = super().loss(prediction, y, known)
         if self.sparsity and prediction.log_prior is not None:
             log_pi = prediction.log_prior
             total = total - self.sparsity * (log_pi.exp() * log_pi).sum(dim=-1).mean(dim=(1, 2))

@@ -28,7 +28,7 @@ from mvlstm.forecasters.link import LinkName
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.trained import Labels
-from mvlstm.nn.mixture import Prediction
+from mvlstm.nn.mixture import Prediction, mean_loss
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.nn.parameters import Parameters
 from mvlstm.train.stepper import Stepper
@@ -77,12 +77,12 @@ class Trial(MVLSTM):
 class StudentNetwork(MVLSTMNetwork):
     freedom: float = 4.0
 
-    def loss(self, prediction: Prediction, y: Tensor) -> Tensor:
+    def loss(self, prediction: Prediction, y: Tensor, known: Tensor | None = None) -> Tensor:
         if self.head == "fusion" or "nll" not in self.loss_name:
-            return super().loss(prediction, y)
-        total = student_nll(prediction, y, self.freedom).mean(dim=(1, 2))
+            return super().loss(prediction, y, known)
+        total = mean_loss(student_nll(prediction, y, self.freedom), known)
         if "mse" in self.loss_name:
-            total = total + (y - prediction.mean).square().mean(dim=(1, 2))
+            total = total + mean_loss((y - prediction.mean).square(), known)
         return total
 
 

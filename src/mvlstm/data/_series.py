@@ -78,7 +78,7 @@ class SeriesFrame:
         Rows given beyond the last known target of a series.
     measured : bool array (rows,) or None
         Whether the target was there; None if it was in all rows. What was filled in serves as
-        input, and forecasts are not scored against it.
+        input; forecasts are not scored against it, and models do not learn to forecast it.
     """
 
     values: FloatArray

@@ -259,6 +259,8 @@ def _checksum(problem: Problem) -> str:
     digest.update(json.dumps([list(frame.columns), problem.window, problem.horizon]).encode())
     digest.update(array_bytes(prepared.table))
     digest.update(array_bytes(frame.target_values))
+    if frame.measured is not None:
+        digest.update(array_bytes(frame.measured))
     for part in ("train", "stop", "calibration"):
         digest.update(array_bytes(problem.origins[part]))
     return digest.hexdigest()

@@ -245,13 +245,17 @@ class CLSTM(AbstractNetwork):
         )
 
     def _every_label(self, problem: Problem, labels: Labels) -> FloatArray:
-        """Return scaled labels by row (rows, H) for every step of the training windows."""
+        """Return scaled labels by row (rows, H) for every step of the training windows.
+
+        NaN where there are none, or they were filled in.
+        """
         prepared, last = problem.prepared, problem.origins["train"].max()
         before = self.window if self.link == "linear" else 1  # rows a label's link looks back on
         rows = prepared.origins(before, self.horizon)
         rows = rows[rows <= last]
         every = np.full((prepared.frame.n_rows, self.horizon), np.nan)
-        every[rows] = labels.scaled(prepared, rows)
+        known = prepared.known_labels(rows, self.horizon, strict=True)
+        every[rows] = labels.scaled(prepared, rows, known)
         return every
 
     def _choose(
@@ -282,7 +286,7 @@ class CLSTM(AbstractNetwork):
             one._require_whole()
             trained = replace(trained, labels=labels)  # the link has not seen the stopping rows
             errors = trained.rows(problem.prepared.table, rows)[0] - y
-            refits[chosen] = np.mean(errors**2, axis=1)
+            refits[chosen] = np.nanmean(errors**2, axis=1)
         squared = np.stack([refits[tuple(row)] for row in norms > 0])  # (L, S)
         means = squared.mean(axis=1)
         best = int(means.argmin())

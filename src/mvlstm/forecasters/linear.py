@@ -14,7 +14,7 @@ from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
-from mvlstm.forecasters.problem import Problem
+from mvlstm.forecasters.problem import Problem, known_places
 from mvlstm.forecasters.ridge import Ridge, fit_ridge
 from mvlstm.forecasters.steps import show_steps
 from mvlstm.forecasters.transforming import TransformChoice
@@ -177,18 +177,20 @@ class ENET(AbstractLinear):
 
     def _learn(self, problem: Problem) -> None:
         y, y_stop = problem.labels("train"), problem.labels("stop")
-        center, scale = y.mean(axis=0), np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
+        center, scale = np.nanmean(y, axis=0), np.nanstd(y, axis=0)
+        scale = np.where(scale > 0, scale, 1.0)
         X, X_stop = (problem.windows(part) for part in ("train", "stop"))
         shape = X.shape[1:]
         X, X_stop = X.reshape(len(X), -1), X_stop.reshape(len(X_stop), -1)
         weights, intercepts, penalties = [], [], []
         with show_steps(self.verbose, "ENET", self.horizon * len(GRIDS[self.grid])) as advance:
             for h in range(self.horizon):
-                best = np.inf
+                best, rows, judged = np.inf, known_places(y[:, h]), known_places(y_stop[:, h])
+                X_step, X_judged = X[rows], X_stop[judged]
                 for penalty in GRIDS[self.grid]:
-                    fitted = elastic_net(X, (y[:, h] - center[h]) / scale[h], penalty)
-                    residual = X_stop @ fitted.coef_ + fitted.intercept_
-                    residual = residual * scale[h] + center[h] - y_stop[:, h]
+                    fitted = elastic_net(X_step, (y[rows, h] - center[h]) / scale[h], penalty)
+                    residual = X_judged @ fitted.coef_ + fitted.intercept_
+                    residual = residual * scale[h] + center[h] - y_stop[judged, h]
                     error = float(np.mean(residual**2))
                     advance(f"a={penalty[0]:g} b={penalty[1]:g}, error {error**0.5:.4g}")
                     if error < best:

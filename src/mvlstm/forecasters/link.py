@@ -63,7 +63,7 @@ class Link:
             problem.prepared.table,
             self.ridge.weights.shape[0],
             self.ridge.penalty,
-            (rows, problem.prepared.labels(rows, self.horizon)),
+            (rows, problem.prepared.known_labels(rows, self.horizon)),
         )
         return link
 

@@ -21,7 +21,7 @@ from mvlstm.forecasters.network_base import AbstractNetwork
 from mvlstm.forecasters.networks import SEEDS_APART
 from mvlstm.forecasters.onward import epochs_over, train_again, watched
 from mvlstm.forecasters.preparation import Preparation
-from mvlstm.forecasters.problem import Problem
+from mvlstm.forecasters.problem import Problem, of_known
 from mvlstm.forecasters.trained import Labels, TrainedNetwork
 from mvlstm.metrics import Measure
 from mvlstm.results import Forecast
@@ -128,7 +128,8 @@ def _errors_of_means(
     rows = np.concatenate([problem.origins[part] for part in parts])
     each = replace(model.trained_, labels=labels).rows(problem.prepared.table, rows)  # (K, M, H)
     means = each.reshape(-1, size, *each.shape[1:]).mean(axis=1)
-    errors = means - problem.prepared.labels(rows, problem.horizon)
+    known = problem.prepared.known_labels(rows, problem.horizon)
+    errors = of_known(means - known, known)
     return np.asarray(np.sqrt(np.square(errors).mean(axis=(1, 2))))
 
 

@@ -32,7 +32,7 @@ from mvlstm.forecasters.networks import (
     patience_notes,
     train_config,
 )
-from mvlstm.forecasters.problem import Problem
+from mvlstm.forecasters.problem import Problem, known_places, of_known
 from mvlstm.forecasters.trained import Labels, TrainedNetwork
 from mvlstm.results import History
 from mvlstm.train.config import Member
@@ -149,6 +149,7 @@ def keeps_its_levels(problem: Problem, labels: Labels) -> bool:
     if few or labels.scale < LEAST_LEFT * labels.bare.scale:
         return False
     rows = problem.origins["train"]
+    rows = rows[known_places(problem.prepared.known_labels(rows, 1)[:, 0])]
     rows = rows[:: max(1, len(rows) // MOST_WINDOWS)]
     lags = int(12 * (len(rows) / 100) ** 0.25)  # Schwert's rule
     columns = problem.prepared.table[:, -1:]
@@ -159,8 +160,13 @@ def keeps_its_levels(problem: Problem, labels: Labels) -> bool:
 
 
 def _stop_errors(trained: TrainedNetwork[Any], problem: Problem) -> FloatArray:
-    """Return the members' errors (K, M, H) on the stopping rows, the link as training had it."""
-    return trained.rows(problem.prepared.table, problem.origins["stop"]) - problem.labels("stop")
+    """Return the members' errors (K, M, H) on the stopping rows, the link as training had it.
+
+    Where targets were filled in, (K, n, 1) of the others.
+    """
+    labels = problem.labels("stop")
+    forecasts = trained.rows(problem.prepared.table, problem.origins["stop"])
+    return of_known(forecasts - labels, labels)
 
 
 def ensembles_of(members: Sequence[Member]) -> IntArray:

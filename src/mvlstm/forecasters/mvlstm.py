@@ -20,7 +20,7 @@ from mvlstm.forecasters.network_base import AbstractNetwork
 from mvlstm.forecasters.networks import Details, network_details
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
-from mvlstm.forecasters.problem import AttentionArrays, Problem
+from mvlstm.forecasters.problem import AttentionArrays, Problem, known_places
 from mvlstm.forecasters.trained import Labels, TrainedNetwork
 from mvlstm.forecasters.transforming import TransformChoice
 from mvlstm.nn.cell import Cell, Gates
@@ -324,8 +324,10 @@ class MVLSTM(AbstractNetwork):
         q = self._details(problem.prepared, rows)
         assert q.mu is not None
         y = self.trained_.scaled(problem.prepared, rows)  # (K, M, H)
+        known = [known_places(labels) for labels in problem.labels("stop").T]
         each = [
-            calibrated_sigma2(q.log_prior[:, :, h], q.mu[:, :, h], y[:, :, h]) for h in range(H)
+            calibrated_sigma2(*(one[:, :, h][:, known[h]] for one in (q.log_prior, q.mu, y)))
+            for h in range(H)
         ]
         return np.stack(each, axis=1)
 

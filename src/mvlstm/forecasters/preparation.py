@@ -245,6 +245,20 @@ class Prepared:
         """Return the labels (M, H) of given origins, NaN where unknown."""
         return self.target_steps(origins, horizon) - self.baseline(origins, horizon)
 
+    def known_labels(self, origins: IntArray, horizon: int, *, strict: bool = False) -> FloatArray:
+        """Return the labels (M, H) to learn from or choose by, NaN where they were filled in.
+
+        A step that was measured after none of the origins keeps what was filled in, unless
+        ``strict``: there is nothing else to go by.
+        """
+        labels = self.labels(origins, horizon)
+        if self.frame.measured is not None:
+            measured = measured_labels(self.frame, origins, horizon)
+            if not strict:
+                measured |= ~measured.any(axis=0)
+            labels[~measured] = np.nan
+        return labels
+
     def target_steps(self, origins: IntArray, horizon: int) -> FloatArray:
         """Return the target 1 .. horizon steps after each origin, (M, H), on the labels' scale."""
         labels = self.preparation.transform.forward(gather_labels(self.frame, origins, horizon))

@@ -89,12 +89,24 @@ class Problem:
         return rows if frame.panel is None else rows[np.argsort(frame.order[rows], kind="stable")]
 
     def labels(self, part: PartName) -> FloatArray:
-        """Labels (M, H) of a part's windows, in units of the target."""
-        return self.prepared.labels(self.origins[part], self.horizon)
+        """Labels (M, H) of a part's windows, in units of the target; NaN where filled in."""
+        return self.prepared.known_labels(self.origins[part], self.horizon)
 
     def windows(self, part: PartName) -> FloatArray:
         """Scaled windows (M, T, C) of a part: a copy, for models that need them all at once."""
         return gather_windows(self.prepared.table, self.origins[part], self.window)
+
+
+def known_places(labels: FloatArray) -> slice | NDArray[np.bool_]:
+    """Return an index of the labels that are known; all of them where that is so, uncopied."""
+    unknown = np.isnan(labels)
+    return ~unknown if unknown.any() else slice(None)
+
+
+def of_known(errors: FloatArray, labels: FloatArray) -> FloatArray:
+    """Return members' errors (K, M, H) where labels (M, H) are known: all, or some as (K, n, 1)."""
+    unknown = np.isnan(labels)
+    return errors[:, ~unknown, None] if unknown.any() else errors
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from mvlstm.data.windows import iterate_windows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Part = tuple[IntArray, FloatArray]  # rows (M,) at which windows end, and labels (M, H)
+Part = tuple[IntArray, FloatArray]  # rows (M,) at which windows end, and labels (M, H), or NaN
 
 PENALTIES = tuple(10.0 ** (k / 2) for k in range(-6, 13))
 MOST_FEATURES = 3_000  # beyond this many, the oldest lags are left out
@@ -43,6 +44,12 @@ class Ridge:
         lags = self.weights.shape[0]
         pieces = [self(windows) for _, windows in iterate_windows(table, origins, lags)]
         return np.concatenate(pieces) if pieces else np.empty((0, len(self.intercept)))
+
+    @classmethod
+    def of_steps(cls, steps: Sequence[Ridge]) -> Ridge:
+        """Join maps of one step each, of the same lags."""
+        names = ("weights", "intercept", "penalty")
+        return cls(*(np.concatenate([getattr(one, n) for one in steps], axis=-1) for n in names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +98,17 @@ class Moments:
         return np.stack([vectors @ (rotated / (values + penalty)) for penalty in penalties])
 
 
+def has_unknown(*parts: Part) -> bool:
+    """Say whether some labels are unknown, so that steps have windows of their own."""
+    return any(bool(np.isnan(labels).any()) for _, labels in parts)
+
+
+def by_step(part: Part) -> list[Part]:
+    """Return for each step ahead the windows whose label is known, and these labels (m, 1)."""
+    origins, labels = part
+    return [(origins[~np.isnan(y)], y[~np.isnan(y), None]) for y in labels.T]
+
+
 def most_lags(window: int, n_columns: int) -> int:
     """Return how many lags are used at most: the window, or what there is room for."""
     return max(1, min(window, MOST_FEATURES // n_columns))
@@ -113,8 +131,11 @@ def fit_ridge(
     table : (rows, C), scaled
     window : int
     train, choose : (origins, labels)
-        Rows (M,) at which windows end, and labels (M, H).
+        Rows (M,) at which windows end, and labels (M, H), NaN where unknown.
     """
+    if has_unknown(train, choose):
+        steps = zip(by_step(train), by_step(choose), strict=True)
+        return Ridge.of_steps([fit_ridge(table, window, *step, penalties) for step in steps])
     C, H = table.shape[1], train[1].shape[1]
     lags = most_lags(window, C)
     moments = Moments.gather(table, lags, train)

@@ -18,7 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm.data.windows import iterate_windows
-from mvlstm.forecasters.ridge import PENALTIES, Moments, Part, Ridge, most_lags, squared_errors
+from mvlstm.forecasters.ridge import (
+    PENALTIES,
+    Moments,
+    Part,
+    Ridge,
+    by_step,
+    has_unknown,
+    most_lags,
+    squared_errors,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -38,7 +47,7 @@ def fit_robust(
     table : (rows, C), scaled
     window : int
     train, choose : (origins, labels)
-        Rows (M,) at which windows end, and labels (M, H).
+        Rows (M,) at which windows end, and labels (M, H), NaN where unknown.
     least : int
         Fewest lags to use: the steps ahead of which something is known, so that none is missed.
     """
@@ -50,6 +59,9 @@ def refit_robust(
     table: NDArray[np.floating], lags: int, penalties: FloatArray, train: Part
 ) -> Ridge:
     """Fit given lags with given penalties (H,) to ``train`` by Huber's loss."""
+    if has_unknown(train):
+        steps = zip(penalties[:, None], by_step(train), strict=True)
+        return Ridge.of_steps([refit_robust(table, lags, *step) for step in steps])
     C, H = table.shape[1], len(penalties)
     moments = Moments.gather(table, lags, train)
     values, vectors = np.linalg.eigh(moments.xx)
@@ -111,15 +123,24 @@ def _choose(
     table: NDArray[np.floating], window: int, train: Part, choose: Part, least: int
 ) -> tuple[int, FloatArray]:
     """Return the number of lags and the penalties (H,) of least squared error on ``choose``."""
-    C = table.shape[1]
-    most = most_lags(window, C)
+    most = most_lags(window, table.shape[1])
     candidates = sorted({lags for lags in (least, *LAGS) if least <= lags < most} | {most})
-    moments = Moments.gather(table, most, train)
-    errors = []
-    for lags in candidates:
-        own = moments.latest(lags * C)
-        errors.append(squared_errors(own.path(PENALTIES), own, table, choose, lags))
-    error = np.stack(errors)  # (lags, penalties, H)
+    error = _errors(table, candidates, train, choose)
     tiny = np.finfo(np.float64).tiny
     best = int(np.log(error.min(axis=1) + tiny).sum(axis=1).argmin())
     return candidates[best], np.asarray(PENALTIES)[error[best].argmin(axis=0)]
+
+
+def _errors(
+    table: NDArray[np.floating], candidates: list[int], train: Part, choose: Part
+) -> FloatArray:
+    """Return the squared errors on ``choose`` of each number of lags, (lags, penalties, H)."""
+    if has_unknown(train, choose):
+        steps = zip(by_step(train), by_step(choose), strict=True)
+        return np.concatenate([_errors(table, candidates, *step) for step in steps], axis=-1)
+    moments = Moments.gather(table, candidates[-1], train)
+    errors = []
+    for lags in candidates:
+        own = moments.latest(lags * table.shape[1])
+        errors.append(squared_errors(own.path(PENALTIES), own, table, choose, lags))
+    return np.stack(errors)

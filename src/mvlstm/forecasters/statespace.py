@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm.data.splits import HELD_OUT
-from mvlstm.data.windows import gather_windows, measured_labels
+from mvlstm.data.windows import gather_windows
 from mvlstm.errors import (
     DataError,
     MissingExtraError,
@@ -155,13 +155,9 @@ class AbstractStateSpace(AbstractForecaster):
             return
         prepared, rows = problem.prepared, problem.origins["stop"][:ORDER_WINDOWS]
         windows, known = self._windows(prepared, rows)
-        y = prepared.labels(rows, self.horizon)
-        counts = measured_labels(prepared.frame, rows, self.horizon)
-        errors = []
-        for order in orders:
-            found = self._unscaled(self._fit_each(windows, known, order)[0])
-            errors.append(np.mean((found - y)[counts] ** 2))
-        self.order_ = orders[int(np.argmin(errors))]
+        y = prepared.known_labels(rows, self.horizon)
+        found = [self._unscaled(self._fit_each(windows, known, order)[0]) for order in orders]
+        self.order_ = orders[int(np.argmin([np.nanmean((one - y) ** 2) for one in found]))]
 
     def _window_orders(self) -> list[Order]:
         return [self.order_]

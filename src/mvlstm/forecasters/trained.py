@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mvlstm.data.splits import PartName
 from mvlstm.errors import ModelFileError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import finite_number, take_array
@@ -27,7 +28,7 @@ from mvlstm.forecasters.networks import (
     usable_device,
 )
 from mvlstm.forecasters.preparation import Prepared
-from mvlstm.forecasters.problem import Problem
+from mvlstm.forecasters.problem import Problem, known_places
 from mvlstm.nn.parameters import Parameters, count, unflatten
 from mvlstm.results import History
 from mvlstm.train.predict import CHUNK, TASK, chunks, mean_rows
@@ -120,8 +121,10 @@ class Labels:
         learned = Link.learn("linear" if link == "auto" else link, problem)
         rows, labels = problem.origins["train"], problem.labels("train")
         residual = labels - learned.rows(problem.prepared.table, rows, problem.window)
+        known = known_places(labels)
+        residual = residual[known]
         scale = float(residual.std()) or 1.0
-        bare = Bare.learn(labels, scale) if link == "auto" else None
+        bare = Bare.learn(labels[known], scale) if link == "auto" else None
         return cls(learned, float(residual.mean()), scale, problem.window, bare)
 
     def refit(self, problem: Problem) -> Labels:
@@ -135,25 +138,28 @@ class Labels:
     def _link(self, table: NDArray[Any], origins: IntArray) -> FloatArray:
         return self.link.rows(table, origins, self.window)
 
-    def scaled(self, prepared: Prepared, origins: IntArray) -> FloatArray:
-        """Return the labels (M, H) of given origins as a network sees them."""
-        labels = prepared.labels(origins, self.link.horizon)
+    def scaled(self, prepared: Prepared, origins: IntArray, labels: FloatArray) -> FloatArray:
+        """Return labels (M, H) of given origins as a network sees them."""
         return (labels - self.offset(prepared.table, origins)) / self.scale
 
     def by_row(self, problem: Problem) -> FloatArray:
         """Return the labels of the training and stopping origins by row of the table, (rows, H).
 
-        Rows that are neither are NaN. Where some members do without the link, (2, rows, H): what
-        it leaves, and the labels themselves.
+        Rows that are neither are NaN, and so is what was filled in. Where some members do without
+        the link, (2, rows, H): what it leaves, and the labels themselves.
         """
         prepared, H = problem.prepared, problem.horizon
         variants = 1 if self.bare is None else 2
         labels = np.full((variants, prepared.frame.n_rows, H), np.nan)
-        for rows in (problem.origins["train"], problem.origins["stop"]):
-            labels[0, rows] = self.scaled(prepared, rows)
+        parts: tuple[PartName, ...] = ("train", "stop")
+        for part in parts:
+            rows = problem.origins[part]
+            # strict for stopping: a row may be of both parts, and few of them tell little of a step
+            known = prepared.known_labels(rows, H, strict=part == "stop")
+            labels[0, rows] = self.scaled(prepared, rows, known)
             if self.bare is not None:
                 offset = self.bare.offset(self._link(prepared.table, rows))
-                labels[1, rows] = (prepared.labels(rows, H) - offset) / self.bare.scale
+                labels[1, rows] = (known - offset) / self.bare.scale
         return labels[0] if self.bare is None else labels
 
 

@@ -24,7 +24,7 @@ from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import finite_number, take_array
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
-from mvlstm.forecasters.problem import Problem
+from mvlstm.forecasters.problem import Problem, known_places
 from mvlstm.forecasters.steps import show_steps
 from mvlstm.forecasters.transforming import TransformChoice
 
@@ -96,7 +96,7 @@ class AbstractTrees(AbstractForecaster):
 
     def _learn(self, problem: Problem) -> None:
         data = FlatData.of(problem)
-        steps = [self._learn_step(data, h) for h in range(self.horizon)]
+        steps = [self._learn_step(data.known(h), h) for h in range(self.horizon)]
         self.trees_, self.sums_, gains, self.chosen_ = zip(*steps, strict=True)
         total = np.sum([gain / max(gain.sum(), np.finfo(float).tiny) for gain in gains], axis=0)
         by_column = total.reshape(self.window, -1).sum(axis=0)
@@ -160,7 +160,10 @@ class AbstractTrees(AbstractForecaster):
 
 @dataclass(frozen=True, eq=False)
 class FlatData:
-    """Flattened windows (M, T*C) and labels (M, H) to learn from and to choose on."""
+    """Flattened windows (M, T*C) and labels (M, H) to learn from and to choose on.
+
+    Labels that are unknown are NaN.
+    """
 
     X: FloatArray
     y: FloatArray
@@ -179,6 +182,14 @@ class FlatData:
             flat = windows.reshape(len(windows), -1)
             found += [flat, problem.labels(part), y[problem.origins[part]]]
         return cls(*found)
+
+    def known(self, h: int) -> FlatData:
+        """Return the windows whose label of step ``h`` is known."""
+        rows, stop = known_places(self.y[:, h]), known_places(self.y_stop[:, h])
+        learned = (one[rows] for one in (self.X, self.y, self.last))
+        return FlatData(
+            *learned, *(one[stop] for one in (self.X_stop, self.y_stop, self.last_stop))
+        )
 
 
 def label_units(y: FloatArray) -> tuple[float, float]:

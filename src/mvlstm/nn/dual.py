@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mvlstm.nn.additive import grow, scores
-from mvlstm.nn.mixture import Prediction
+from mvlstm.nn.mixture import Prediction, mean_loss
 from mvlstm.nn.parameters import Parameters, Shapes, glorot
 
 Dropout = Callable[..., Tensor]
@@ -140,9 +140,12 @@ class DUALNetwork:
         context = torch.matmul(beta.unsqueeze(2), h).squeeze(2)
         return torch.cat([state[..., :m], context], dim=-1)
 
-    def loss(self, prediction: Prediction, y: Tensor) -> Tensor:
-        """Return each member's mean squared error (K,) against labels y (K, B, H)."""
-        return (y - prediction.mean).square().mean(dim=(1, 2))
+    def loss(self, prediction: Prediction, y: Tensor, known: Tensor | None = None) -> Tensor:
+        """Return each member's mean squared error (K,) against labels y (K, B, H).
+
+        Labels that are not ``known`` (K, B, H) are any numbers, whose error counts as zero.
+        """
+        return mean_loss((y - prediction.mean).square(), known)
 
 
 def _joined(query: Tensor, hidden: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mvlstm.nn.cell import Layer
-from mvlstm.nn.mixture import Prediction, gaussian_nll
+from mvlstm.nn.mixture import Prediction, gaussian_nll, mean_loss
 from mvlstm.nn.parameters import Parameters, Shapes, glorot
 from mvlstm.nn.recurrence import recurrence
 
@@ -103,13 +103,16 @@ class LSTMNetwork:
         mean = torch.baddbmm(p["bo"].unsqueeze(1), last, p["wo"].transpose(1, 2))  # (K, B, H)
         return Prediction(mean, p.get("log_sigma2", torch.zeros_like(p["bo"])))
 
-    def loss(self, prediction: Prediction, y: Tensor) -> Tensor:
-        """Return each member's mean loss (K,) against labels y (K, B, H)."""
+    def loss(self, prediction: Prediction, y: Tensor, known: Tensor | None = None) -> Tensor:
+        """Return each member's mean loss (K,) against labels y (K, B, H).
+
+        Labels that are not ``known`` (K, B, H) are any numbers, whose loss counts as zero.
+        """
         total = torch.zeros_like(y[:, 0, 0])
         if "nll" in self.loss_name:
-            total = total + gaussian_nll(prediction, y).mean(dim=(1, 2))
+            total = total + mean_loss(gaussian_nll(prediction, y), known)
         if "mse" in self.loss_name:
-            total = total + (y - prediction.mean).square().mean(dim=(1, 2))
+            total = total + mean_loss((y - prediction.mean).square(), known)
         return total
 
 

@@ -60,3 +60,9 @@ def gaussian_nll(prediction: Prediction, y: Tensor) -> Tensor:
     log_sigma2 = prediction.log_sigma2[:, None, :]
     squared = (y - prediction.mean).square()
     return 0.5 * (log(2 * pi) + log_sigma2 + squared * torch.exp(-log_sigma2))
+
+
+def mean_loss(losses: Tensor, known: Tensor | None = None) -> Tensor:
+    """Return each member's mean (K,) of losses (K, B, H); those not ``known`` count as zero."""
+    counted = losses if known is None else losses.masked_fill(~known, 0.0)
+    return counted.mean(dim=(1, 2))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mvlstm.nn.attention import temporal_attention
 from mvlstm.nn.cell import Cell, Gates, Layer
-from mvlstm.nn.mixture import Prediction, gaussian_nll, log_prior, mixture_nll
+from mvlstm.nn.mixture import Prediction, gaussian_nll, log_prior, mean_loss, mixture_nll
 from mvlstm.nn.parameters import Parameters, Readers, Shapes, count, flatten, glorot, unflatten
 from mvlstm.nn.recurrence import recurrence
 
@@ -202,12 +202,15 @@ class MVLSTMNetwork:
             return log_sigma2.clamp(LEAST_LOG_SIGMA2, MOST_LOG_SIGMA2)
         return like.new_full((like.shape[0], self.horizon), 2 * log(float(self.sigma)))
 
-    def loss(self, prediction: Prediction, y: Tensor) -> Tensor:
-        """Return each member's mean loss (K,) against labels y (K, B, H)."""
+    def loss(self, prediction: Prediction, y: Tensor, known: Tensor | None = None) -> Tensor:
+        """Return each member's mean loss (K,) against labels y (K, B, H).
+
+        Labels that are not ``known`` (K, B, H) are any numbers, whose loss counts as zero.
+        """
         total = torch.zeros_like(y[:, 0, 0])
         if "nll" in self.loss_name:
             nll = mixture_nll if self.head == "mixture" else gaussian_nll
-            total = total + nll(prediction, y).mean(dim=(1, 2))
+            total = total + mean_loss(nll(prediction, y), known)
         if "mse" in self.loss_name:
-            total = total + (y - prediction.mean).square().mean(dim=(1, 2))
+            total = total + mean_loss((y - prediction.mean).square(), known)
         return total

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mvlstm.nn.cell import Layer
-from mvlstm.nn.mixture import Prediction
+from mvlstm.nn.mixture import Prediction, mean_loss
 from mvlstm.nn.parameters import Parameters, Shapes, glorot
 from mvlstm.nn.recurrence import recurrence
 
@@ -125,6 +125,9 @@ class RETAINNetwork:
     def _own(self, p: Parameters, which: str) -> Parameters:
         return {name: p[f"{name}_{which}"] for name in self.layer.shapes}
 
-    def loss(self, prediction: Prediction, y: Tensor) -> Tensor:
-        """Return each member's mean squared error (K,) against labels y (K, B, H)."""
-        return (y - prediction.mean).square().mean(dim=(1, 2))
+    def loss(self, prediction: Prediction, y: Tensor, known: Tensor | None = None) -> Tensor:
+        """Return each member's mean squared error (K,) against labels y (K, B, H).
+
+        Labels that are not ``known`` (K, B, H) are any numbers, whose error counts as zero.
+        """
+        return mean_loss((y - prediction.mean).square(), known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import gcd
 
 import torch
@@ -58,6 +59,23 @@ class WindowData:
     def device(self) -> torch.device:
         """Where the table lives."""
         return self.table.device
+
+    @cached_property
+    def known_share(self) -> float:
+        """The share of the training windows' labels that are known."""
+        if self.whole:
+            return 1.0
+        return float((~self.labels[..., self.train, :].isnan()).double().mean())
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether all labels of training and stopping windows are known."""
+        rows = torch.cat([self.train, self.stop])
+        return not bool(self.labels[..., rows, :].isnan().any())
+
+    def known(self, targets: Tensor) -> Tensor | None:
+        """Say which labels (k, B, H) are known; None where all are, which is found out once."""
+        return None if self.whole else ~targets.isnan()
 
     def without(self, share: float, seeds: Sequence[int]) -> LeftOut:
         """Leave out a ``share`` of the training windows for each member, by its seed.

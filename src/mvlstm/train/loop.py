@@ -144,7 +144,7 @@ def validation_errors(
     origins: Tensor,
     variants: Tensor | None = None,
 ) -> Tensor:
-    """Return each member's RMSE (k,) in units of its scaled labels.
+    """Return each member's RMSE (k,) of the labels that are known, in their units.
 
     ``origins`` are the ends of the windows, (S,), or (k, S) where every member has its own;
     ``variants`` (k,) of the members, all the first by default.
@@ -156,7 +156,12 @@ def validation_errors(
     )
     p = unflatten(flat, network.shapes)
     means = mean_rows(network, p, data.table, origins, data.window)  # (k, S, H)
-    return (means - data.targets(origins, variants)).square().mean(dim=(1, 2)).sqrt()
+    labels = data.targets(origins, variants).expand_as(means)
+    known = data.known(labels)
+    if known is None:
+        return (means - labels).square().mean(dim=(1, 2)).sqrt()
+    squared = (means - labels).masked_fill(~known, 0.0).square()
+    return (squared.sum(dim=(1, 2)) / known.sum(dim=(1, 2))).sqrt()
 
 
 def record(

@@ -40,6 +40,10 @@ class Network(Protocol):
         """
         ...
 
-    def loss(self, prediction: Prediction, y: Tensor) -> Tensor:
-        """Return each member's mean loss (K,) against labels y (K, B, H)."""
+    def loss(self, prediction: Prediction, y: Tensor, known: Tensor | None = None) -> Tensor:
+        """Return each member's mean loss (K,) against labels y (K, B, H).
+
+        Labels that are not ``known`` (K, B, H) are any numbers, whose loss counts as zero; without
+        the argument all are known.
+        """
         ...

@@ -77,6 +77,7 @@ class Stepper:
         self.n_windows = len(data.train) - self.left_out.width
         self.batch = min(config.batch_size, self.n_windows)
         self.n_batches = self.n_windows // self.batch
+        self.known_share = data.known_share  # found out here: a step does not wait for values
         self.order = torch.zeros(
             (len(chosen), self.n_batches, self.batch), dtype=torch.int32, device=device
         )
@@ -192,7 +193,9 @@ class Stepper:
     def _gradient(self, flat: Tensor, members: slice, piece: slice) -> Outcome:
         """Return some members' loss on some windows of the batch, and its gradient.
 
-        Both are counted by the piece's share of the batch, so that pieces add up.
+        Both are counted by the piece's share of the batch, so that pieces add up. Where labels are
+        unknown, a batch is taken to have as many of them as all have on average: then each known
+        label counts the same, and a batch may have none.
         """
         positions = self.order[members].index_select(1, self.cursor)[:, 0, piece]  # (k, B)
         origins = self.data.train[self.left_out.kept(positions.long(), members)]
@@ -201,7 +204,10 @@ class Stepper:
         dropout = self.dropout.part(members, piece) if self.drops else None
         with rounded_gradients(self.batch):
             prediction = self.network(unflatten(flat, self.network.shapes), x, dropout)
-        loss = self.network.loss(prediction, y) * (origins.shape[1] / self.batch)  # (k,)
+        known = self.data.known(y)
+        labels = (y,) if known is None else (y.masked_fill(~known, 0.0), known)
+        share = origins.shape[1] / (self.batch * self.known_share)
+        loss = self.network.loss(prediction, *labels) * share  # (k,)
         (gradient,) = torch.autograd.grad(loss.sum(), flat)
         return loss.detach(), gradient
 

@@ -9,15 +9,19 @@ import pytest
 import torch
 
 from mvlstm.explain.attention import posterior
+from mvlstm.nn.dual import DUALNetwork
 from mvlstm.nn.leakage import leakage
+from mvlstm.nn.lstm import LSTMNetwork
 from mvlstm.nn.mixture import Prediction, mixture_nll
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.nn.parameters import count, flatten, unflatten
+from mvlstm.nn.retain import RETAINNetwork
+from mvlstm.train.protocol import Network
 from oracles import numpy_paper
 from oracles.numpy_paper import forward, nll
 
 
-def random_parameters(network: MVLSTMNetwork, members: int, seed: int = 0) -> torch.Tensor:
+def random_parameters(network: Network, members: int, seed: int = 0) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     shape = (members, count(network.shapes))
     return torch.randn(shape, generator=generator, dtype=torch.float64) * 0.4
@@ -82,6 +86,34 @@ def test_training_loss_is_the_mean_over_windows(paper) -> None:
     y = torch.ones(2, 5, 1, dtype=torch.float64)
     want = mixture_nll(prediction, y).mean(dim=(1, 2))
     torch.testing.assert_close(network.loss(prediction, y), want)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        MVLSTMNetwork((0, 1, 2), 3, 4, horizon=2, loss_name="nll+mse"),
+        MVLSTMNetwork((0, 1, 2), 3, 4, horizon=2, head="fusion"),
+        LSTMNetwork(3, 4, horizon=2, loss_name="nll+mse"),
+        DUALNetwork(3, 5, 4, horizon=2),
+        RETAINNetwork(3, 4, horizon=2),
+    ],
+)
+def test_labels_that_are_not_known_add_nothing_to_the_loss(network) -> None:
+    flat = random_parameters(network, 2).requires_grad_(True)
+    y = windows(2, 6, 2, 1)[..., 0]  # (K, B, H)
+    known = torch.ones_like(y, dtype=torch.bool)
+    known[0, :, 1], known[1, 0] = False, False
+
+    def losses(y: torch.Tensor, known: torch.Tensor | None) -> list[torch.Tensor]:
+        prediction = network(unflatten(flat, network.shapes), windows(2, 5, 6, 3))
+        loss = network.loss(prediction, y) if known is None else network.loss(prediction, y, known)
+        return [loss.detach(), *torch.autograd.grad(loss.sum(), flat)]
+
+    for plain, same in zip(losses(y, None), losses(y, torch.ones_like(known)), strict=True):
+        assert torch.equal(plain, same)
+    found, other = losses(y, known), losses(torch.where(known, y, 50.0), known)
+    for one, same in zip(found, other, strict=True):
+        assert torch.equal(one, same)
 
 
 def test_number_of_parameters_is_the_papers() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 import torch
 
+from mvlstm.nn.mixture import mixture_nll
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.nn.parameters import unflatten
 from mvlstm.train import stepper as stepper_module
@@ -15,7 +17,7 @@ from mvlstm.train.adam import adam, fused_adam, penalise_and_clip
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.data import WindowData
 from mvlstm.train.graph import warm_up
-from mvlstm.train.loop import train
+from mvlstm.train.loop import train, validation_errors
 from mvlstm.train.predict import predict_rows
 from mvlstm.train.state import TrainState
 from mvlstm.train.stepper import Stepper, cut_batch
@@ -46,6 +48,14 @@ def make_data(dtype: torch.dtype, device: str = "cpu") -> WindowData:
         origins[300:].to(device),
         T,
     )
+
+
+def with_unknown(data: WindowData, share: float = 0.3) -> WindowData:
+    """Return data of two steps ahead, of which some labels are unknown."""
+    labels = torch.stack([data.labels[:, 0], data.labels[:, 0].roll(-1)], dim=1)
+    drawn = torch.rand(labels.shape, generator=torch.Generator().manual_seed(1))
+    drawn[:, 0] = torch.where(drawn[:, 1] < share, 1.0, drawn[:, 0])  # one of both is known
+    return replace(data, labels=labels.masked_fill((drawn < share).to(data.device), torch.nan))
 
 
 def make_network(**options) -> MVLSTMNetwork:
@@ -81,6 +91,80 @@ def test_pieces_on_cores_move_members_as_one_batched_step_does(layers, n_pieces,
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
     torch.testing.assert_close(in_pieces.loss_sum, together.loss_sum, rtol=0, atol=1e-9)
     assert int(in_pieces.step_count) == int(together.step_count) == in_pieces.n_batches
+
+
+@pytest.mark.parametrize("n_pieces", [1, 3])
+def test_pieces_of_a_batch_add_up_where_labels_are_unknown(n_pieces) -> None:
+    network = make_network(horizon=2, loss_name="nll+mse")
+    data = with_unknown(make_data(torch.float64))
+    together, in_pieces = make_stepper(network, data), make_stepper(network, data)
+    edges = [64 * i // n_pieces for i in range(n_pieces + 1)]
+    in_pieces.pieces = [slice(a, b) for a, b in pairwise(edges)]
+    in_pieces.n_whole = 0
+    expected = weights_after(together, together.step_at_once)
+    found = weights_after(in_pieces, in_pieces.step)
+    assert torch.isfinite(expected).all()
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
+    torch.testing.assert_close(in_pieces.loss_sum, together.loss_sum, rtol=0, atol=1e-9)
+
+
+def test_the_loss_of_all_windows_is_the_mean_over_known_labels() -> None:
+    network, data = make_network(horizon=2), with_unknown(make_data(torch.float64))
+    members = [Member(seed=1), Member(seed=2)]
+    state = TrainState.start(network, members, data.device, data.table.dtype)
+    stepper = Stepper(network, data, TrainConfig(batch_size=300), members, state)
+    stepper.order.copy_(torch.arange(300))
+    loss, gradient = stepper._gradient(stepper.flat, slice(None), slice(None))
+    origins = data.train.expand(2, -1)
+    flat = stepper.flat.detach().requires_grad_(True)
+    y = data.targets(origins, stepper.variants)
+    nll = mixture_nll(network(unflatten(flat, network.shapes), data.windows(origins)), y)
+    expected = torch.stack([one[~one.isnan()].mean() for one in nll])
+    torch.testing.assert_close(loss, expected.detach(), rtol=0, atol=1e-12)
+    filled = torch.where(y.isnan(), 0.0, y)
+    nll = mixture_nll(network(unflatten(flat, network.shapes), data.windows(origins)), filled)
+    mean = torch.stack([one[~gone].mean() for one, gone in zip(nll, y.isnan(), strict=True)])
+    (wanted,) = torch.autograd.grad(mean.sum(), flat)
+    torch.testing.assert_close(gradient, wanted, rtol=0, atol=1e-10)
+
+
+def test_a_batch_without_a_known_label_of_a_step_moves_nothing_of_it() -> None:
+    network, data = make_network(horizon=2), make_data(torch.float64)
+    labels = data.labels.repeat(1, 2)
+    labels[data.train[:64], 1] = torch.nan  # one of the few batches
+    data = replace(data, labels=labels)
+    stepper = make_stepper(network, data, [Member(seed=1)])
+    stepper.order.copy_(torch.arange(64).expand(stepper.order.shape))
+    _, gradient = stepper._gradient(stepper.flat, slice(None), slice(None))
+    p = unflatten(gradient, network.shapes)
+    assert torch.isfinite(gradient).all()
+    assert not p["Wo"][:, 1].any() and p["Wo"][:, 0].any()
+
+
+def test_validation_errors_are_of_known_labels() -> None:
+    network, data = make_network(horizon=2), with_unknown(make_data(torch.float64))
+    flat = make_stepper(network, data).flat.detach()
+    labels = data.labels[data.stop]
+    means = network(unflatten(flat, network.shapes), data.windows(data.stop.expand(3, -1))).mean
+    errors = (means - labels).square()
+    expected = torch.stack([one[~labels.isnan()].mean() for one in errors]).sqrt()
+    found = validation_errors(network, flat, data, data.stop)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    each = validation_errors(network, flat, data, data.stop.expand(3, -1))
+    torch.testing.assert_close(each, expected, rtol=0, atol=1e-12)
+
+
+def test_data_say_whether_labels_are_unknown() -> None:
+    data = make_data(torch.float64)
+    assert data.whole and data.known_share == 1.0 and data.known(data.labels) is None
+    assert data.labels.shape == (400, 1)
+    beyond = data.labels.clone()
+    beyond[399] = torch.nan  # a row that is no window's end
+    assert replace(data, labels=beyond).whole
+    some = with_unknown(data)
+    assert not some.whole and 0.5 < some.known_share < 0.9
+    both = replace(some, labels=torch.stack([some.labels, 2 * some.labels]))
+    assert both.known_share == some.known_share
 
 
 @pytest.mark.parametrize("way", ["step", "step_at_once"])
@@ -209,6 +293,23 @@ class TestOnAGPU:
         assert replayed._replay != replayed.step_at_once
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
         torch.testing.assert_close(replayed.loss_sum, plain.loss_sum, rtol=1e-5, atol=0)
+
+    def test_replaying_a_step_with_unknown_labels_equals_taking_it(self) -> None:
+        network = make_network(horizon=2)
+        data = with_unknown(make_data(torch.float32, "cuda"))
+        plain, replayed = make_stepper(network, data), make_stepper(network, data)
+        expected = weights_after(plain, plain.step_at_once)
+        found = weights_after(replayed, replayed.step)
+        assert replayed._replay != replayed.step_at_once
+        assert torch.isfinite(found).all()
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+
+    def test_training_with_unknown_labels_follows_training_on_the_cpu(self) -> None:
+        network, config = make_network(horizon=2), TrainConfig(batch_size=64, max_epochs=3)
+        there = train(network, with_unknown(make_data(torch.float32, "cuda")), MEMBERS, config)
+        data = with_unknown(make_data(torch.float64))
+        here = train(network, data, MEMBERS, config, dtype=torch.float64)
+        torch.testing.assert_close(there.errors, here.errors, rtol=0, atol=5e-3)
 
     def test_training_on_a_gpu_follows_training_on_the_cpu(self) -> None:
         network, config = make_network(), TrainConfig(batch_size=64, max_epochs=3)
