@@ -124,13 +124,40 @@ def test_fit_options_mirror_the_constructor() -> None:
     assert all(callable(getattr(mvlstm.MVLSTM, preset)) for preset in PRESETS[1:])
 
 
-@pytest.mark.parametrize("name", ["members", "link", "loss", "attention", "dropout"])
+ARGUMENTS = inspect.signature(mvlstm.MVLSTM).parameters
+
+
+def _differences() -> str:
+    """README's section on where the paper's model and ours differ."""
+    text = (PROJECT / "README.md").read_text(encoding="utf-8")
+    return text.split("## Where the paper's model and ours differ\n")[1].split("\n## ")[0]
+
+
+def _rows() -> dict[str, tuple[str, str]]:
+    """Name of the argument in the first cell: the paper's cell, and ours."""
+    cells = [line.split("|")[1:4] for line in _differences().splitlines() if line.startswith("|")]
+    rows = {first.strip().strip("`"): (paper, ours) for first, paper, ours in cells}
+    return {name: both for name, both in rows.items() if name in ARGUMENTS}
+
+
+def _says(cell: str, value: object) -> bool:
+    """Say whether a cell has a value: text in quotes, numbers however they are written."""
+    if isinstance(value, str):
+        return f'"{value}"' in cell
+    return value in [float(number) for number in re.findall(r"\d+(?:\.\d+)?", cell)]
+
+
+@pytest.mark.parametrize("name", _rows())
 def test_readme_tells_the_defaults(name: str) -> None:
-    lines = (PROJECT / "README.md").read_text(encoding="utf-8").splitlines()
-    (row,) = [line for line in lines if line.startswith(f"| `{name}` |")]
-    paper, ours = row.split("|")[2:4]
-    default = inspect.signature(mvlstm.MVLSTM).parameters[name].default
-    assert (f'"{default}"' if isinstance(default, str) else str(default)) in ours
-    if name != "members":
-        value = mvlstm.MVLSTM.paper().get_params()[name]
-        assert (f'"{value}"' if isinstance(value, str) else str(value)) in paper
+    papers, defaults = mvlstm.MVLSTM.paper().get_params(), mvlstm.MVLSTM().get_params()
+    paper, ours = _rows()[name]
+    for other in {name, *re.findall(r"`(\w+)`", ours)} & set(ARGUMENTS):
+        assert _says(ours, defaults[other]), f"{other} is {defaults[other]!r} by default"
+        assert _says(paper, papers[other]), f"{other} is {papers[other]!r} in the paper"
+
+
+def test_readme_names_every_difference() -> None:
+    papers, defaults = mvlstm.MVLSTM.paper().get_params(), mvlstm.MVLSTM().get_params()
+    differ = {name for name in ARGUMENTS if papers[name] != defaults[name]}
+    assert differ == differ & set(re.findall(r"`(\w+)`", _differences()))
+    assert len(_rows()) >= 9

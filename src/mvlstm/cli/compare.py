@@ -33,7 +33,10 @@ from mvlstm.cli.options import (
 )
 from mvlstm.cli.session import session, table
 
-EXAMPLE = "Example: mvlstm compare air.csv --target pm2.5 --methods mvlstm,ar,gbt --window 24"
+EXAMPLE = (
+    "Example: mvlstm compare air.csv --target pm2.5 --time year,month,day,hour --exclude No "
+    "--missing drop --gaps close --methods mvlstm,ar,gbt --window 24"
+)
 SHOWN = ("method", "kind", "rmse", "mae", "crps", "coverage", "skill", "dm_p")
 COSTS = ("fit_seconds", "forecasts_per_second", "top_variables")
 

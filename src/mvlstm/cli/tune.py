@@ -33,7 +33,10 @@ from mvlstm.cli.options import (
 )
 from mvlstm.cli.session import session, table
 
-EXAMPLE = "Example: mvlstm tune air.csv --target pm2.5 --grid lr=0.001,0.005,hidden=10,20"
+EXAMPLE = (
+    "Example: mvlstm tune air.csv --target pm2.5 --time year,month,day,hour --exclude No "
+    "--missing drop --gaps close --grid lr=0.001,0.005,hidden=10,20"
+)
 SEARCH, RUNNING = "What to try", "How to run it"
 SHOWN = 10  # settings listed
 

@@ -1,0 +1,131 @@
+"""Write docs/api.md: every public name with the first sentence of its docstring.
+
+Run it with ``python docs/make_api.py``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import mvlstm
+
+PAGES = {
+    "automation": ("Life with a model", "automation.md"),
+    "compare": ("Comparing methods", "compare.md"),
+    "contributing": ("Contributing", "../CONTRIBUTING.md"),
+    "experiments": ("Experiments", "experiments.md"),
+    "gallery": ("Gallery", "gallery.md"),
+    "guide": ("Guide", "guide.md"),
+    "importance": ("Importance", "importance.md"),
+    "reliability": ("Reliability", "reliability.md"),
+}
+METHODS = "compare#the-methods"
+# heading: name, and the page and section that tell more of it
+GROUPS = {
+    "The model": {
+        "MVLSTM": "guide#the-network",
+        "MVLSTM.paper": "guide#presets",
+        "MVLSTM.indep": "guide#presets",
+        "MVLSTM.fusion": "guide#presets",
+    },
+    "What every forecaster does": {
+        "MVLSTM.fit": "guide#from-table-to-windows",
+        "MVLSTM.predict": "guide#predictive-distribution",
+        "MVLSTM.forecast": "guide#predictive-distribution",
+        "MVLSTM.evaluate": "guide#predictive-distribution",
+        "MVLSTM.explain": "importance#how-to-read-it",
+        "MVLSTM.report": "gallery#the-report",
+        "MVLSTM.update": "automation#what-an-update-does",
+        "MVLSTM.save": "reliability#files",
+        "load": "reliability#files",
+    },
+    "Other forecasters": {
+        "LSTM": METHODS,
+        "DUAL": METHODS,
+        "RETAIN": METHODS,
+        "CLSTM": METHODS,
+        "STRX": METHODS,
+        "ARIMAX": METHODS,
+        "RF": METHODS,
+        "XGT": METHODS,
+        "ENET": METHODS,
+        "AR": METHODS,
+        "GBT": METHODS,
+        "Persistence": METHODS,
+        "SeasonalPersistence": METHODS,
+    },
+    "Comparing": {
+        "compare": "compare",
+        "backtest": "compare#rolling-origins",
+        "metrics": "guide#predictive-distribution",
+    },
+    "Results": {
+        "Forecast": "guide#predictive-distribution",
+        "Evaluation": "automation#when-a-model-has-slipped",
+        "Explanation": "importance#how-to-read-it",
+        "Comparison": "compare#how-to-read-the-rows",
+        "History": "guide#the-network",
+        "results": "gallery",
+    },
+    "Data": {"datasets": "experiments#the-two-protocols"},
+    "Explaining and drawing": {
+        "explain": "importance",
+        "plot": "gallery",
+    },
+    "Checking a forecaster of one's own": {"testing": "contributing#add-a-forecaster"},
+    "Errors and warnings": {
+        "MVLSTMError": "contributing#where-things-go",
+        "MVLSTMWarning": "automation#a-crontab",
+        "errors": "contributing#where-things-go",
+    },
+    "Version": {"__version__": "contributing#install-and-test"},
+}
+HEAD = """\
+# Public names
+
+`import mvlstm as mv` makes these names available, as `mv.MVLSTM` and so on; they are loaded when
+first used. `help(mv.MVLSTM)` shows a docstring in full, with all parameters. Every forecaster has
+the methods of `MVLSTM`, except for the presets of the paper.
+
+*Made from the docstrings by [`make_api.py`](make_api.py).*
+"""
+
+
+def main() -> None:
+    Path(__file__).with_name("api.md").write_text(page(), encoding="utf-8")
+
+
+def page() -> str:
+    """Return the whole page; every public name must be in a group."""
+    shown = {name for group in GROUPS.values() for name in group if "." not in name}
+    assert shown == set(mvlstm.__all__), f"to be put in a group: {shown ^ set(mvlstm.__all__)}"
+    return "\n".join([HEAD, *(_group(title, names) for title, names in GROUPS.items())])
+
+
+def _group(title: str, names: dict[str, str]) -> str:
+    rows = [f"| `{name}` | {_sentence(name)} | {_link(more)} |" for name, more in names.items()]
+    return "\n".join([f"## {title}\n", "| name | what it is | more |", "|---|---|---|", *rows, ""])
+
+
+def _sentence(name: str) -> str:
+    """Return the first sentence of a docstring, on one line."""
+    if name == "__version__":
+        return "The version of the package, as text."
+    value: object = mvlstm
+    for part in name.split("."):
+        value = getattr(value, part)
+    text = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
+    first = re.split(r"(?<=\.)\s+(?=[A-Z])", text)[0]  # "et al. (2017)" goes on
+    return first.replace("``", "`").replace("|", r"\|")
+
+
+def _link(more: str) -> str:
+    key, _, section = more.partition("#")
+    title, path = PAGES[key]
+    return f"[{title}]({path}{'#' if section else ''}{section})"
+
+
+if __name__ == "__main__":
+    main()
