@@ -178,7 +178,7 @@ def test_a_window_is_fitted_to_what_was_measured(table: pd.DataFrame) -> None:
         )
     expected = model._unscaled(np.asarray(results.forecast(1, exog=x[230:231])))
     np.testing.assert_allclose(found[0, 0], expected, rtol=0, atol=1e-8)
-    same = model._predict_scrambled(prepared, np.array([230]), (0, 2), np.array([0]))
+    same = model._predict_scrambled(prepared, np.array([230]), (0, 2), np.array([0])).members
     np.testing.assert_allclose(same, found)
 
 
