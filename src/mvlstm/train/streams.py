@@ -1,8 +1,8 @@
 """Random numbers that are a pure function of (member, step, place), the same on every device.
 
-A draw depends on a key and a counter alone, never on what was drawn before. So a member's
-training does not depend on who trains beside it, and a run resumed from a checkpoint goes on
-exactly as one never stopped, with no generator state to save.
+A draw depends on a key and a counter alone, never on what was drawn before. So what a member
+draws does not depend on who trains beside it (how its sums are rounded may: see `Stepper`), and a
+run resumed from a checkpoint goes on exactly as one never stopped, with no generator state to save.
 """
 
 from __future__ import annotations
