@@ -295,7 +295,32 @@ def parse_suite(
     repeated = [key for key, n in _counts(job.key for job in jobs).items() if n > 1]
     if repeated:
         raise ParameterError(f"The suite lists the same job twice: {repeated[0]}.")
+    _check_values(jobs)
     return Suite(reader.name, str(tree.get("title", "")), chosen, jobs)
+
+
+def _check_values(jobs: Sequence[Job]) -> None:
+    """Check the settings of a suite's jobs; many jobs share some."""
+    seen: set[str] = set()
+    for job in jobs:
+        parts = (job.base, job.window, job.horizon, job.seed, job.settings, job.grid)
+        text = json.dumps(parts, sort_keys=True, default=str)
+        if job.kind == "granger" or text in seen:
+            continue
+        seen.add(text)
+        try:
+            check_settings(job)
+        except ParameterError as error:
+            raise ParameterError(f"method '{job.method}': {error}") from error
+
+
+def check_settings(job: Job) -> None:
+    """Raise `ParameterError` for a value that a setting, or one of the grid, cannot have."""
+    method = find_method(job.base)
+    given = method.known({"window": job.window, "horizon": job.horizon, "seed": job.seed})
+    for values in itertools.product(*job.grid.values()):
+        tried = dict(zip(job.grid, values, strict=True))
+        method.create({**given, **job.settings, **tried})._check_parameters()
 
 
 @dataclass(frozen=True)

@@ -144,6 +144,7 @@ def tune(
         if out is not None:
             check_output(out, suffixes=TABLE_SUFFIXES, inputs=[data])
         from mvlstm.bench.search import (
+            check_parts,
             paper_grid,
             parse_grid,
             tune_jobs,
@@ -177,7 +178,7 @@ def tune(
         given = {name: value for name, value in options.items() if value is not None}
         reading = ("file", "sep", "decimal", "test", "valid")
         asked: dict[str, Any] = {k: v for k, v in given.items() if k not in reading}
-        build_frame(rows, **asked)  # refuse a bad table now
+        frame = build_frame(rows, **asked)  # refuse a bad table now
         fixed = {"max_epochs": max_epochs, "transform": transform}
         settings = {name: value for name, value in fixed.items() if value is not None}
         jobs = tune_jobs(
@@ -191,6 +192,7 @@ def tune(
             settings=settings,
             measure=measure,  # type: ignore[arg-type]  # checked there
         )
+        check_parts(frame, jobs)
         found = tune_table(
             jobs,
             records or Path(f"{data.stem}-tune"),

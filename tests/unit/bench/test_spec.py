@@ -129,6 +129,21 @@ def test_what_is_wrong_in_a_suite_is_named(change: dict[str, Any], words: tuple[
         assert word in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"grid": {"learning_rate": [0.001, -0.001]}}, "learning_rate=-0.001 must be positive"),
+        ({"settings": {"hidden_size": 2.5}}, "hidden_size=2.5 must be a whole number"),
+        ({"each": {"cell": ["lstm", "lstn"]}}, "cell='lstn' is not an option"),
+    ],
+)
+def test_values_that_settings_cannot_have_are_refused(change: dict[str, Any], message: str) -> None:
+    tree = small_tree()
+    tree["methods"]["mv"] |= change
+    with pytest.raises(ParameterError, match=f"method 'mv': {message}"):
+        parse(tree)
+
+
 @pytest.mark.parametrize("value", [3, "x", 1.5, True, [], ["x"], [[1]]])
 @pytest.mark.parametrize(
     "place",
