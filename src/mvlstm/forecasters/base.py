@@ -278,7 +278,8 @@ class AbstractForecaster(BaseEstimator, ABC):
         prepared = self._prepare(frame)
         origins = prepared.origins(self.window, self.horizon)
         if not len(origins):
-            self._too_short(frame, self.window + self.preparation_.lead + self.horizon, "predict")
+            needed = int(self.window) + self.preparation_.lead + int(self.horizon)
+            self._too_short(frame, needed, "predict")
         return _warned(self._forecast_rows(prepared, origins))
 
     def forecast(self, table: pd.DataFrame, *, future: pd.DataFrame | None = None) -> Forecast:
@@ -305,7 +306,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         last = frame.last_rows()
         ready = np.isin(last, prepared.origins(self.window, 0))
         if not ready.any():
-            self._too_short(frame, self.window + self.preparation_.lead, "forecast")
+            self._too_short(frame, int(self.window) + self.preparation_.lead, "forecast")
         result = self._forecast_rows(prepared, last[ready])
         doubts = (*frame.doubts, *age_warnings(frame.clock, self.borders_))
         doubts = (*doubts, *series_warnings(prepared, last[ready], last[~ready]))

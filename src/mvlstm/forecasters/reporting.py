@@ -173,8 +173,8 @@ def _rival_scores(model: AbstractForecaster, table: pd.DataFrame) -> pd.DataFram
     layout = model.layout_
     make: Any = forecaster_class(RIVAL)
     rival: AbstractForecaster = make(
-        window=model.window,
-        horizon=model.horizon,
+        window=int(model.window),
+        horizon=int(model.horizon),
         missing=model.missing,
         gaps=model.gaps,
         calendar=layout.calendar or "none",
