@@ -215,6 +215,15 @@ def test_dates_with_the_name_of_a_month_are_no_categories(form: str) -> None:
     fails("If 'day' holds the times, use time='day' (--time day)", table(day=days))
 
 
+def test_text_with_an_underscore_is_no_number() -> None:
+    zones = ["1_2", "3_4", "1_2", "5_6"] * 13
+    frame = build_frame(table(zone=zones[:50]), target="pm25")
+    assert frame.layout.categories == ("zone",)
+    assert dict(frame.layout.levels)["zone"] == ("1_2", "3_4", "5_6")
+    with pytest.raises(DataError, match="'pm25' is not numeric: '1_2'"):
+        build_frame(table(pm25=zones[:50]), target="pm25")
+
+
 @pytest.mark.parametrize("form", ["{:,.2f}", "{:.1f}%", "{:.0f} %", "$ {:.0f}", "{:.2f} €"])
 def test_numbers_with_marks_are_no_categories(form: str) -> None:
     column = [form.format(1_000.0 * (1 + k % 3)) for k in range(50)]
