@@ -273,6 +273,25 @@ def test_a_search_warns_of_its_table_once(run: Run, tmp_path: Path) -> None:
     assert done.stderr.count("look like marks of thousands") == 1
 
 
+def test_what_was_done_to_the_table_is_noted(run: Run, tmp_path: Path) -> None:
+    from cli.conftest import make_table
+
+    rows = make_table(150)
+    rows.loc[10:14, "x1"] = np.nan
+    path = tmp_path / "holes.csv"
+    rows.to_csv(path, index=False)
+    columns = (path, "--target", "y", "--missing", "drop", "--gaps", "close")
+    tune = ("tune", *columns, *TUNE, "--grid", "hidden=2", "--records", tmp_path / "state")
+    compare = ("compare", *columns, "--time", "when", "--window", 4, "--methods", "ar", "--quiet")
+    for words in (tune, compare):
+        done = run(*words, "--json")
+        assert done.code == 0, done.stderr
+        found = json.loads(done.stdout)
+        for one in found if isinstance(found, list) else [found]:
+            assert any("Dropped 5 of 150 rows" in note for note in one["notes"])
+        assert "note: Dropped 5 of 150 rows" in run(*words).stdout
+
+
 def test_a_search_over_several_series(run: Run, tmp_path: Path) -> None:
     from cli.conftest import make_table
 

@@ -200,7 +200,8 @@ def compare(
 
             write_atomic(html, comparison_page(result))
 
-        output.data = result.to_records()
+        notes = list(result.notes)
+        output.data = [{**row, "notes": notes} for row in result.to_records()]
         days = are_days(result.period)
         first, last = (time_text(t, days=days) for t in result.period)
         good = frame[frame["error"].isna()]

@@ -217,11 +217,13 @@ def tune(
             "ranking": found.ranking.to_dict(orient="records"),
             "failed": found.failed,
             "records": str(found.folder),
+            "notes": list(frame.notes),
         }
         count = len(found.ranking)
         title = f"Settings by validation {measure.upper()}, the best {min(SHOWN, count)} of {count}"
         output.show(table(found.ranking.head(SHOWN), title=title))
         output.show(*(f"failed: {key}: {why}" for key, why in found.failed.items()))
+        output.notes(frame.notes)
         best = ", ".join(f"{name}={value}" for name, value in found.best.items())
         output.show(f"best: {best}", f"use it: {command}")
         if out is not None:
