@@ -178,6 +178,16 @@ def test_tune_ranks_settings_and_its_command_runs(run: Run, table: Path, tmp_pat
     assert model.exists()
 
 
+def test_the_ranking_shows_different_settings_as_different(
+    run: Run, table: Path, tmp_path: Path
+) -> None:
+    words = ("tune", table, "--target", "y", *TUNE, "--grid", "hidden=2,l2=0,1e-7,0.0001,1.5")
+    done = run(*words, "--records", tmp_path / "state")
+    assert done.code == 0, done.stderr
+    cells = {word for line in done.stdout.splitlines() for word in line.split()}
+    assert {"0", "1e-07", "0.0001", "1.5"} <= cells
+
+
 def test_tune_by_absolute_errors(run: Run, table: Path, tmp_path: Path) -> None:
     words = ("tune", table, "--target", "y", *TUNE, "--grid", "lr=0.001,0.01,hidden=2,3")
     done = run(*words, "--measure", "mae", "--records", tmp_path / "state")

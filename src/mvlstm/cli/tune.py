@@ -221,7 +221,8 @@ def tune(
         }
         count = len(found.ranking)
         title = f"Settings by validation {measure.upper()}, the best {min(SHOWN, count)} of {count}"
-        output.show(table(found.ranking.head(SHOWN), title=title))
+        shown = found.ranking.head(SHOWN)
+        output.show(table(shown, title=title, exact=list(found.best)))
         output.show(*(f"failed: {key}: {why}" for key, why in found.failed.items()))
         output.notes(frame.notes)
         best = ", ".join(f"{name}={value}" for name, value in found.best.items())
