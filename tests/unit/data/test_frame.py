@@ -529,3 +529,16 @@ def test_building_copies_the_table_once(missing: str) -> None:
     expected = source.ffill().to_numpy()[kept]
     np.testing.assert_array_equal(frame.values, expected)
     assert frame.values.flags.c_contiguous
+
+
+@pytest.mark.parametrize("blank", ["wind", "pm25"])
+def test_blanks_around_a_name_do_not_hide_a_column(blank: str) -> None:
+    plain = table(wind=np.arange(50.0) % 7)
+    spaced = plain.rename(columns={blank: f" {blank} "})
+    target = next(name for name in spaced if name.strip() == "pm25")
+    fitted, other = build_frame(plain, target="pm25"), build_frame(spaced, target=target)
+    assert np.array_equal(rebuild_frame(spaced, fitted.layout).values, fitted.values)
+    assert np.array_equal(rebuild_frame(plain, other.layout).values, fitted.values)
+    twice = plain.assign(**{f" {blank}": 0.0, f"{blank} ": 1.0}).drop(columns=blank)
+    with pytest.raises(DataError, match=f"missing: .'{blank}'"):
+        rebuild_frame(twice, fitted.layout)
