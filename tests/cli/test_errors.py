@@ -91,6 +91,15 @@ def test_bad_option(run: Run, table: Path, tmp_path: Path, case: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("resume", [(), ("--resume",), ("--no-resume",)])
+def test_a_file_is_no_folder_for_checkpoints(
+    run: Run, table: Path, tmp_path: Path, resume: tuple[str, ...]
+) -> None:
+    base = ("fit", table, "--target", "y", "--time", "when", *TINY)
+    done = run(*base, "--checkpoint", table, *resume, "--out", tmp_path / "m.safetensors")
+    assert_refused(done, "is a file", "--checkpoint")
+
+
 def test_unknown_option_and_missing_argument_are_usage_errors(run: Run, table: Path) -> None:
     for words in (("fit", table), ("forecast",), ("fit", table, "--widow", "3"), ("fitt",)):
         done = run(*words)

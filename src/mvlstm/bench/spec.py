@@ -417,7 +417,11 @@ class _Reader:
         if "file" in options:
             _check_keys(options, FILE_KEYS, f"data set '{dataset}'")
             return options
-        datasets.describe(dataset)
+        if dataset not in datasets.available():
+            tables = self.tree.get("data", {})
+            own = [name for name in tables if "file" in _table(tables, name, "data")]
+            known = list(dict.fromkeys((*own, *datasets.available())))
+            raise ParameterError(_unknown("data set", dataset, known, "the suite or mvlstm"))
         given = (("n" if name == "sequences" else name) for name in options)
         datasets.check_options(dataset, given)
         return options
@@ -523,8 +527,14 @@ def check_source(job: Job) -> None:
 def _listed(part: Mapping[str, Any], name: str, default: Sequence[Any]) -> list[Any]:
     value = part.get(name, default)
     values = [value] if isinstance(value, str | int) else value
-    good = isinstance(values, list | tuple) and all(isinstance(v, str | int) for v in values)
-    if not good or (name in part and not values):
+    listed = isinstance(values, list | tuple)
+    odd = [v for v in values if not isinstance(v, str | int)] if listed else []
+    if odd:
+        raise ParameterError(
+            f"Part '{part.get('name', '?')}': {name} cannot hold {odd[0]!r}; give names, or whole "
+            "numbers for windows and horizons."
+        )
+    if not listed or (name in part and not values):
         raise ParameterError(
             f"Part '{part.get('name', '?')}': {name} must be a list, not {value!r}; give at least "
             "one entry."

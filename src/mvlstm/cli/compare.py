@@ -111,7 +111,7 @@ def compare(
         str,
         typer.Option(
             metavar="SHARE|ROWS",
-            help="Rows at the end to score on: 0.2 or 500.",
+            help="Rows at the end to score on: 0.2 or 500; with --series, times.",
             rich_help_panel=COLUMNS,
         ),
     ] = "0.2",

@@ -56,7 +56,9 @@ def tune(
     test: Annotated[
         str,
         typer.Option(
-            metavar="SHARE|ROWS", help="Rows at the end, not used.", rich_help_panel=COLUMNS
+            metavar="SHARE|ROWS",
+            help="Rows at the end, not used; with --series, times.",
+            rich_help_panel=COLUMNS,
         ),
     ] = "0.2",
     valid: Annotated[

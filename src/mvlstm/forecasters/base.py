@@ -227,7 +227,8 @@ class AbstractForecaster(BaseEstimator, ABC):
         categorical : str or sequence of str, optional
             Columns that are categorical though they hold numbers; those of text are anyway.
         test : float
-            Fraction of the rows, at the end, to leave unseen; or, from 1 on, their number.
+            Fraction of the rows, at the end, to leave unseen; or, from 1 on, their number. In a
+            table of several series, of the times that they share.
         valid : float
             Fraction of all rows, before those, that stops training and calibrates intervals; or
             their number.

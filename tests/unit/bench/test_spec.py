@@ -119,6 +119,17 @@ def test_a_key_depends_on_the_work_and_on_nothing_else() -> None:
         ({"budgets": {"quick": {"windows_seen": "x"}}}, ("windows_seen='x'", "whole number")),
         ({"budgets": {"quick": {"tune_seeds": 0}}}, ("tune_seeds=0",)),
         ({"parts": [{"datasets": [], "methods": ["ar"]}]}, ("datasets must be a list",)),
+        (
+            {"parts": [{"datasets": ["pm25"], "methods": ["ar"], "windows": [6.5]}]},
+            ("windows cannot hold 6.5", "whole numbers"),
+        ),
+        (
+            {
+                "data": {"mon": {"file": "mon.csv", "target": "y"}},
+                "parts": [{"datasets": ["mox"], "methods": ["ar"]}],
+            },
+            ("'mox'", "choose from mon, ", "synthetic", "Did you mean 'mon'?"),
+        ),
         ({"parts": [{"datasets": 1.5, "methods": ["ar"]}]}, ("datasets must be a list", "1.5")),
     ],
 )
