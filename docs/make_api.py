@@ -69,7 +69,10 @@ GROUPS = {
         "History": "guide#the-network",
         "results": "gallery",
     },
-    "Data": {"datasets": "experiments#the-two-protocols"},
+    "Data": {
+        "data": "guide#real-tables",
+        "datasets": "experiments#the-two-protocols",
+    },
     "Explaining and drawing": {
         "explain": "importance",
         "plot": "gallery",

@@ -19,7 +19,7 @@ from mvlstm._version import __version__
 from mvlstm.forecasters.registry import FORECASTERS as _FORECASTERS
 
 if TYPE_CHECKING:
-    from mvlstm import errors, explain, metrics, plot, results, testing
+    from mvlstm import data, errors, explain, metrics, plot, results, testing
     from mvlstm.data import datasets
     from mvlstm.errors import MVLSTMError, MVLSTMWarning
     from mvlstm.evaluate.backtest import backtest
@@ -61,6 +61,7 @@ __all__ = [
     "__version__",
     "backtest",
     "compare",
+    "data",
     "datasets",
     "errors",
     "explain",
@@ -72,6 +73,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "data": "mvlstm.data",
     "datasets": "mvlstm.data.datasets",
     "errors": "mvlstm.errors",
     "explain": "mvlstm.explain",

@@ -68,7 +68,9 @@ def test_a_page_has_a_name_of_its_own_unless_one_is_given(
 
 
 def test_jobs_that_failed_before_are_not_called_done(run: Run, tmp_path: Path) -> None:
-    bad = SUITE.replace("[[parts]]", '[methods.ar]\nsettings = { transform = "x" }\n\n[[parts]]', 1)
+    bad = SUITE.replace(
+        "[[parts]]", '[methods.ar]\nsettings = { transform = "log1p" }\n\n[[parts]]', 1
+    )
     (tmp_path / "bad.toml").write_text(bad)
     words = ("bench", "run", "--suite", tmp_path / "bad.toml", "--windows", 3, "--methods", "ar")
     options = ("--out", tmp_path / "out", "--device", "cpu", "--quiet")
@@ -176,6 +178,16 @@ def test_tune_ranks_settings_and_its_command_runs(run: Run, table: Path, tmp_pat
     assert model.exists()
 
 
+def test_the_ranking_shows_different_settings_as_different(
+    run: Run, table: Path, tmp_path: Path
+) -> None:
+    words = ("tune", table, "--target", "y", *TUNE, "--grid", "hidden=2,l2=0,1e-7,0.0001,1.5")
+    done = run(*words, "--records", tmp_path / "state")
+    assert done.code == 0, done.stderr
+    cells = {word for line in done.stdout.splitlines() for word in line.split()}
+    assert {"0", "1e-07", "0.0001", "1.5"} <= cells
+
+
 def test_tune_by_absolute_errors(run: Run, table: Path, tmp_path: Path) -> None:
     words = ("tune", table, "--target", "y", *TUNE, "--grid", "lr=0.001,0.01,hidden=2,3")
     done = run(*words, "--measure", "mae", "--records", tmp_path / "state")
@@ -271,6 +283,25 @@ def test_a_search_warns_of_its_table_once(run: Run, tmp_path: Path) -> None:
     assert done.stderr.count("look like marks of thousands") == 1
 
 
+def test_what_was_done_to_the_table_is_noted(run: Run, tmp_path: Path) -> None:
+    from cli.conftest import make_table
+
+    rows = make_table(150)
+    rows.loc[10:14, "x1"] = np.nan
+    path = tmp_path / "holes.csv"
+    rows.to_csv(path, index=False)
+    columns = (path, "--target", "y", "--missing", "drop", "--gaps", "close")
+    tune = ("tune", *columns, *TUNE, "--grid", "hidden=2", "--records", tmp_path / "state")
+    compare = ("compare", *columns, "--time", "when", "--window", 4, "--methods", "ar", "--quiet")
+    for words in (tune, compare):
+        done = run(*words, "--json")
+        assert done.code == 0, done.stderr
+        found = json.loads(done.stdout)
+        for one in found if isinstance(found, list) else [found]:
+            assert any("Dropped 5 of 150 rows" in note for note in one["notes"])
+        assert "note: Dropped 5 of 150 rows" in run(*words).stdout
+
+
 def test_a_search_over_several_series(run: Run, tmp_path: Path) -> None:
     from cli.conftest import make_table
 
@@ -312,16 +343,45 @@ def test_tune_notices_that_the_table_has_changed(run: Run, tmp_path: Path) -> No
         (("--grid", "0.1,0.2"), "give names with values"),
         (("--grid", "lr=0.01,x"), "learning_rate the value 'x', which is no number"),
         (("--preset", "best"), "preset='best'"),
-        (("--grid", "cell=lstn"), "No setting could be trained"),
+        (("--grid", "cell=lstn"), "cell='lstn' is not an option"),
+        (("--grid", "l2=1e-5,-1"), "l2=-1 must not be negative"),
+        (("--grid", "dropout=0,2"), "dropout=2 must be"),
+        (("--grid", "lr=-1"), "learning_rate=-1 must be positive"),
+        (("--grid", "lr=0.001,0"), "learning_rate=0 must be positive"),
+        (("--grid", "hidden=2.5"), "hidden_size=2.5 must be a whole number"),
+        (("--seeds", "0"), "seeds=0 must be a whole number"),
+        (("--seeds", "-1"), "seeds=-1 must be a whole number"),
+        (("--window", "1"), "window=1 must be a whole number"),
+        (("--window", "1000"), "too few"),
+        (("--horizon", "0"), "horizon=0 must be a whole number"),
+        (("--max-epochs", "0"), "max_epochs=0 must be a whole number"),
+        (("--test", "1.5"), "test=1.5 is neither"),
+        (("--test", "nan"), "test=nan must be a fraction"),
+        (("--valid", "0"), "valid=0 leaves no rows"),
     ],
 )
 def test_tune_refuses_bad_input(
     run: Run, table: Path, tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     done = run("tune", table, "--target", "y", *TUNE, *words, "--records", tmp_path / "state")
-    assert done.code in (1, 2) and message in done.stderr
+    assert done.code == 2 and message in done.stderr
+    assert not (tmp_path / "state").exists()  # nothing was trained
     missing = run("tune", table, "--target", "z", *TUNE, "--records", tmp_path / "state")
     assert missing.code == 2 and "'z'" in missing.stderr
+
+
+def test_a_search_that_its_table_forbids_ends_with_the_code_of_bad_input(
+    run: Run, tmp_path: Path
+) -> None:
+    from cli.conftest import make_table
+
+    frame = make_table(150)
+    frame.loc[: len(frame) * 3 // 4, "y"] = 1.0  # nothing to learn in the training rows
+    path = tmp_path / "flat.csv"
+    frame.to_csv(path, index=False)
+    words = ("tune", path, "--target", "y", *TUNE, "--grid", "hidden=2,3")
+    done = run(*words, "--records", tmp_path / "state")
+    assert done.code == 2 and "No setting could be trained: Target 'y' is always 1" in done.stderr
 
 
 def test_fetch_tells_what_it_cannot_get(

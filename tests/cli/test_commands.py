@@ -195,6 +195,15 @@ def test_no_command_shows_the_list(run: Run) -> None:
     assert run("--version").stdout == f"mvlstm {mv.__version__}\n"
 
 
+def test_numbers_of_very_different_size_all_show() -> None:
+    from mvlstm.cli.session import _numbers
+
+    assert _numbers([3e6, 0.00125, 0.0], 4) == ["3000000", "0.001250", "0.000"]
+    close = [1000.003, 1000.009, 0.02]
+    assert _numbers(close, 4, finest=0.002) == ["1000.0030", "1000.0090", "0.0200"]
+    assert _numbers([3.0861, 0.001], 4) == ["3.086", "0.001"]
+
+
 def test_narrow_intervals_at_a_high_level_can_be_read() -> None:
     from mvlstm.cli.session import _numbers
 

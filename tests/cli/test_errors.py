@@ -47,7 +47,7 @@ BAD_TABLES = {
     "times out of order": (make_table().iloc[::-1], ("2024-01-10 22:00", "sort")),
     "a time twice": (make_table().iloc[[0, 0, *range(1, 240)]], ("2024-01-01",)),
     "irregular times": (make_table().drop(index=50), ("2024-01-03", "--gaps")),
-    "too few rows": (make_table(12), ("12 rows", "--window")),
+    "too few rows": (make_table(12), ("12 rows", "at least 14", "--valid")),
     "no rows": (make_table(0), ("row",)),
     "no target": (make_table().drop(columns="y"), ("'y'", "--target")),
     "no time": (make_table().drop(columns="when"), ("'when'", "--time")),
@@ -89,6 +89,15 @@ def test_bad_option(run: Run, table: Path, tmp_path: Path, case: str) -> None:
     done = run(*base, *words, "--out", tmp_path / "m.safetensors")
     assert_refused(done, *parts)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("resume", [(), ("--resume",), ("--no-resume",)])
+def test_a_file_is_no_folder_for_checkpoints(
+    run: Run, table: Path, tmp_path: Path, resume: tuple[str, ...]
+) -> None:
+    base = ("fit", table, "--target", "y", "--time", "when", *TINY)
+    done = run(*base, "--checkpoint", table, *resume, "--out", tmp_path / "m.safetensors")
+    assert_refused(done, "is a file", "--checkpoint")
 
 
 def test_unknown_option_and_missing_argument_are_usage_errors(run: Run, table: Path) -> None:

@@ -6,6 +6,8 @@ import ast
 import importlib.metadata
 import inspect
 import re
+import subprocess
+import sys
 import tomllib
 import types
 from pathlib import Path
@@ -52,6 +54,12 @@ def test_all_is_complete() -> None:
 @pytest.mark.parametrize("name", mvlstm.__all__)
 def test_every_public_name_resolves(name: str) -> None:
     assert getattr(mvlstm, name) is getattr(mvlstm, name)
+
+
+def test_the_reader_of_tables_is_there_in_a_fresh_session() -> None:
+    code = "import mvlstm; print(mvlstm.data.read_table.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "read_table", done.stderr
 
 
 def test_type_checkers_see_the_same_modules() -> None:

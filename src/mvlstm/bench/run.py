@@ -210,7 +210,8 @@ def failure(error: BaseException) -> dict[str, Any]:
     message = str(error) if ours else f"{type(error).__name__}: {error}"
     last = traceback.extract_tb(error.__traceback__)[-1:]
     where = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in last]
-    return {"status": "failed", "error": {"message": message, "where": where}}
+    kind = type(error).__name__
+    return {"status": "failed", "error": {"kind": kind, "message": message, "where": where}}
 
 
 def describe(record: Record) -> str:

@@ -12,8 +12,17 @@ import pandas as pd
 
 from mvlstm.bench.records import read_records
 from mvlstm.bench.run import run_suite
-from mvlstm.bench.spec import MEASURES, Job, Suite, file_digest
-from mvlstm.errors import ParameterError, TrainingError, check_option
+from mvlstm.bench.spec import MEASURES, Job, Suite, check_settings, file_digest
+from mvlstm.data.frame import SeriesFrame
+from mvlstm.data.splits import require_validation, split_windows
+from mvlstm.errors import (
+    DataError,
+    MVLSTMError,
+    ParameterError,
+    TrainingError,
+    check_option,
+    check_whole,
+)
 from mvlstm.evaluate.methods import find_method
 from mvlstm.forecasters.command import COLUMNS, fit_command
 from mvlstm.forecasters.members import MEMBER_SETTINGS
@@ -27,6 +36,7 @@ RATES = [0.0005, 0.001, 0.005, 0.01, 0.05]
 SIZES = [10, 15, 20, 25]
 SUMMED_L2 = [0.0001, 0.001, 0.01, 0.1, 1.0]  # beside the sum of the losses, as the paper has it
 MEAN_L2 = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4]  # about the same beside the mean over 10,000 windows
+BAD_INPUT: dict[str, type[MVLSTMError]] = {one.__name__: one for one in (ParameterError, DataError)}
 Grid = dict[str, list[Any]]
 
 
@@ -121,6 +131,7 @@ def tune_jobs(
     """Return a job for every combination of the settings that cannot share a batch."""
     check_option("preset", preset, PRESETS)
     check_option("measure", measure, MEASURES)
+    check_whole("seeds", seeds, 1)
     base = PRESETS[preset]
     method = find_method(base)
     usable = [name for name in method.parameters if name not in FIXED]
@@ -157,7 +168,16 @@ def tune_jobs(
                 place=place,
             )
         )
+    for job in jobs:
+        check_settings(job)
     return tuple(jobs)
+
+
+def check_parts(frame: SeriesFrame, jobs: Sequence[Job]) -> None:
+    """Raise `ParameterError` or `DataError` if the rows cannot be divided as a search asks."""
+    shares = {"test": jobs[0].data.get("test", 0.2), "valid": jobs[0].data.get("valid", 0.1)}
+    require_validation(shares["valid"])
+    split_windows(frame, window=jobs[0].window, horizon=jobs[0].horizon, **shares)
 
 
 def tune_table(jobs: tuple[Job, ...], folder: str | Path, **running: Any) -> Tuned:
@@ -176,16 +196,20 @@ def tune_table(jobs: tuple[Job, ...], folder: str | Path, **running: Any) -> Tun
     records = read_records(folder)
     rows: list[dict[str, Any]] = []
     failed: dict[str, str] = {}
+    kinds: set[str] = set()
     for job in jobs:
         if job.key in records.done:
             rows += records.done[job.key]["tuning"]
         elif job.key in records.failed:
-            failed[job.key] = records.failed[job.key]["error"]["message"]
+            error = records.failed[job.key]["error"]
+            failed[job.key] = error["message"]
+            kinds.add(error.get("kind", ""))
     judged = f"valid_{jobs[0].measure}"
     finite = [row for row in rows if row[judged] is not None]
     if not finite:
         reason = next(iter(failed.values()), "every training failed")
-        raise TrainingError(f"No setting could be trained: {reason}")
+        kind = BAD_INPUT.get(kinds.pop(), TrainingError) if len(kinds) == 1 else TrainingError
+        raise kind(f"No setting could be trained: {reason}")
     ranking = pd.DataFrame(finite).sort_values(judged, kind="stable", ignore_index=True)
     best = {str(name): ranking[name].iloc[0] for name in ranking if name != judged}
     plain = {name: v.item() if hasattr(v, "item") else v for name, v in best.items()}

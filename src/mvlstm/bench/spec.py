@@ -295,7 +295,32 @@ def parse_suite(
     repeated = [key for key, n in _counts(job.key for job in jobs).items() if n > 1]
     if repeated:
         raise ParameterError(f"The suite lists the same job twice: {repeated[0]}.")
+    _check_values(jobs)
     return Suite(reader.name, str(tree.get("title", "")), chosen, jobs)
+
+
+def _check_values(jobs: Sequence[Job]) -> None:
+    """Check the settings of a suite's jobs; many jobs share some."""
+    seen: set[str] = set()
+    for job in jobs:
+        parts = (job.base, job.window, job.horizon, job.seed, job.settings, job.grid)
+        text = json.dumps(parts, sort_keys=True, default=str)
+        if job.kind == "granger" or text in seen:
+            continue
+        seen.add(text)
+        try:
+            check_settings(job)
+        except ParameterError as error:
+            raise ParameterError(f"method '{job.method}': {error}") from error
+
+
+def check_settings(job: Job) -> None:
+    """Raise `ParameterError` for a value that a setting, or one of the grid, cannot have."""
+    method = find_method(job.base)
+    given = method.known({"window": job.window, "horizon": job.horizon, "seed": job.seed})
+    for values in itertools.product(*job.grid.values()):
+        tried = dict(zip(job.grid, values, strict=True))
+        method.create({**given, **job.settings, **tried})._check_parameters()
 
 
 @dataclass(frozen=True)
@@ -392,7 +417,11 @@ class _Reader:
         if "file" in options:
             _check_keys(options, FILE_KEYS, f"data set '{dataset}'")
             return options
-        datasets.describe(dataset)
+        if dataset not in datasets.available():
+            tables = self.tree.get("data", {})
+            own = [name for name in tables if "file" in _table(tables, name, "data")]
+            known = list(dict.fromkeys((*own, *datasets.available())))
+            raise ParameterError(_unknown("data set", dataset, known, "the suite or mvlstm"))
         given = (("n" if name == "sequences" else name) for name in options)
         datasets.check_options(dataset, given)
         return options
@@ -498,8 +527,14 @@ def check_source(job: Job) -> None:
 def _listed(part: Mapping[str, Any], name: str, default: Sequence[Any]) -> list[Any]:
     value = part.get(name, default)
     values = [value] if isinstance(value, str | int) else value
-    good = isinstance(values, list | tuple) and all(isinstance(v, str | int) for v in values)
-    if not good or (name in part and not values):
+    listed = isinstance(values, list | tuple)
+    odd = [v for v in values if not isinstance(v, str | int)] if listed else []
+    if odd:
+        raise ParameterError(
+            f"Part '{part.get('name', '?')}': {name} cannot hold {odd[0]!r}; give names, or whole "
+            "numbers for windows and horizons."
+        )
+    if not listed or (name in part and not values):
         raise ParameterError(
             f"Part '{part.get('name', '?')}': {name} must be a list, not {value!r}; give at least "
             "one entry."

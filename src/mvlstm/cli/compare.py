@@ -111,7 +111,7 @@ def compare(
         str,
         typer.Option(
             metavar="SHARE|ROWS",
-            help="Rows at the end to score on: 0.2 or 500.",
+            help="Rows at the end to score on: 0.2 or 500; with --series, times.",
             rich_help_panel=COLUMNS,
         ),
     ] = "0.2",
@@ -200,7 +200,8 @@ def compare(
 
             write_atomic(html, comparison_page(result))
 
-        output.data = result.to_records()
+        notes = list(result.notes)
+        output.data = [{**row, "notes": notes} for row in result.to_records()]
         days = are_days(result.period)
         first, last = (time_text(t, days=days) for t in result.period)
         good = frame[frame["error"].isna()]

@@ -66,7 +66,7 @@ def fit(
         str | None,
         typer.Option(
             metavar="SHARE|ROWS",
-            help="Rows at the end left unseen: 0.2 or 500.",
+            help="Rows at the end left unseen: 0.2 or 500; with --series, times.",
             rich_help_panel=COLUMNS,
         ),
     ] = None,

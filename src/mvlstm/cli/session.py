@@ -11,7 +11,7 @@ import json
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, redirect_stdout
 from math import floor, isfinite, isnan, log10
 from typing import TYPE_CHECKING, Any, TextIO
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
+DECADES = 4  # that numbers with the same decimals may span
 PLAIN_WIDTH = 160  # where the output is not a terminal, tables are not squeezed into 80 columns
 
 
@@ -106,7 +107,13 @@ def session(*, as_json: bool, debug: bool) -> Iterator[Output]:
         raise typer.Exit(_exit_code(error)) from None
 
 
-def table(frame: pd.DataFrame, *, title: str | None = None, digits: int = 4) -> RenderableType:
+def table(
+    frame: pd.DataFrame,
+    *,
+    title: str | None = None,
+    digits: int = 4,
+    exact: Collection[str] = (),
+) -> RenderableType:
     """Draw a DataFrame; a column of numbers is right-aligned with as many decimals everywhere.
 
     Values are shown as text, whatever they contain.
@@ -119,6 +126,8 @@ def table(frame: pd.DataFrame, *, title: str | None = None, digits: int = 4) -> 
         Shown above.
     digits : int
         Significant digits of the largest number in a column.
+    exact : collection of str
+        Columns of settings, whose numbers are written as they were given.
     """
     from pandas import isna
     from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
@@ -135,7 +144,9 @@ def table(frame: pd.DataFrame, *, title: str | None = None, digits: int = 4) -> 
     for name, column in frame.items():
         right = is_numeric_dtype(column) and not is_bool_dtype(column)
         texts = ["" if isna(v) else str(v) for v in column]
-        if is_float_dtype(column):
+        if is_float_dtype(column) and name in exact:
+            texts = ["" if isna(v) else f"{v:.12g}" for v in column]
+        elif is_float_dtype(column):
             texts = _numbers(list(column), digits, sizes.get(str(name), 0.0))
         head = str(name).replace("_", "\n")
         longest = max((len(word) for text in (head, *texts) for word in text.split()), default=1)
@@ -151,13 +162,25 @@ def table(frame: pd.DataFrame, *, title: str | None = None, digits: int = 4) -> 
 def _numbers(values: list[float], digits: int, finest: float = 0.0) -> list[str]:
     """Write numbers with the same decimals, so that the largest has ``digits`` digits.
 
-    There are more decimals where something as small as ``finest`` must show.
+    There are more decimals where something as small as ``finest`` must show. Numbers that span
+    more than four decades, and would not all show, have so many digits each.
 
     Examples
     --------
     >>> _numbers([1.0, 3.0861, float("nan")], 4)
     ['1.000', '3.086', '']
+    >>> _numbers([3e6, 0.00125], 4)
+    ['3000000', '0.001250']
     """
+    sizes = [abs(v) for v in values if isfinite(v) and v]
+    spread = sizes and max(sizes) > 10**DECADES * min(sizes)
+    if spread and min(sizes) * 10 ** decimals(max(sizes), digits, finest) < 10:
+        own = digits + 2 if finest else digits  # which has to show beside large numbers
+        return [_numbers_alike([v], own)[0] for v in values]
+    return _numbers_alike(values, digits, finest)
+
+
+def _numbers_alike(values: list[float], digits: int, finest: float = 0.0) -> list[str]:
     largest = max((abs(v) for v in values if isfinite(v)), default=0.0)
     exponent = floor(log10(largest)) if largest else 0
     if not -4 <= exponent <= 9:

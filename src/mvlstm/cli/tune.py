@@ -56,7 +56,9 @@ def tune(
     test: Annotated[
         str,
         typer.Option(
-            metavar="SHARE|ROWS", help="Rows at the end, not used.", rich_help_panel=COLUMNS
+            metavar="SHARE|ROWS",
+            help="Rows at the end, not used; with --series, times.",
+            rich_help_panel=COLUMNS,
         ),
     ] = "0.2",
     valid: Annotated[
@@ -144,6 +146,7 @@ def tune(
         if out is not None:
             check_output(out, suffixes=TABLE_SUFFIXES, inputs=[data])
         from mvlstm.bench.search import (
+            check_parts,
             paper_grid,
             parse_grid,
             tune_jobs,
@@ -177,7 +180,7 @@ def tune(
         given = {name: value for name, value in options.items() if value is not None}
         reading = ("file", "sep", "decimal", "test", "valid")
         asked: dict[str, Any] = {k: v for k, v in given.items() if k not in reading}
-        build_frame(rows, **asked)  # refuse a bad table now
+        frame = build_frame(rows, **asked)  # refuse a bad table now
         fixed = {"max_epochs": max_epochs, "transform": transform}
         settings = {name: value for name, value in fixed.items() if value is not None}
         jobs = tune_jobs(
@@ -191,6 +194,7 @@ def tune(
             settings=settings,
             measure=measure,  # type: ignore[arg-type]  # checked there
         )
+        check_parts(frame, jobs)
         found = tune_table(
             jobs,
             records or Path(f"{data.stem}-tune"),
@@ -215,11 +219,14 @@ def tune(
             "ranking": found.ranking.to_dict(orient="records"),
             "failed": found.failed,
             "records": str(found.folder),
+            "notes": list(frame.notes),
         }
         count = len(found.ranking)
         title = f"Settings by validation {measure.upper()}, the best {min(SHOWN, count)} of {count}"
-        output.show(table(found.ranking.head(SHOWN), title=title))
+        shown = found.ranking.head(SHOWN)
+        output.show(table(shown, title=title, exact=list(found.best)))
         output.show(*(f"failed: {key}: {why}" for key, why in found.failed.items()))
+        output.notes(frame.notes)
         best = ", ".join(f"{name}={value}" for name, value in found.best.items())
         output.show(f"best: {best}", f"use it: {command}")
         if out is not None:

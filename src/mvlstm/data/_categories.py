@@ -56,6 +56,8 @@ def _is_number(entry: Any) -> bool:
     """Whether an entry is a number, a truth value, or text that was meant as a number."""
     if not isinstance(entry, str):
         return True
+    if "_" in entry:  # which Python's own numbers may have
+        return False
     try:
         float(entry.replace(",", "."))
     except ValueError:

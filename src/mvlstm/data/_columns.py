@@ -198,6 +198,8 @@ def _as_floats(column: pd.Series[Any]) -> tuple[NDArray[np.float64] | None, int]
     numbers = np.full(len(entries), np.nan)
     for row in np.flatnonzero(~missing):
         entry = entries.iloc[row]
+        if isinstance(entry, str) and "_" in entry:  # which Python's own numbers may have
+            return None, int(row)
         try:
             numbers[row] = float(entry)
         except (TypeError, ValueError, OverflowError):

@@ -147,8 +147,8 @@ def build_frame(
 def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict") -> SeriesFrame:
     """Read another table the way an earlier one was read.
 
-    Columns are found by name, in any order; others are ignored. The table may be short, and a
-    column may be constant in it. Its rows must be spaced as in fit.
+    Columns are found by name, blanks around it aside, in any order; others are ignored.
+    The table may be short, and a column may be constant in it. Its rows must be spaced as in fit.
 
     Parameters
     ----------
@@ -163,6 +163,7 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
     DataError
         If a column is missing or the table does not fit in another way.
     """
+    table = with_fitted_names(table, layout)
     names = column_names(table)
     check_present(table, names, layout, caller)
     if len(table) == 0:
@@ -391,6 +392,23 @@ def needed_columns(table: pd.DataFrame, layout: Layout, columns: Sequence[str]) 
     from_index = len(layout.time) == 1 and layout.time[0] == table.index.name
     series = [] if layout.series is None else [layout.series]
     return [*columns, *(() if from_index else layout.time), *series]
+
+
+def with_fitted_names(table: pd.DataFrame, layout: Layout) -> pd.DataFrame:
+    """Return the table with columns named as in fit where only blanks around a name differ.
+
+    Names in text files are read without them, by `mvlstm.data.read_table` but not by pandas.
+    """
+    names = column_names(table)
+    series = () if layout.series is None else (layout.series,)
+    index = () if layout.index_name is None else (layout.index_name,)
+    wanted = [*layout.columns, *layout.time, *series, *index, *layout.exclude]
+    renamed = list(names)
+    for name in wanted:
+        alike = [i for i, other in enumerate(names) if other.strip() == name.strip()]
+        if name not in names and len(alike) == 1 and names[alike[0]] not in wanted:
+            renamed[alike[0]] = name
+    return table if renamed == names else table.set_axis(renamed, axis=1)
 
 
 def check_present(table: pd.DataFrame, names: Sequence[str], layout: Layout, caller: str) -> None:

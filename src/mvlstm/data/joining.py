@@ -14,7 +14,7 @@ from mvlstm.data._columns import column_names, name_list
 from mvlstm.data._panel import is_row_number, stacked_rows
 from mvlstm.data._steps import describe_time, ticks
 from mvlstm.data._times import read_times
-from mvlstm.data.frame import check_present, needed_columns, time_columns
+from mvlstm.data.frame import check_present, needed_columns, time_columns, with_fitted_names
 from mvlstm.data.layout import Layout
 from mvlstm.errors import DataError, MVLSTMWarning
 
@@ -46,6 +46,7 @@ def join_future(table: pd.DataFrame, future: pd.DataFrame, layout: Layout) -> pd
     DataError
         If a column is missing, or the two do not have the same kind of times.
     """
+    table, future = (with_fitted_names(one, layout) for one in (table, future))
     check_present(table, column_names(table), layout, "forecast")
     table, future = _timed_alike(table, future, layout)
     _check_columns(future, layout)

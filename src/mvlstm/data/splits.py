@@ -15,6 +15,11 @@ from mvlstm.data.windows import check_window, origin_rows
 from mvlstm.errors import DataError, ParameterError, is_number
 
 PartName = Literal["train", "stop", "calibration", "new"]
+SHORT_PARTS: dict[PartName, tuple[str, str]] = {
+    "stop": ("Of the validation rows the earlier half has", "--valid"),
+    "calibration": ("Of the validation rows the later half has", "--valid"),
+    "new": ("Of the rows left unseen there are", "--test"),
+}
 HELD_OUT: tuple[PartName, ...] = ("stop", "calibration")  # the validation part
 
 
@@ -180,13 +185,29 @@ def split_windows(
         what = "rows" if frame.panel is None else "times"
         raise DataError(
             f"{n_times:,} {what} are too few: {settings} needs at least {least:,}. "
-            "Shorten the window (--window) or supply more history."
+            f"{_short_part(parts, empty, window, horizon)} or supply more history."
         )
     longest = int(np.unique(frame.segments, return_counts=True)[1].max())
     raise DataError(
         f"No window fits into the {empty[0]} rows: {settings} needs {window + horizon} rows "
         f"without a gap there, and the longest stretch anywhere has {longest:,}. Shorten the "
         "window (--window), or use gaps='close' (--gaps close)."
+    )
+
+
+def _short_part(parts: Parts, empty: list[PartName], window: int, horizon: int) -> str:
+    """Say which part has too few rows for a window, and what can be done about it."""
+    rows = {part: parts.rows(part) for part in empty}
+    short = [part for part in empty if rows[part].stop - rows[part].start < horizon]
+    if not short or "train" in short:
+        return "Shorten the window (--window)"
+    words, option = SHORT_PARTS[short[0]]
+    size = rows[short[0]].stop - rows[short[0]].start
+    shorter = ", a shorter horizon (--horizon)" if horizon > 1 else ""
+    shorter += ", a shorter window (--window)" if "train" in empty else ""
+    return (
+        f"{words} {size}, fewer than the {horizon} of a forecast: use a larger share ({option})"
+        f"{shorter}"
     )
 
 

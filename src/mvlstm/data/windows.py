@@ -56,6 +56,7 @@ def origin_rows(
 
 def origins_in(segments: NDArray[np.int64], before: int, after: int) -> NDArray[np.int64]:
     """Rows with ``before`` rows up to themselves and ``after`` rows ahead in their segment."""
+    before, after = int(before), int(after)  # numpy's may overflow
     n_rows = len(segments)
     if n_rows < before + after:
         return np.empty(0, dtype=np.int64)
@@ -71,14 +72,14 @@ def window_view(values: NDArray[Any], window: int) -> NDArray[Any]:
 
     Entry s holds rows s .. s+window-1, so the window of origin i is entry i - window + 1.
     """
-    return sliding_window_view(values, (window, values.shape[1]))[:, 0]
+    return sliding_window_view(values, (int(window), values.shape[1]))[:, 0]
 
 
 def gather_windows(values: NDArray[Any], origins: NDArray[np.int64], window: int) -> NDArray[Any]:
     """Copy the windows that end at ``origins``, (len(origins), window, columns), and only these."""
     if len(origins) == 0:
         return np.empty((0, window, values.shape[1]), dtype=values.dtype)
-    return window_view(values, window)[np.asarray(origins) - window + 1]
+    return window_view(values, window)[np.asarray(origins) - int(window) + 1]
 
 
 def iterate_windows(
@@ -101,7 +102,7 @@ def gather_labels(
 
     Steps beyond the last row, or beyond the origin's segment, are NaN.
     """
-    rows = np.asarray(origins, dtype=np.int64)[:, None] + np.arange(1, horizon + 1)
+    rows = np.asarray(origins, dtype=np.int64)[:, None] + np.arange(1, int(horizon) + 1)
     inside = np.minimum(rows, frame.n_rows - 1)
     known = (rows < frame.n_rows) & (
         frame.segments[inside] == frame.segments[np.asarray(origins, dtype=np.int64)][:, None]
@@ -113,7 +114,7 @@ def measured_labels(
     frame: SeriesFrame, origins: NDArray[np.int64], horizon: int
 ) -> NDArray[np.bool_]:
     """Say which of the labels (len(origins), horizon) were measured, and not filled in."""
-    rows = np.asarray(origins, dtype=np.int64)[:, None] + np.arange(1, horizon + 1)
+    rows = np.asarray(origins, dtype=np.int64)[:, None] + np.arange(1, int(horizon) + 1)
     if frame.measured is None:
         return np.ones(rows.shape, dtype=bool)
     return np.asarray(frame.measured[np.minimum(rows, frame.n_rows - 1)])

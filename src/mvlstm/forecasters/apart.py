@@ -91,7 +91,7 @@ def take_apart(
         experts = None if experts is None else experts * factor[..., None]
         notes = (*notes, SCALE_NOTE)
     index, names = origin_index(frame, rows), pd.Index(frame.variables, name="variable")
-    columns = lag_index(frame.variables, variable_leads(prepared), model.window)
+    columns = lag_index(frame.variables, variable_leads(prepared), int(model.window))
     latest_first = grouped[..., ::-1].mean(axis=0).reshape(len(rows), H, -1)
     tables = {
         "contribution": by_origin(latest_first[None], index, columns),

@@ -227,7 +227,8 @@ class AbstractForecaster(BaseEstimator, ABC):
         categorical : str or sequence of str, optional
             Columns that are categorical though they hold numbers; those of text are anyway.
         test : float
-            Fraction of the rows, at the end, to leave unseen; or, from 1 on, their number.
+            Fraction of the rows, at the end, to leave unseen; or, from 1 on, their number. In a
+            table of several series, of the times that they share.
         valid : float
             Fraction of all rows, before those, that stops training and calibrates intervals; or
             their number.
@@ -278,7 +279,8 @@ class AbstractForecaster(BaseEstimator, ABC):
         prepared = self._prepare(frame)
         origins = prepared.origins(self.window, self.horizon)
         if not len(origins):
-            self._too_short(frame, self.window + self.preparation_.lead + self.horizon, "predict")
+            needed = int(self.window) + self.preparation_.lead + int(self.horizon)
+            self._too_short(frame, needed, "predict")
         return _warned(self._forecast_rows(prepared, origins))
 
     def forecast(self, table: pd.DataFrame, *, future: pd.DataFrame | None = None) -> Forecast:
@@ -305,7 +307,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         last = frame.last_rows()
         ready = np.isin(last, prepared.origins(self.window, 0))
         if not ready.any():
-            self._too_short(frame, self.window + self.preparation_.lead, "forecast")
+            self._too_short(frame, int(self.window) + self.preparation_.lead, "forecast")
         result = self._forecast_rows(prepared, last[ready])
         doubts = (*frame.doubts, *age_warnings(frame.clock, self.borders_))
         doubts = (*doubts, *series_warnings(prepared, last[ready], last[~ready]))

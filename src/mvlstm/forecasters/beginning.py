@@ -48,9 +48,10 @@ def begin(
 
     ``preparation`` replaces what would be learned from the training rows.
     """
+    T, H = int(model.window), int(model.horizon)  # numpy's whole numbers may overflow
     parts = chronological(len(frame.clock), test=test, valid=valid)
     if parts.a < 2:
-        split_windows(frame, window=model.window, horizon=model.horizon, test=test, valid=valid)
+        split_windows(frame, window=T, horizon=H, test=test, valid=valid)
     notes: tuple[str, ...] = ()
     if preparation is None:
         preparation, notes = _learn_preparation(model, frame, frame.order < parts.a)
@@ -58,24 +59,24 @@ def begin(
     _check_magnitude(frame)
     model.borders_ = Borders.from_rows(frame.clock, parts)
     prepared = model._prepare(frame)
-    origins = prepared.labelled(model.window, model.horizon)
+    origins = prepared.labelled(T, H)
     order = None if frame.panel is None else frame.order
-    divided = origins_by_part(origins, model.horizon, parts, order)
+    divided = origins_by_part(origins, H, parts, order)
     if frame.panel is not None and preparation.series is not None:
         known = np.isin(np.array(frame.panel.names), preparation.series.names)  # to training
         for part in HELD_OUT:
             divided[part] = divided[part][known[frame.panel.codes[divided[part]]]]
     empty = [part for part, rows in divided.items() if not len(rows) and (part != "new" or test)]
     if empty:
-        split_windows(frame, window=model.window, horizon=model.horizon, test=test, valid=valid)
+        split_windows(frame, window=T, horizon=H, test=test, valid=valid)
         if frame.measured is not None or frame.panel is not None:
             raise DataError(
                 f"The {WORDS[empty[0]]} rows have no target that was measured, in a series that "
                 "training has. Use missing='drop' (--missing drop), or other shares of the rows "
                 "(--test, --valid)."
             )
-        model._too_short(frame, model.window + model.preparation_.lead + model.horizon, "fit")
-    return Problem(prepared, divided, model.window, model.horizon), notes
+        model._too_short(frame, T + model.preparation_.lead + H, "fit")
+    return Problem(prepared, divided, T, H), notes
 
 
 def _learn_preparation(
@@ -110,11 +111,11 @@ def _learn_preparation(
     if len(steady):
         names = name_list([frame.columns[j] for j in steady])
         notes = (*notes, f"Nothing can be learned from {names}: constant in the training rows.")
-    ahead = model.horizon if any(layout.ahead) else 0
-    check_reach(model.window, ahead)
+    ahead = int(model.horizon) if any(layout.ahead) else 0
+    check_reach(int(model.window), ahead)
     preparation = Preparation.learn(train, orders, transform, ahead, segments)
     if frame.panel is not None:
-        least = model.window + model.horizon
+        least = int(model.window) + int(model.horizon)
         preparation = preparation.by_series(frame, rows, least)
         assert preparation.series is not None
         notes = (*notes, *_flat_series(frame, rows, preparation.series.names))

@@ -39,7 +39,7 @@ def calibrate(model: AbstractForecaster, problem: Problem) -> None:
     stretch of time, and misjudged the rows after it more. How good the model is on the later half
     is kept, to see later whether it slips. Targets that were filled in do not count.
     """
-    prepared, H = problem.prepared, model.horizon
+    prepared, H = problem.prepared, problem.horizon
     stop, rows = problem.origins["stop"], problem.origins["calibration"]
     both = np.union1d(stop, rows)
     stopping = np.isin(both, stop)
@@ -85,7 +85,9 @@ def _with_mean(model: AbstractForecaster, forecast: Forecast, whole: FloatArray)
     members = [member_means(transform, *mixture, share * variances, K) for share in MEAN_SHARES]
     errors = np.array([found.mean(axis=0) - forecast.actual for found in members])  # (shares, M, H)
     known = np.isfinite(forecast.actual)  # (M, H)
-    best = [_clearly_best(errors[:, known[:, h], h], horizon=h + 1) for h in range(model.horizon)]
+    best = [
+        _clearly_best(errors[:, known[:, h], h], horizon=h + 1) for h in range(int(model.horizon))
+    ]
     shares = np.array(MEAN_SHARES)[best]
     model.mean_factor_ = shares * whole
     if any(best):

@@ -199,6 +199,10 @@ def prepared_checkpoint(folder: Path, *, resume: bool | None) -> Iterator[None]:
         True: go on with an unfinished fit if one lies there. False: delete it, once the fit has
         ended or has a checkpoint of its own. None: it is an error, so that none is lost by mistake.
     """
+    if folder.exists() and not folder.is_dir():
+        raise ParameterError(
+            f"'{folder}' is a file; a checkpoint needs a folder. Choose another (--checkpoint)."
+        )
     if resume is None and is_unfinished(folder):
         raise ParameterError(
             f"An unfinished fit lies in '{folder}'. Add --resume to go on with it, or --no-resume "

@@ -173,7 +173,8 @@ class CLSTM(AbstractNetwork):
 
     def _reading(self, groups: tuple[int, ...], columns: tuple[int, ...] | None) -> LSTMNetwork:
         """Return the network that reads some of the columns, or all."""
-        return LSTMNetwork(len(groups), self.hidden_size, horizon=self.horizon, columns=columns)
+        size, horizon = int(self.hidden_size), int(self.horizon)
+        return LSTMNetwork(len(groups), size, horizon=horizon, columns=columns)
 
     # ----------------------------------------------------------------------------------- learning
 
@@ -205,8 +206,8 @@ class CLSTM(AbstractNetwork):
         )
 
         def loss(flat: Tensor, origins: Tensor) -> Tensor:
-            x = gather_windows(table, origins, self.window)
-            y = gather_windows(every, origins, self.window)
+            x = gather_windows(table, origins, problem.window)
+            y = gather_windows(every, origins, problem.window)
             return every_step_loss(network, unflatten(flat, network.shapes), x, y)
 
         seed = int(self.seed) * SEEDS_APART
@@ -236,12 +237,12 @@ class CLSTM(AbstractNetwork):
         """Return the budget of the path: some hundred steps, but no more than ``max_epochs``."""
         windows = len(problem.origins["train"])
         batch = fit_batch(self, windows)
-        steps = min(PATH_STEPS, self.max_epochs * (windows // batch))
+        steps = min(PATH_STEPS, int(self.max_epochs) * (windows // batch))
         return SparseConfig(
             batch_size=batch,
             warm_steps=2 * steps // 5,
             steps=steps,
-            finish_steps=min(FINISH_STEPS, 5 * self.max_epochs),
+            finish_steps=min(FINISH_STEPS, 5 * int(self.max_epochs)),
         )
 
     def _every_label(self, problem: Problem, labels: Labels) -> FloatArray:
@@ -250,7 +251,7 @@ class CLSTM(AbstractNetwork):
         NaN where there are none, or they were filled in.
         """
         prepared, last = problem.prepared, problem.origins["train"].max()
-        before = self.window if self.link == "linear" else 1  # rows a label's link looks back on
+        before = problem.window if self.link == "linear" else 1  # rows a label's link looks back on
         rows = prepared.origins(before, self.horizon)
         rows = rows[rows <= last]
         every = np.full((prepared.frame.n_rows, self.horizon), np.nan)

@@ -30,10 +30,10 @@ def dated_forecast(
     predictive: Predictive | None = None,
 ) -> Forecast:
     """Put dates, names and units to what the model predicts, or has predicted already."""
-    frame, H = prepared.frame, model.horizon
+    frame, T, H = prepared.frame, int(model.window), int(model.horizon)
     with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at next
         if predictive is None:
-            pieces = prepared.pieces(origins, model.window)
+            pieces = prepared.pieces(origins, T)
             predictive = Predictive.join([model._predict_rows(prepared, p) for p in pieces])
         predictive = predictive.shifted(prepared.baseline(origins, H))
     _require_finite(predictive.members, frame, origins)
@@ -61,8 +61,8 @@ def dated_forecast(
         actual=np.where(measured_labels(frame, origins, H), labels, np.nan),
         notes=frame.notes,
         warnings=(
-            *range_warnings(prepared, origins, model.window),
-            *category_warnings(prepared, origins, model.window),
+            *range_warnings(prepared, origins, T),
+            *category_warnings(prepared, origins, T),
         ),
         transform=transform,
         series=frame.names_of(origins),

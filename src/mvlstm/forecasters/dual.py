@@ -119,7 +119,8 @@ class DUAL(AbstractNetwork):
     def _network(
         self, groups: tuple[int, ...], n_variables: int, label_scale: float
     ) -> DUALNetwork:
-        return DUALNetwork(len(groups), self.window, self.hidden_size, self.horizon)
+        sizes = int(self.window), int(self.hidden_size), int(self.horizon)
+        return DUALNetwork(len(groups), *sizes)
 
     def _learn(self, problem: Problem) -> None:
         if problem.n_variables < 2:

@@ -183,7 +183,7 @@ class ENET(AbstractLinear):
         shape = X.shape[1:]
         X, X_stop = X.reshape(len(X), -1), X_stop.reshape(len(X_stop), -1)
         weights, intercepts, penalties = [], [], []
-        with show_steps(self.verbose, "ENET", self.horizon * len(GRIDS[self.grid])) as advance:
+        with show_steps(self.verbose, "ENET", problem.horizon * len(GRIDS[self.grid])) as advance:
             for h in range(self.horizon):
                 best, rows, judged = np.inf, known_places(y[:, h]), known_places(y_stop[:, h])
                 X_step, X_judged = X[rows], X_stop[judged]

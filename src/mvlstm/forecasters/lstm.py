@@ -126,7 +126,8 @@ class LSTM(AbstractNetwork):
     def _network(
         self, groups: tuple[int, ...], n_variables: int, label_scale: float
     ) -> LSTMNetwork:
-        return LSTMNetwork(len(groups), self.hidden_size, self.layers, self.horizon, self.loss)
+        sizes = int(self.hidden_size), int(self.layers), int(self.horizon)
+        return LSTMNetwork(len(groups), *sizes, self.loss)
 
     def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
         return self._with_spread(super()._predict_rows(prepared, origins).members)

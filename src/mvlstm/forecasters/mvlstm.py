@@ -275,9 +275,9 @@ class MVLSTM(AbstractNetwork):
         return MVLSTMNetwork(
             groups=groups,
             n_variables=n_variables,
-            hidden_size=self.hidden_size,
-            layers=self.layers,
-            horizon=self.horizon,
+            hidden_size=int(self.hidden_size),
+            layers=int(self.layers),
+            horizon=int(self.horizon),
             cell=self.cell,
             gates=self.gates,
             attention=self.attention,

@@ -156,7 +156,7 @@ class SeasonalPersistence(AbstractForecaster):
 
     def _lags(self) -> IntArray:
         """Rows from the origin back to the value taken for each step ahead, (H,)."""
-        steps = np.arange(1, self.horizon + 1)
+        steps = np.arange(1, int(self.horizon) + 1)
         return np.asarray(self.period_ * -(-steps // self.period_) - steps)
 
     def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

@@ -135,8 +135,8 @@ def train_config(settings: Any, windows: int, *, drop_failed: bool = False) -> T
     """Return what a forecaster's arguments say about training on so many windows."""
     return TrainConfig(
         fit_batch(settings, windows),
-        settings.max_epochs,
-        settings.patience,
+        int(settings.max_epochs),
+        int(settings.patience),
         averaging=settings.averaging,
         finish=settings.finish,
         leave_out=settings.leave_out,

@@ -198,7 +198,7 @@ class Prepared:
 
         What is known ahead of a row must be there too, by later rows or future ones.
         """
-        rows = origins_in(self.frame.segments, window + self.preparation.lead, horizon)
+        rows = origins_in(self.frame.segments, int(window) + self.preparation.lead, horizon)
         return rows if self.given is None else rows[self.given[rows]]
 
     def labelled(self, window: int, horizon: int) -> IntArray:
@@ -219,7 +219,7 @@ class Prepared:
         if not own.any():
             return self.table, origins
         rows, added = origins.copy(), self.moving.windows(self.table, origins[own], window)
-        rows[own] = np.arange(1, own.sum() + 1) * window - 1
+        rows[own] = np.arange(1, own.sum() + 1) * int(window) - 1
         if own.all():
             return added, rows
         rows[own] += len(self.table)
@@ -229,13 +229,13 @@ class Prepared:
         """Divide origins so that `windows_at` holds no more than so many numbers of its own."""
         if self.moving is None:
             return [origins]
-        size = max(1, MOST_NUMBERS // (window * self.table.shape[1]))
+        size = max(1, MOST_NUMBERS // (int(window) * self.table.shape[1]))
         return np.split(origins, range(size, len(origins), size))
 
     def baseline(self, origins: IntArray, horizon: int) -> FloatArray:
         """Return what differencing took away from the target's next steps, (M, H)."""
         y, order = self.target, int(self.preparation.orders[-1])
-        steps = np.arange(1, horizon + 1)
+        steps = np.arange(1, int(horizon) + 1)
         level = y[origins][:, None] if order >= 1 else np.zeros((len(origins), 1))
         if order == 2:
             return level + (y[origins] - y[origins - 1])[:, None] * steps

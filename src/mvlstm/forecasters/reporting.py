@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mvlstm._version import __version__
 from mvlstm.data._columns import column_names
 from mvlstm.data._steps import describe_time
-from mvlstm.data.frame import SeriesFrame, time_columns
+from mvlstm.data.frame import SeriesFrame, time_columns, with_fitted_names
 from mvlstm.errors import DataError, MVLSTMError, MVLSTMWarning
 from mvlstm.forecasters.command import fit_command
 from mvlstm.forecasters.registry import forecaster_class
@@ -60,6 +60,7 @@ def gather_report(
     if future is not None:
         table = model._joined(table, future)
     frame = model._read(table, "report")
+    table = with_fitted_names(table, model.layout_)
     forecast = model.predict(table)
     scores = score_unseen(model, forecast, model._prepare(frame))
     evaluation, notes = _with_rival(model, scores, table)
@@ -173,8 +174,8 @@ def _rival_scores(model: AbstractForecaster, table: pd.DataFrame) -> pd.DataFram
     layout = model.layout_
     make: Any = forecaster_class(RIVAL)
     rival: AbstractForecaster = make(
-        window=model.window,
-        horizon=model.horizon,
+        window=int(model.window),
+        horizon=int(model.horizon),
         missing=model.missing,
         gaps=model.gaps,
         calendar=layout.calendar or "none",

@@ -130,7 +130,7 @@ class RETAIN(AbstractNetwork):
     def _network(
         self, groups: tuple[int, ...], n_variables: int, label_scale: float
     ) -> RETAINNetwork:
-        return RETAINNetwork(len(groups), self.hidden_size, self.horizon)
+        return RETAINNetwork(len(groups), int(self.hidden_size), int(self.horizon))
 
     def _summarise(self, problem: Problem) -> None:
         self.importance_ = self._importance(problem)
@@ -201,7 +201,7 @@ class RETAIN(AbstractNetwork):
         prepared = self._prepare(frame)
         origins = prepared.origins(self.window, self.horizon)
         if not len(origins):
-            needed = self.window + self.preparation_.lead + self.horizon
+            needed = int(self.window) + self.preparation_.lead + int(self.horizon)
             self._too_short(frame, needed, "contributions")
         parts = self._omega(prepared, origins, by_lag=by_lag)  # (M, H, ...)
         labels, M = self.trained_.labels, len(origins)
@@ -217,7 +217,7 @@ class RETAIN(AbstractNetwork):
             parts = parts * slope.reshape(M, self.horizon, *(1,) * (parts.ndim - 2))
             baseline = forecast.members.mean(axis=0) - moved * slope
         values = np.concatenate(
-            [parts.reshape(M * self.horizon, -1), baseline.reshape(-1, 1)], axis=1
+            [parts.reshape(M * int(self.horizon), -1), baseline.reshape(-1, 1)], axis=1
         )
         columns = self._columns(prepared, by_lag)
         return pd.DataFrame(values, index=forecast.index, columns=columns)

@@ -378,13 +378,14 @@ def restore_labels(model: Any, arrays: dict[str, NDArray[Any]], extra: dict[str,
     """Rebuild `Labels` of a model with a link from what `TrainedNetwork`'s methods returned."""
     link: LinkChoice = model.link
     name = "linear" if link == "auto" else link
-    restored = Link.restore(name, model.horizon, model.window, model.preparation_, arrays)
+    T, H = int(model.window), int(model.horizon)
+    restored = Link.restore(name, H, T, model.preparation_, arrays)
     own = (finite_number(extra, "label_center"), _scale(extra, "label_scale"))
     bare = None
     if link == "auto" and "bare_center" in extra:  # some members do without the link
         center, low, high = (finite_number(extra, f"bare_{x}") for x in ("center", "low", "high"))
         bare = Bare(center, _scale(extra, "bare_scale"), low, high)
-    return Labels(restored, *own, model.window, bare)
+    return Labels(restored, *own, T, bare)
 
 
 def _scale(extra: dict[str, Any], name: str) -> float:

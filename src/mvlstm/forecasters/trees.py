@@ -149,7 +149,7 @@ class AbstractTrees(AbstractForecaster):
         columns = len(self.preparation_.orders)
         self.gain_ = take_array(arrays, "gain", (columns,), np.float64)
         self.trees_ = tuple(
-            Trees.restore(arrays, f"step{h + 1}", self.window * columns)
+            Trees.restore(arrays, f"step{h + 1}", int(self.window) * columns)
             for h in range(self.horizon)
         )
         self.sums_ = tuple(_restored(*values) for values in extra["sums"])

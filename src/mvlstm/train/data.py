@@ -106,6 +106,7 @@ class WindowData:
 def gather_windows(table: Tensor, origins: Tensor, window: int) -> Tensor:
     """Gather windows ending at rows ``origins`` (K, B) of ``table`` (R, C): (K, T, B, C)."""
     K, B = origins.shape
+    window = int(window)
     back = torch.arange(1 - window, 1, device=table.device)  # (T,)
     rows = origins.unsqueeze(1) + back[None, :, None]  # (K, T, B)
     return table.index_select(0, rows.flatten()).view(K, window, B, table.shape[1])

@@ -119,6 +119,17 @@ def test_a_key_depends_on_the_work_and_on_nothing_else() -> None:
         ({"budgets": {"quick": {"windows_seen": "x"}}}, ("windows_seen='x'", "whole number")),
         ({"budgets": {"quick": {"tune_seeds": 0}}}, ("tune_seeds=0",)),
         ({"parts": [{"datasets": [], "methods": ["ar"]}]}, ("datasets must be a list",)),
+        (
+            {"parts": [{"datasets": ["pm25"], "methods": ["ar"], "windows": [6.5]}]},
+            ("windows cannot hold 6.5", "whole numbers"),
+        ),
+        (
+            {
+                "data": {"mon": {"file": "mon.csv", "target": "y"}},
+                "parts": [{"datasets": ["mox"], "methods": ["ar"]}],
+            },
+            ("'mox'", "choose from mon, ", "synthetic", "Did you mean 'mon'?"),
+        ),
         ({"parts": [{"datasets": 1.5, "methods": ["ar"]}]}, ("datasets must be a list", "1.5")),
     ],
 )
@@ -127,6 +138,21 @@ def test_what_is_wrong_in_a_suite_is_named(change: dict[str, Any], words: tuple[
         parse({**small_tree(), **change})
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"grid": {"learning_rate": [0.001, -0.001]}}, "learning_rate=-0.001 must be positive"),
+        ({"settings": {"hidden_size": 2.5}}, "hidden_size=2.5 must be a whole number"),
+        ({"each": {"cell": ["lstm", "lstn"]}}, "cell='lstn' is not an option"),
+    ],
+)
+def test_values_that_settings_cannot_have_are_refused(change: dict[str, Any], message: str) -> None:
+    tree = small_tree()
+    tree["methods"]["mv"] |= change
+    with pytest.raises(ParameterError, match=f"method 'mv': {message}"):
+        parse(tree)
 
 
 @pytest.mark.parametrize("value", [3, "x", 1.5, True, [], ["x"], [[1]]])

@@ -215,6 +215,15 @@ def test_dates_with_the_name_of_a_month_are_no_categories(form: str) -> None:
     fails("If 'day' holds the times, use time='day' (--time day)", table(day=days))
 
 
+def test_text_with_an_underscore_is_no_number() -> None:
+    zones = ["1_2", "3_4", "1_2", "5_6"] * 13
+    frame = build_frame(table(zone=zones[:50]), target="pm25")
+    assert frame.layout.categories == ("zone",)
+    assert dict(frame.layout.levels)["zone"] == ("1_2", "3_4", "5_6")
+    with pytest.raises(DataError, match="'pm25' is not numeric: '1_2'"):
+        build_frame(table(pm25=zones[:50]), target="pm25")
+
+
 @pytest.mark.parametrize("form", ["{:,.2f}", "{:.1f}%", "{:.0f} %", "$ {:.0f}", "{:.2f} €"])
 def test_numbers_with_marks_are_no_categories(form: str) -> None:
     column = [form.format(1_000.0 * (1 + k % 3)) for k in range(50)]
@@ -520,3 +529,16 @@ def test_building_copies_the_table_once(missing: str) -> None:
     expected = source.ffill().to_numpy()[kept]
     np.testing.assert_array_equal(frame.values, expected)
     assert frame.values.flags.c_contiguous
+
+
+@pytest.mark.parametrize("blank", ["wind", "pm25"])
+def test_blanks_around_a_name_do_not_hide_a_column(blank: str) -> None:
+    plain = table(wind=np.arange(50.0) % 7)
+    spaced = plain.rename(columns={blank: f" {blank} "})
+    target = next(name for name in spaced if name.strip() == "pm25")
+    fitted, other = build_frame(plain, target="pm25"), build_frame(spaced, target=target)
+    assert np.array_equal(rebuild_frame(spaced, fitted.layout).values, fitted.values)
+    assert np.array_equal(rebuild_frame(plain, other.layout).values, fitted.values)
+    twice = plain.assign(**{f" {blank}": 0.0, f"{blank} ": 1.0}).drop(columns=blank)
+    with pytest.raises(DataError, match=f"missing: .'{blank}'"):
+        rebuild_frame(twice, fitted.layout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -160,6 +161,25 @@ def test_too_few_rows_name_the_number_that_works() -> None:
     split_windows(make_frame(least), window=48, horizon=6, test=0.2)
     with pytest.raises(DataError, match="too few"):
         split_windows(make_frame(least - 1), window=48, horizon=6, test=0.2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words", "others"),
+    [
+        ({"horizon": 24}, ("validation rows the earlier half has 20", "--valid"), ("--window",)),
+        ({"horizon": 24, "valid": 0.3, "test": 0.01}, ("unseen there are 4", "--test"), ()),
+        ({"window": 500}, ("Shorten the window (--window)",), ("--valid", "--horizon")),
+        ({"window": 390, "horizon": 24}, ("--valid", "--horizon", "--window"), ()),
+    ],
+)
+def test_the_part_that_is_too_short_is_named(
+    settings: dict[str, Any], words: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    with pytest.raises(DataError) as caught:
+        split_windows(make_frame(400), **{"window": 2, **settings})
+    message = str(caught.value)
+    assert all(word in message for word in words)
+    assert not any(word in message for word in others)
 
 
 def test_a_hopeless_share_still_answers_at_once() -> None:
