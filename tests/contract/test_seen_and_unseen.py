@@ -227,3 +227,24 @@ class TestWarnings:
         table.loc[table.index[:230], "y"] = 3.0
         with pytest.raises(DataError, match="always 3 in the 210 training rows"):
             mv.AR(window=3, verbose=0).fit(table, "y", test=0.2)
+
+
+class TestPhase:
+    @pytest.mark.parametrize("unseen", [60, 100, 300])
+    def test_what_tells_the_phase_alone_does_not_count_however_few_rows(self, unseen) -> None:
+        rng, n = np.random.default_rng(0), 1_500
+        cycle = np.sin(2 * np.pi * np.arange(n) / 24)
+        table = pd.DataFrame(
+            {
+                "phase": cycle + 0.05 * rng.normal(size=n),
+                "noise": rng.normal(size=n),
+                "y": 3 * np.roll(cycle, -1) + rng.normal(size=n),
+            },
+            index=pd.date_range("2024-01-01", periods=n, freq="h"),
+        )
+        model = mv.AR(window=30, verbose=0).fit(table, "y", test=unseen)
+        explanation = model.explain(table, effort="quick")
+        assert "phase" not in explanation.important
+        assert any(note.startswith("Exchanges keep the phase") for note in explanation.notes)
+        few = model.explain(table.iloc[: n - unseen + 40], effort="quick")
+        assert any(note.startswith("Too few unseen rows to keep") for note in few.notes)

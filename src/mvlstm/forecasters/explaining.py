@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 LEAST_STRETCHES = 5  # windows' lengths of unseen rows that a series is explained by, at least
+LEAST_CYCLES = 3  # and of its cycle's
 SERIES_NOTE = (
     "Of several series, error increases and contributions are in standard deviations of each "
     "series' target{scale}; windows are exchanged within a series."
@@ -172,7 +173,8 @@ def _choose_origins(
         return choose_windows(unseen, window=window, limit=limit, period=period)
     codes = frame.panel.codes[unseen]
     pieces = np.split(unseen, np.flatnonzero(np.diff(codes)) + 1)
-    count = min(len(pieces), max(1, limit // (LEAST_STRETCHES * window)))
+    least = max(LEAST_STRETCHES * window, LEAST_CYCLES * period)
+    count = min(len(pieces), max(1, limit // least))
     few = spread_evenly(np.arange(len(pieces)), count)
     each = limit // len(few)
     chosen = [choose_windows(pieces[k], window=window, limit=each, period=period) for k in few]
