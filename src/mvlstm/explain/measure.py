@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm._words import counted
 from mvlstm.errors import DataError
 from mvlstm.explain.attention import Attention, summarise_attention
 from mvlstm.explain.blocks import keeps_phase
@@ -99,7 +100,8 @@ def require_windows(windows: int) -> None:
     """Raise `DataError` if so many held-out windows are too few to measure anything on."""
     if windows < FEWEST:
         raise DataError(
-            f"{windows} held-out windows are too few to explain a forecast; at least {FEWEST} are "
+            f"{counted(windows, 'held-out window')} {'is' if windows == 1 else 'are'} too few to "
+            f"explain a forecast; at least {FEWEST} are "
             "needed. Supply more rows, or fit with a larger test part."
         )
 

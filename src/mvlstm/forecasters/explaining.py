@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mvlstm.data._steps import natural_cycles
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.layout import CALENDAR
-from mvlstm.data.windows import gather_labels, gather_windows, measured_labels, spread_evenly
+from mvlstm.data.windows import gather_labels, gather_windows, spread_evenly
 from mvlstm.errors import check_whole
 from mvlstm.explain import (
     Attention,
@@ -33,7 +33,7 @@ from mvlstm.forecasters.apart import (
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.refits import agreement_table, rank_agreement
-from mvlstm.forecasters.scoring import unseen_origins
+from mvlstm.forecasters.scoring import explained_origins
 from mvlstm.forecasters.steps import show_steps
 from mvlstm.forecasters.units import member_units, unit_transform
 from mvlstm.results import Explanation
@@ -68,8 +68,7 @@ def explain_forecaster(
     _check_count(contributions)
     frame = model._read(table, "explain")
     prepared = model._prepare(frame)
-    unseen, part, part_notes = unseen_origins(model, prepared, "explain")
-    unseen = unseen[measured_labels(frame, unseen, model.horizon).all(axis=1)]
+    unseen, held_out, part, part_notes = explained_origins(model, prepared)
     require_windows(len(unseen))
     rows = slice(None) if frame.panel is None else frame.panel.longest()
     period = find_period(frame.target_values[rows], natural=natural_cycles(frame.step))
@@ -88,7 +87,9 @@ def explain_forecaster(
             scrambled=_scrambler(model, prepared, origins),
             values=np.asarray(prepared.table[origins], dtype=np.float64),
             attention=_attention(arrays),
-            part=part,
+            part=part
+            if len(held_out) == len(unseen)
+            else "new",  # what else they are is noted here
             period=period,
             clocks=_clocks(frame),
             leads=leads,
@@ -109,7 +110,7 @@ def explain_forecaster(
     apart = take_apart(model, prepared, unseen, count, effort)
     parts = None if apart is None else apart.members
     agreement, agreement_notes = (
-        agreement_table(model, prepared, unseen, importance, parts)
+        agreement_table(model, prepared, held_out if len(held_out) else unseen, importance, parts)
         if effort == "full"
         else (None, ())
     )

@@ -57,7 +57,7 @@ def score_since(
             f"knows those up to {describe_time(known)}. Supply newer rows."
         )
     scored = forecast.take(chosen)
-    evaluation = score_unseen(model, scored, prepared)
+    evaluation = score_unseen(model, scored, prepared, whole=False)
     rival = persistence_forecast(model, scored, prepared)
     found, statements = find_slips(model.reference_, _reference(scored, rival))
     slipped = [] if found is None else list(found["slipped"])
