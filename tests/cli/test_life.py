@@ -69,6 +69,17 @@ def test_update_in_place_and_as_json(run: Run, model: Path, grown: Path, tmp_pat
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
+def test_update_tells_what_was_done_to_the_table(run: Run, grown: Path, tmp_path: Path) -> None:
+    table, path = pd.read_csv(grown), tmp_path / "ar.safetensors"
+    model = mv.AR(window=4, gaps="close", verbose=0).fit(table.head(240), "y", time="when")
+    model.save(path)
+    table.drop(index=300).to_csv(tmp_path / "gap.csv", index=False)
+    given = ("update", path, tmp_path / "gap.csv", "--out", tmp_path / "m.safetensors", "--quiet")
+    shown, found = run(*given), json.loads(run(*given, "--json").stdout)
+    assert any("gap" in note for note in found["notes"])
+    assert all(f"note: {note}" in shown.stdout for note in found["notes"])
+
+
 def test_a_bad_refit_is_refused(run: Run, model: Path, grown: Path, tmp_path: Path) -> None:
     done = run("update", model, grown, "--out", tmp_path / "m.safetensors", "--refit", "half")
     assert done.code == 2 and "choose 'newest' or 'full'" in done.stderr
@@ -78,6 +89,9 @@ def test_evaluate_since(run: Run, model: Path, grown: Path) -> None:
     done = run("evaluate", model, grown, "--since", "2024-01-10")
     assert done.code == 0, done.stderr
     assert "Scores by day" in done.stdout and "Skill has not slipped" in done.stdout
+    assert "on new rows since 2024-01-10 00:00, " in done.stdout
+    unclear = run("evaluate", model, grown, "--since", "10.1.2024")
+    assert unclear.code == 2 and "2024-01-10 or 2024-10-01" in unclear.stderr
     found = json.loads(run("evaluate", model, grown, "--since", "2024-01-10", "--json").stdout)
     assert [row["score"] for row in found["slips"]] == ["skill", "coverage"]
     assert sum(row["n"] for row in found["periods"]) == found["scores"]["MVLSTM"]["n"] == 144

@@ -227,3 +227,95 @@ class TestWarnings:
         table.loc[table.index[:230], "y"] = 3.0
         with pytest.raises(DataError, match="always 3 in the 210 training rows"):
             mv.AR(window=3, verbose=0).fit(table, "y", test=0.2)
+
+
+class TestPhase:
+    @pytest.mark.parametrize("unseen", [60, 100, 300])
+    def test_what_tells_the_phase_alone_does_not_count_however_few_rows(self, unseen) -> None:
+        rng, n = np.random.default_rng(0), 1_500
+        cycle = np.sin(2 * np.pi * np.arange(n) / 24)
+        table = pd.DataFrame(
+            {
+                "phase": cycle + 0.05 * rng.normal(size=n),
+                "noise": rng.normal(size=n),
+                "y": 3 * np.roll(cycle, -1) + rng.normal(size=n),
+            },
+            index=pd.date_range("2024-01-01", periods=n, freq="h"),
+        )
+        model = mv.AR(window=30, verbose=0).fit(table, "y", test=unseen)
+        explanation = model.explain(table, effort="quick")
+        assert "phase" not in explanation.important
+        assert any(note.startswith("Exchanges keep the phase") for note in explanation.notes)
+        few = model.explain(table.iloc[: n - unseen + 40], effort="quick")
+        assert any(note.startswith("Too few unseen rows to keep") for note in few.notes)
+
+
+def driven(n: int = 1_000) -> pd.DataFrame:
+    """Return hourly rows whose target follows one variable a step later."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=n)
+    y = np.roll(x, 1) + 0.3 * rng.normal(size=n)
+    index = pd.date_range("2024-01-01", periods=n, freq="h")
+    return pd.DataFrame({"x": x, "y": y}, index=index)
+
+
+class TestFewNewRows:
+    @pytest.mark.parametrize("new", [1, 2, 10, 19])
+    def test_they_are_explained_with_the_calibration_rows(self, new) -> None:
+        table = driven()
+        model = mv.AR(window=5, verbose=0).fit(table.iloc[:800], "y")
+        known, more = (
+            model.explain(table.iloc[:rows], effort="quick") for rows in (800, 800 + new)
+        )
+        assert more.n_windows == known.n_windows + new
+        assert (more.part, more.important) == ("calibration", ("x",))
+        windows = "is only 1 new window;" if new == 1 else f"are only {new} new windows;"
+        assert f"There {windows} the rows the intervals were calibrated on are used too." in (
+            more.notes
+        )
+        assert not any("no new rows" in note for note in more.notes)
+        assert model.evaluate(table.iloc[: 800 + new]).part == "new"
+
+    def test_twenty_are_enough(self) -> None:
+        table = driven()
+        model = mv.AR(window=5, verbose=0).fit(table.iloc[:800], "y")
+        found = model.explain(table.iloc[:820], effort="quick")
+        assert (found.part, found.n_windows) == ("new", 20)
+
+    def test_a_report_and_the_other_measures_can_be_made(self, tmp_path) -> None:
+        table = driven().iloc[:802]
+        model = mv.AR(window=5, verbose=0).fit(table.iloc[:800], "y")
+        model.report(table, tmp_path / "report.html", effort="quick")
+        assert model.explain(table, effort="full").agreement is not None
+
+    def test_one_window_is_one(self) -> None:
+        table = driven()
+        model = mv.AR(window=5, verbose=0).fit(table.tail(400), "y", test=0.2)
+        with pytest.raises(DataError, match="1 held-out window is too few"):
+            model.explain(table.iloc[:6])
+
+
+class TestOlderRows:
+    @pytest.mark.parametrize(("test", "part", "rows"), [(0.2, "new", 80), (0, "calibration", 20)])
+    def test_they_are_left_out_and_counted(self, test, part, rows) -> None:
+        table = driven()
+        model = mv.AR(window=5, verbose=0).fit(table.tail(400), "y", test=test)
+        scores, found = model.evaluate(table), model.explain(table, effort="quick")
+        assert (scores.part, scores.scores["n"].iloc[0]) == (part, rows)
+        assert (found.part, found.n_windows) == (part, rows)
+        assert scores.period[0] > model.borders_.stop
+        note = (
+            "595 rows from before 2024-01-26 00:00, the first that the model was fitted on, are "
+            "left out."
+        )
+        assert note in scores.notes
+        assert note in found.notes
+        assert (model.predict(table).part[:595] == "new").all()
+
+    def test_where_there_are_no_others_they_are_scored(self) -> None:
+        table = driven()
+        model = mv.AR(window=5, verbose=0).fit(table.tail(400), "y", test=0.2)
+        older = table.iloc[:300]
+        for found in (model.evaluate(older), model.explain(older, effort="quick")):
+            assert found.part == "new"
+            assert found.notes[0].startswith("All rows are from before 2024-01-26 00:00")

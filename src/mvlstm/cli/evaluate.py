@@ -43,17 +43,21 @@ def evaluate(
             check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))
 
         from mvlstm import load
+        from mvlstm.data._steps import describe_time
         from mvlstm.data.io import read_table, write_table
+        from mvlstm.forecasters.slipping import read_time
 
         rows = read_table(data, sep=sep, decimal=decimal)
-        result = load(model).evaluate(rows, since=since)
+        fitted = load(model)
+        result = fitted.evaluate(rows, since=since)
         scores = result.to_frame().rename_axis("model").reset_index()
         if out is not None:
             write_table(out, result.to_rows())
 
         output.data = {**result.to_dict(), "out": None if out is None else str(out)}
         first, last = result.period
-        title = f"Scores for {result.target} on {result.part} rows, {first} to {last}"
+        start = "" if since is None else f" since {describe_time(read_time(fitted, since))}"
+        title = f"Scores for {result.target} on {result.part} rows{start}, {first} to {last}"
         output.show(table(scores, title=title))
         if result.by_series is not None:
             output.show(table(result.by_series.head(SERIES_SHOWN), title="Scores by series"))

@@ -69,13 +69,16 @@ def update(
         found.set_params(verbose=verbose).save(out)
 
         last = found.updates_[-1]
+        notes = list(last.notes)
+        if not last.changed:
+            notes.append("The model was better as it was; only its intervals were renewed.")
         output.data = {
             "model": str(out),
             "forecaster": type(found).__name__,
             "update": last.to_dict(),
             "updates": len(found.updates_),
+            "notes": notes,
         }
         output.show(str(last), f"took {last.seconds:.1f} s", f"wrote {out}")
-        if not last.changed:
-            output.notes(["The model was better as it was; only its intervals were renewed."])
+        output.notes(notes)
         output.show(next_command("forecast", out, data, sep=sep, decimal=decimal))

@@ -108,7 +108,9 @@ def exchange(
 
     With a ``period``, whole cycles change places and every donor has the phase of its window; one
     of a cycle that was cut off may serve twice. A variable that only tells the time of day, as many
-    others do, then loses nothing.
+    others do, then loses nothing. Of few rows, the windows of each phase are shifted in a circle;
+    their donors may be nearer than ``window`` where none is farther. Of fewer than two periods the
+    phase is not kept, see `keeps_phase`.
 
     Parameters
     ----------
@@ -137,6 +139,8 @@ def exchange(
     cycle = period * -(-window // period)  # a multiple of the period, no shorter than T
     if period > 1 and m >= 3 * cycle:
         return _exchange_cycles(positions, cycle, rng)
+    if period > 1 and keeps_phase(positions, window=window, period=period):
+        return _shift_phases(positions, window, period, rng)
     if m < 4 * window:
         near = min(window, m // 2)
         return np.roll(np.arange(m), int(rng.integers(near, max(m - near, near) + 1)))
@@ -146,6 +150,38 @@ def exchange(
     donors = np.concatenate([blocks[i] for i in rng.permutation(len(blocks))])
     donors = np.roll(donors, int(rng.integers(m)))  # blocks of one length would keep a cycle
     return _separate(donors, positions, window, rng)
+
+
+def keeps_phase(positions: IntArray, *, window: int, period: int) -> bool:
+    """Say whether `exchange` can give every window of a series a donor of its phase.
+
+    Examples
+    --------
+    >>> [keeps_phase(np.arange(rows), window=30, period=24) for rows in (47, 48)]
+    [False, True]
+    """
+    enough = 3 * period * -(-window // period)
+    _, windows = np.unique(positions % period, return_counts=True)
+    return len(positions) >= enough or bool((windows > 1).all())
+
+
+def _shift_phases(
+    positions: IntArray, window: int, period: int, rng: np.random.Generator
+) -> IntArray:
+    """Shift the windows of each phase in a circle; those too near draw a farther one, if any."""
+    phase = positions % period
+    apart = -(-window // period)  # periods
+    share = rng.random()
+    donors = np.arange(len(positions))
+    for one in np.unique(phase):
+        same = np.flatnonzero(phase == one)
+        near = min(apart, same.size // 2)
+        shift = near + int(share * (same.size - 2 * near + 1))
+        donors[same] = np.roll(same, shift)
+        for i in same[np.abs(positions[donors[same]] - positions[same]) < window]:
+            far = same[np.abs(positions[same] - positions[i]) >= window]
+            donors[i] = rng.choice(far) if far.size else donors[i]
+    return donors
 
 
 def _exchange_cycles(positions: IntArray, cycle: int, rng: np.random.Generator) -> IntArray:

@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm._words import counted
 from mvlstm.errors import DataError
 from mvlstm.explain.attention import Attention, summarise_attention
+from mvlstm.explain.blocks import keeps_phase
 from mvlstm.explain.effort import get_effort
 from mvlstm.explain.faithfulness import faithfulness_curves
 from mvlstm.explain.importance import (
@@ -98,7 +100,8 @@ def require_windows(windows: int) -> None:
     """Raise `DataError` if so many held-out windows are too few to measure anything on."""
     if windows < FEWEST:
         raise DataError(
-            f"{windows} held-out windows are too few to explain a forecast; at least {FEWEST} are "
+            f"{counted(windows, 'held-out window')} {'is' if windows == 1 else 'are'} too few to "
+            f"explain a forecast; at least {FEWEST} are "
             "needed. Supply more rows, or fit with a larger test part."
         )
 
@@ -225,7 +228,12 @@ def measure(
     )
     table = importance_table(names, increase, summary)
     together = group_table(names, joined, rise(joined)) if joined else None
-    notes = _notes(base, increase, part, period, [names[i] for i in clocks])
+    pieces = [positions] if codes is None else _pieces(positions, codes)
+    kept = [keeps_phase(piece, window=window, period=period) for piece in pieces]
+    notes = (
+        *_notes(base, increase, part),
+        *_phase_notes(period, kept, [names[i] for i in clocks]),
+    )
     return Measured(
         importance=table,
         groups=together,
@@ -273,9 +281,7 @@ def _together_notes(importance: pd.DataFrame, groups: pd.DataFrame | None) -> It
         )
 
 
-def _notes(
-    base: FloatArray, increase: ErrorIncrease, part: str, period: int, clocks: Sequence[str]
-) -> tuple[str, ...]:
+def _notes(base: FloatArray, increase: ErrorIncrease, part: str) -> tuple[str, ...]:
     notes = list(NOTES)
     if part != "new":
         notes.insert(
@@ -288,10 +294,28 @@ def _notes(
             f"The held-out rows make only {increase.blocks} independent blocks for at least one "
             "variable, so intervals are rough and verdicts cautious."
         )
-    if period > 1:
-        notes.append(
-            f"Exchanges keep the phase of the cycle of {period} rows: what a variable tells about "
-            "that phase alone is not counted"
+    return tuple(notes)
+
+
+def _phase_notes(period: int, kept: Sequence[bool], clocks: Sequence[str]) -> Iterator[str]:
+    """Say whether exchanges within each of the series keep the phase of the cycle."""
+    if period == 1:
+        return
+    lost = len(kept) - sum(kept)
+    if lost:
+        where = f" in {lost} of {len(kept)} series" if len(kept) > 1 else ""
+        yield (
+            f"Too few unseen rows{where} to keep the phase of the cycle of {period} rows: what a "
+            f"variable tells about that phase is counted{' there' if any(kept) else ''}."
+        )
+    if any(kept):
+        yield (
+            f"{'In the other series e' if lost else 'E'}xchanges keep the phase of the cycle of "
+            f"{period} rows: what a variable tells about that phase alone is not counted"
             + (f", but for {' and '.join(clocks)}." if clocks else ".")
         )
-    return tuple(notes)
+
+
+def _pieces(positions: IntArray, codes: IntArray) -> list[IntArray]:
+    """Return the positions of each series, one after another."""
+    return np.split(positions, np.flatnonzero(np.diff(codes)) + 1)

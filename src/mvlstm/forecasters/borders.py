@@ -49,6 +49,10 @@ class Borders:
         chosen = np.asarray(index > self.stop) & np.asarray(index <= self.calibration)
         return np.asarray(chosen.reshape(times.shape))
 
+    def before(self, times: NDArray[Any]) -> NDArray[np.bool_]:
+        """Say which of ``times`` come before the first one seen."""
+        return np.asarray(self._index(times) < self.start).reshape(times.shape)
+
     def after(self, times: NDArray[Any], border: Any = None) -> NDArray[np.bool_]:
         """Say which of ``times`` come after a border, by default after all the model knows."""
         later = self._index(times) > (self.calibration if border is None else border)

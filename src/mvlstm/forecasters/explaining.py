@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mvlstm.data._steps import natural_cycles
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.layout import CALENDAR
-from mvlstm.data.windows import gather_labels, gather_windows, measured_labels, spread_evenly
+from mvlstm.data.windows import gather_labels, gather_windows, spread_evenly
 from mvlstm.errors import check_whole
 from mvlstm.explain import (
     Attention,
@@ -33,7 +33,7 @@ from mvlstm.forecasters.apart import (
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.forecasters.refits import agreement_table, rank_agreement
-from mvlstm.forecasters.scoring import unseen_origins
+from mvlstm.forecasters.scoring import explained_origins
 from mvlstm.forecasters.steps import show_steps
 from mvlstm.forecasters.units import member_units, unit_transform
 from mvlstm.results import Explanation
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 LEAST_STRETCHES = 5  # windows' lengths of unseen rows that a series is explained by, at least
+LEAST_CYCLES = 3  # and of its cycle's
 SERIES_NOTE = (
     "Of several series, error increases and contributions are in standard deviations of each "
     "series' target{scale}; windows are exchanged within a series."
@@ -67,8 +68,7 @@ def explain_forecaster(
     _check_count(contributions)
     frame = model._read(table, "explain")
     prepared = model._prepare(frame)
-    unseen, part, part_notes = unseen_origins(model, prepared, "explain")
-    unseen = unseen[measured_labels(frame, unseen, model.horizon).all(axis=1)]
+    unseen, held_out, part, part_notes = explained_origins(model, prepared)
     require_windows(len(unseen))
     rows = slice(None) if frame.panel is None else frame.panel.longest()
     period = find_period(frame.target_values[rows], natural=natural_cycles(frame.step))
@@ -87,7 +87,9 @@ def explain_forecaster(
             scrambled=_scrambler(model, prepared, origins),
             values=np.asarray(prepared.table[origins], dtype=np.float64),
             attention=_attention(arrays),
-            part=part,
+            part=part
+            if len(held_out) == len(unseen)
+            else "new",  # what else they are is noted here
             period=period,
             clocks=_clocks(frame),
             leads=leads,
@@ -108,7 +110,7 @@ def explain_forecaster(
     apart = take_apart(model, prepared, unseen, count, effort)
     parts = None if apart is None else apart.members
     agreement, agreement_notes = (
-        agreement_table(model, prepared, unseen, importance, parts)
+        agreement_table(model, prepared, held_out if len(held_out) else unseen, importance, parts)
         if effort == "full"
         else (None, ())
     )
@@ -172,7 +174,8 @@ def _choose_origins(
         return choose_windows(unseen, window=window, limit=limit, period=period)
     codes = frame.panel.codes[unseen]
     pieces = np.split(unseen, np.flatnonzero(np.diff(codes)) + 1)
-    count = min(len(pieces), max(1, limit // (LEAST_STRETCHES * window)))
+    least = max(LEAST_STRETCHES * window, LEAST_CYCLES * period)
+    count = min(len(pieces), max(1, limit // least))
     few = spread_evenly(np.arange(len(pieces)), count)
     each = limit // len(few)
     chosen = [choose_windows(pieces[k], window=window, limit=each, period=period) for k in few]

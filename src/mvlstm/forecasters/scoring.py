@@ -10,6 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm import metrics
+from mvlstm._words import counted
+from mvlstm.data._steps import describe_time
+from mvlstm.data.windows import measured_labels
 from mvlstm.errors import DataError
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.dated import part_names
@@ -22,13 +25,21 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 Scored = Literal["new", "calibration"]
+FEWEST = 20  # new windows that a model is explained by alone
 
 
-def score_unseen(model: AbstractForecaster, forecast: Forecast, prepared: Prepared) -> Evaluation:
-    """Score the unseen rows of ``forecast``, which ``model`` made from ``prepared``."""
+def score_unseen(
+    model: AbstractForecaster, forecast: Forecast, prepared: Prepared, *, whole: bool = True
+) -> Evaluation:
+    """Score the unseen rows of ``forecast``, which ``model`` made from ``prepared``.
+
+    Where the ``whole`` table was asked for, a note tells how many of its rows are too old.
+    """
     forecast = forecast.take(np.asarray(np.isfinite(forecast.actual).any(axis=1)))
     rows, part, notes = unseen_rows(model.borders_, forecast.time, forecast.part)
     chosen = forecast.take(rows)
+    if whole:
+        notes = (*notes, *_left_out(model, prepared, chosen.time))
     persistence = persistence_forecast(model, chosen, prepared)
     scores = {
         type(model).__name__: chosen.score(part="all"),
@@ -113,32 +124,91 @@ def persistence_forecast(model: AbstractForecaster, like: Forecast, prepared: Pr
 def unseen_rows(
     borders: Borders, times: NDArray[Any], names: NDArray[np.str_]
 ) -> tuple[NDArray[np.bool_], Scored, tuple[str, ...]]:
-    """Choose the rows of ``times`` (M, H) whose parts are all new, or else those of calibration."""
+    """Choose the rows of ``times`` (M, H) whose parts are all new, or else those of calibration.
+
+    Rows from before those of the fit are chosen only if there is nothing else.
+    """
     new = (names == "new").all(axis=1)
-    if new.any():
-        return new, "new", ()
-    rows = np.asarray(borders.calibration_rows(times).all(axis=1))
-    if not rows.any():
-        raise DataError(
-            "The table has no rows the model has not trained on. Supply newer rows, or fit "
-            f"with test=0.2 (--test 0.2) to leave some unseen.{numbered_rows(times.dtype)}"
+    older = np.asarray(borders.before(times).any(axis=1))
+    calibration = np.asarray(borders.calibration_rows(times).all(axis=1))
+    later = new & ~older
+    if later.any():
+        return later, "new", ()
+    if calibration.any():
+        note = (
+            "There are no new rows; the rows the intervals were calibrated on are used, which "
+            "flatters the coverage."
         )
-    note = (
-        "There are no new rows; the rows the intervals were calibrated on are used, which "
-        "flatters the coverage."
+        return calibration, "calibration", (note,)
+    if new.any():
+        start = describe_time(borders.start)
+        note = f"All rows are from before {start}, the first that the model was fitted on."
+        return new, "new", (note,)
+    raise DataError(
+        "The table has no rows the model has not trained on. Supply newer rows, or fit "
+        f"with test=0.2 (--test 0.2) to leave some unseen.{numbered_rows(times.dtype)}"
     )
-    return rows, "calibration", (note,)
+
+
+def _left_out(
+    model: AbstractForecaster, prepared: Prepared, chosen: NDArray[Any]
+) -> tuple[str, ...]:
+    """Say how many rows are from before those of the fit, where later ones were chosen."""
+    borders = model.borders_
+    origins = prepared.labelled(model.window, model.horizon)
+    times = prepared.frame.future_times(origins, model.horizon)
+    count = int(borders.before(times).any(axis=1).sum())
+    if not count or borders.before(chosen).any():
+        return ()
+    return (
+        f"{counted(count, 'row')} from before {describe_time(borders.start)}, the first that the "
+        f"model was fitted on, {'is' if count == 1 else 'are'} left out.",
+    )
 
 
 def unseen_origins(
     model: AbstractForecaster, prepared: Prepared, caller: str
 ) -> tuple[IntArray, Scored, tuple[str, ...]]:
     """Return the origins whose steps ahead are known and unseen, and what they are."""
+    origins, times, names = _known_steps(model, prepared, caller)
+    rows, part, notes = unseen_rows(model.borders_, times, names)
+    return origins[rows], part, notes
+
+
+def explained_origins(
+    model: AbstractForecaster, prepared: Prepared
+) -> tuple[IntArray, IntArray, Scored, tuple[str, ...]]:
+    """Return the origins to explain a model by, those of calibration among them, and what they are.
+
+    Those whose steps ahead are measured and new, if there are `FEWEST` of them; else those of
+    calibration too.
+    """
+    origins, times, names = _known_steps(model, prepared, "explain")
+    measured = measured_labels(prepared.frame, origins, model.horizon).all(axis=1)
+    rows, part, notes = unseen_rows(model.borders_, times, names)
+    chosen = rows & measured
+    notes = (*notes, *_left_out(model, prepared, times[rows]))
+    if part == "calibration":
+        return origins[chosen], origins[chosen], part, notes
+    calibration = np.asarray(model.borders_.calibration_rows(times).all(axis=1)) & measured & ~rows
+    unmeasured = rows.sum() >= FEWEST and not chosen.any()  # which whoever asks should know
+    if chosen.sum() >= FEWEST or unmeasured or not calibration.any():
+        return origins[chosen], origins[:0], part, notes
+    few = (
+        f"There {'is' if chosen.sum() == 1 else 'are'} only "
+        f"{counted(int(chosen.sum()), 'new window')}; the rows the intervals were calibrated on "
+        "are used too."
+    )
+    return origins[chosen | calibration], origins[calibration], "calibration", (few, *notes)
+
+
+def _known_steps(
+    model: AbstractForecaster, prepared: Prepared, caller: str
+) -> tuple[IntArray, NDArray[Any], NDArray[np.str_]]:
+    """Return the origins whose steps ahead are known, the times of these, and their parts."""
     origins = prepared.labelled(model.window, model.horizon)
     if not len(origins):
         needed = model.window + model.preparation_.lead + model.horizon
         model._too_short(prepared.frame, needed, caller)
     times = prepared.frame.future_times(origins, model.horizon)
-    names = part_names(model, times, prepared.frame.names_of(origins))
-    rows, part, notes = unseen_rows(model.borders_, times, names)
-    return origins[rows], part, notes
+    return origins, times, part_names(model, times, prepared.frame.names_of(origins))

@@ -13,6 +13,7 @@ account (Newey and West). A slip must also be large enough to matter.
 from __future__ import annotations
 
 import itertools
+import re
 import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,7 @@ LEAST_SKILL, LEAST_COVERAGE = 0.02, 0.02
 PERIODS = {"day": "D", "week": "W-SUN", "month": "M", "quarter": "Q", "year": "Y"}
 MOST_PERIODS = 31
 FEWEST_TIMES = 20  # a period should have, on average
+NO_MONTH = re.compile(r"\s*\d{4}[-/. ]+(1[3-9]|[2-9]\d)\b")  # after a year
 FEWEST_NEW = 40  # times that can tell of a slip: as many as an update needs
 
 
@@ -57,13 +59,13 @@ def score_since(
             f"knows those up to {describe_time(known)}. Supply newer rows."
         )
     scored = forecast.take(chosen)
-    evaluation = score_unseen(model, scored, prepared)
+    evaluation = score_unseen(model, scored, prepared, whole=False)
     rival = persistence_forecast(model, scored, prepared)
     found, statements = find_slips(model.reference_, _reference(scored, rival))
     slipped = [] if found is None else list(found["slipped"])
     for statement in itertools.compress(statements, slipped):
         warnings.warn(statement, MVLSTMWarning, stacklevel=3)
-    notes = list(evaluation.notes)
+    notes = [*evaluation.notes, f"Rows since {describe_time(start)} are scored."]
     if start <= known:
         notes.append(f"The model knows the rows up to {describe_time(known)}; later ones count.")
     return replace(
@@ -81,6 +83,8 @@ def read_time(model: AbstractForecaster, since: Any) -> Any:
         if layout.time_kind == "integer":
             return _whole(since)
         time = _date(since, day_first=layout.day_first)
+    except ParameterError:
+        raise
     except (ValueError, TypeError) as error:
         kind = "a whole number" if layout.time_kind == "integer" else "a date such as 2024-05-01"
         raise ParameterError(f"since={since!r} is no time of this table; give {kind}.") from error
@@ -103,16 +107,32 @@ def _whole(since: Any) -> int:
 
 
 def _date(since: Any, *, day_first: bool | None) -> pd.Timestamp:
-    """Read a date as those of the table were read; a number as the date it spells."""
+    """Read a date as those of the table were read; a number as the date it spells.
+
+    Where the table's dates do not tell, one whose day could be its month is refused.
+    """
     if isinstance(since, bool | float):
         raise TypeError("not a date")
     if isinstance(since, str | int | np.integer):
-        text = pd.DataFrame({"since": [str(since)]})
-        return pd.Timestamp(read_times(text, ["since"], ["since"], day_first=day_first).times[0])
+        if NO_MONTH.match(str(since)):
+            raise ValueError("no such month")
+        ways = (False, True) if day_first is None else (day_first,)
+        found = [_read_text(str(since), way) for way in ways]
+        if found[0] != found[-1]:
+            raise ParameterError(
+                f"since={since!r} could be {found[1]:%Y-%m-%d} or {found[0]:%Y-%m-%d}. Write the "
+                f"year first, like {found[1]:%Y-%m-%d}."
+            )
+        return found[0]
     time = pd.Timestamp(since)
     if pd.isna(time):
         raise ValueError("not a time")
     return time
+
+
+def _read_text(since: str, day_first: bool) -> pd.Timestamp:
+    text = pd.DataFrame({"since": [since]})
+    return pd.Timestamp(read_times(text, ["since"], ["since"], day_first=day_first).times[0])
 
 
 # ------------------------------------------------------------------------------------------- slips

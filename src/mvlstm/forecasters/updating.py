@@ -117,6 +117,7 @@ def update_forecaster(
         refit=refit,
         members=len(work.spread_),
         seconds=clock.monotonic() - started,
+        notes=frame.notes,
         **outcome,
     )
     work.updates_ = (*model.updates_, record)
@@ -212,8 +213,8 @@ def _train_further(
         "held_out": len(new.held_out),
         "settings": {"epochs": epochs, "learning_rate": rate},
         "changed": changed,
-        "rmse_before": float(before[1]),
-        "rmse_after": float(after[1]),
+        "rmse_before": _known(before[1]),
+        "rmse_after": _known(after[1]),
     }
 
 
@@ -242,8 +243,8 @@ def _fit_anew(model: AbstractForecaster, prepared: Prepared, new: NewRows) -> di
         "held_out": held_out,
         "settings": {},
         "changed": len(model.spread_) if better else 0,
-        "rmse_before": float(before[1]),
-        "rmse_after": float(after[1]),
+        "rmse_before": _known(before[1]),
+        "rmse_after": _known(after[1]),
     }
 
 
@@ -292,8 +293,8 @@ def _train_again(model: AbstractForecaster, prepared: Prepared, new: NewRows) ->
             "learning_rate": float(model.learning_rate),
         },
         "changed": int((model.trained_.flat != former.flat).any(axis=1).sum()),
-        "rmse_before": float(before[1]),
-        "rmse_after": float(after[1]),
+        "rmse_before": _known(before[1]),
+        "rmse_after": _known(after[1]),
     }
 
 
@@ -330,13 +331,20 @@ def _recalibrate(model: AbstractForecaster, problem: Problem, new: NewRows) -> N
 def _errors(
     model: AbstractForecaster, prepared: Prepared, new: NewRows, *, of_all: bool = False
 ) -> FloatArray:
-    """Return the RMSE on all new windows and on those held out (or, again, on all)."""
+    """Return the RMSE on all new windows and on those held out (or, again, on all).
+
+    NaN where there are no windows.
+    """
     if not len(new.every):
-        return np.zeros(2)
+        return np.full(2, np.nan)
     forecast = model._forecast_rows(prepared, new.every)
     squared = (forecast.members.mean(axis=0) - forecast.actual) ** 2
     chosen = np.isin(new.every, new.held_out) | of_all
     return np.sqrt([np.nanmean(squared), np.nanmean(squared[chosen])])
+
+
+def _known(error: float) -> float | None:
+    return float(error) if np.isfinite(error) else None
 
 
 def _epochs_found(

@@ -35,11 +35,13 @@ class Update:
         With what: epochs and learning rate, for networks; other forecasters are fitted anew.
     changed, members : int
         Members that were changed; the others were better as they were.
-    rmse_before, rmse_after : float
+    rmse_before, rmse_after : float or None
         Error on the held-out newest rows, in units of the target; for ``"full"`` on all new rows,
-        which were trained on since.
+        which were trained on since. None where too few rows are new to measure it.
     seconds : float
         Time it took.
+    notes : tuple of str
+        What was done to the table.
     """
 
     when: str
@@ -52,21 +54,24 @@ class Update:
     settings: Mapping[str, float]
     changed: int
     members: int
-    rmse_before: float
-    rmse_after: float
+    rmse_before: float | None
+    rmse_after: float | None
     seconds: float
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold, read back by `from_dict`."""
-        return asdict(self)
+        return {**asdict(self), "notes": list(self.notes)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Update:
         """Build from what `to_dict` returned; raises ValueError where a value cannot be."""
-        found = cls(**{**values, "settings": dict(values["settings"])})
-        texts = (found.when, found.first, found.last)
+        tables = {"settings": dict(values["settings"]), "notes": tuple(values.get("notes", ()))}
+        found = cls(**{**values, **tables})
+        texts = (found.when, found.first, found.last, *found.notes)
         counts = (found.rows, found.trained, found.held_out, found.changed, found.members)
-        numbers = (found.rmse_before, found.rmse_after, found.seconds, *found.settings.values())
+        errors = (found.rmse_before, found.rmse_after)
+        numbers = [found.seconds, *found.settings.values(), *(e for e in errors if e is not None)]
         good = (
             all(isinstance(text, str) for text in texts)
             and all(type(count) is int and count >= 0 for count in counts)
@@ -80,11 +85,17 @@ class Update:
     def __str__(self) -> str:
         how = "trained further" if self.settings else "fitted anew"
         how = "trained again on all rows" if self.refit == "full" else how
-        where = "the new rows" if self.refit == "full" else "those held out"
         rows = counted(self.rows, "new row")
         return (
             f"{self.when}: {how}, {rows} from {self.first} to {self.last}, "
-            f"{self.changed} of {self.members} members changed, RMSE on {where} "
-            f"{self.rmse_before:.4g} before and {self.rmse_after:.4g} after"
+            f"{self.changed} of {self.members} members changed, {self._errors()}"
+        )
+
+    def _errors(self) -> str:
+        if self.rmse_before is None or self.rmse_after is None:
+            return "RMSE not known: too few new rows to measure"
+        where = "the new rows" if self.refit == "full" else "those held out"
+        return (
+            f"RMSE on {where} {self.rmse_before:.4g} before and {self.rmse_after:.4g} after"
             f"{', trained on them' if self.refit == 'full' else ''}"
         )

@@ -11,6 +11,7 @@ from mvlstm.explain.blocks import (
     choose_windows,
     exchange,
     find_period,
+    keeps_phase,
 )
 
 
@@ -71,9 +72,28 @@ class TestExchange:
         assert (away % period == 0).all()
         assert np.abs(away).min() >= window
 
-    def test_a_cycle_too_long_for_the_rows_is_ignored(self):
+    @pytest.mark.parametrize("rows", [48, 60, 80, 100, 143])
+    def test_few_rows_keep_the_phase_and_the_distance_where_they_can(self, rows):
+        positions = np.arange(rows) + 7
+        for seed in range(10):
+            rng = np.random.default_rng(seed)
+            donors = exchange(positions, window=30, period=24, rng=rng)
+            away = np.abs(donors - np.arange(rows))
+            assert (away % 24 == 0).all()
+            assert away.min() >= 24
+            far = np.maximum(np.arange(rows), rows - 1 - np.arange(rows)) >= 48
+            assert (away[far] >= 48).all()
+        assert keeps_phase(positions, window=30, period=24)
+
+    def test_two_periods_change_places(self):
         donors = exchange(np.arange(300), window=10, period=150, rng=np.random.default_rng(0))
         np.testing.assert_array_equal(np.sort(donors), np.arange(300))
+        np.testing.assert_array_equal(np.abs(donors - np.arange(300)), 150)
+
+    def test_a_cycle_too_long_for_the_rows_is_ignored(self):
+        donors = exchange(np.arange(280), window=10, period=150, rng=np.random.default_rng(0))
+        np.testing.assert_array_equal(np.sort(donors), np.arange(280))
+        assert not keeps_phase(np.arange(280), window=10, period=150)
 
 
 class TestFindPeriod:

@@ -152,6 +152,21 @@ class TestNotes:
         assert "calibration rows because there are no new rows" in notes[0]
         assert any("cycle of 24 rows" in note for note in notes)
 
+    def test_a_phase_that_cannot_be_kept_is_told(self, case):
+        for name in ("labels", "positions", "windows"):
+            case[name] = case[name][:110]
+        alone = measure(**case, period=60).notes
+        text = "to keep the phase of the cycle of 60 rows: what a variable tells about that phase"
+        assert f"Too few unseen rows {text} is counted." in alone
+        assert not any(note.startswith("Exchanges keep") for note in alone)
+        several = measure(**case, period=40, series=np.repeat(["a", "b"], [90, 20])).notes
+        assert any(
+            note.startswith("Too few unseen rows in 1 of 2 series to keep the phase")
+            and note.endswith("is counted there.")
+            for note in several
+        )
+        assert any(note.startswith("In the other series exchanges keep") for note in several)
+
     def test_one_member_and_few_rows(self, case):
         predict = case["predict"]
         case.update(predict=lambda w: predict(w)[:1])

@@ -15,6 +15,7 @@ from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
 from mvlstm.forecasters.registry import forecaster_class
 from mvlstm.forecasters.slipping import _blocks, _period_labels, find_slips
 from mvlstm.results.reference import Reference
+from mvlstm.results.update import Update
 
 SMALL: dict[str, Any] = {"hidden_size": 3, "members": 3, "max_epochs": 4, "batch_size": 64}
 OLD, NEW = 500, 200
@@ -127,6 +128,31 @@ def test_full_takes_a_single_row_and_leaves_the_intervals() -> None:
     assert model.borders_.calibration == rows.index[OLD]
     np.testing.assert_array_equal(model.calibration_, before)
     np.testing.assert_array_equal(model.spread_, sizes)
+
+
+def test_what_cannot_be_measured_has_no_error(tmp_path: Path) -> None:
+    rows = table()
+    model = fitted(rows=rows, horizon=3)
+    model.update(rows.iloc[: OLD + 1], refit="full")
+    (done,) = model.updates_
+    assert done.rmse_before is None and done.rmse_after is None
+    assert "too few new rows to measure" in str(done) and "RMSE on" not in str(done)
+    model.save(tmp_path / "m.safetensors")
+    assert mv.load(tmp_path / "m.safetensors").updates_ == (done,)
+
+
+def test_the_record_tells_what_was_done_to_the_table(tmp_path: Path) -> None:
+    rows = table()
+    model = fitted("AR", rows, gaps="close").update(rows.drop(rows.index[OLD + 20]))
+    (done,) = model.updates_
+    assert any("gap" in note for note in done.notes)
+    model.save(tmp_path / "m.safetensors")
+    assert mv.load(tmp_path / "m.safetensors").updates_ == (done,)
+    old = {name: value for name, value in done.to_dict().items() if name != "notes"}
+    assert Update.from_dict(old).notes == ()  # of files that do not have them
+    for damaged in ({"notes": [3]}, {"rmse_after": "low"}, {"rmse_after": float("nan")}):
+        with pytest.raises(ValueError, match="damaged"):
+            Update.from_dict(done.to_dict() | damaged)
 
 
 @pytest.mark.parametrize("refit", ["newest", "full"])
@@ -352,6 +378,21 @@ def test_since_is_read_as_the_table_was() -> None:
     assert found.period[0] == pd.Timestamp("2024-02-01 00:00")
     with pytest.raises(ParameterError, match="has a time zone"):
         model.evaluate(text, since=pd.Timestamp("2024-02-01", tz="UTC"))
+
+
+def test_a_day_that_could_be_a_month_is_refused() -> None:
+    rows = table(1500)
+    model = fitted("AR", rows)
+    both = r"could be 2024-02-01 or 2024-01-02\. Write the year first, like 2024-02-01"
+    for since in ("1.2.2024", "01/02/2024"):
+        with pytest.raises(ParameterError, match=both):
+            model.evaluate(rows, since=since)
+    with pytest.raises(ParameterError, match="is no time of this table"):
+        model.evaluate(rows, since="2024-13-01")
+    for since in ("2024-02-01", "2/2/2024", "25.1.2024"):
+        found = model.evaluate(rows, since=since)
+        start = found.period[0].strftime("%Y-%m-%d %H:%M")
+        assert f"Rows since {start} are scored." in found.notes
 
 
 def test_a_number_is_the_date_it_spells() -> None:
