@@ -18,8 +18,8 @@ from mvlstm.bench.protocols import PROTOCOLS
 from mvlstm.data import datasets
 from mvlstm.errors import DataError, ParameterError, check_option, check_whole
 from mvlstm.evaluate.methods import METHODS, find_method
-from mvlstm.forecasters.own import own_file
 from mvlstm.forecasters.registry import BATCHED
+from mvlstm.forecasters.user_classes import own_file
 from mvlstm.metrics import Measure
 
 MEASURES: tuple[Measure, ...] = get_args(Measure)

@@ -45,7 +45,7 @@ def evaluate(
         from mvlstm import load
         from mvlstm.data._steps import describe_time
         from mvlstm.data.io import read_table, write_table
-        from mvlstm.forecasters.slipping import read_time
+        from mvlstm.forecasters.monitoring import read_time
 
         rows = read_table(data, sep=sep, decimal=decimal)
         fitted = load(model)

@@ -30,19 +30,19 @@ from mvlstm.errors import (
     check_option,
     is_number,
 )
-from mvlstm.forecasters.beginning import begin
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.calibration import calibrate
-from mvlstm.forecasters.dated import dated_forecast
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Preparation, Prepared
 from mvlstm.forecasters.problem import AttentionArrays, Problem, Run
 from mvlstm.forecasters.scoring import score_unseen, unseen_origins
-from mvlstm.forecasters.serving import (
+from mvlstm.forecasters.starting import begin
+from mvlstm.forecasters.table_warnings import (
     age_warnings,
     require_ahead,
     series_warnings,
 )
+from mvlstm.forecasters.to_forecast import dated_forecast
 from mvlstm.forecasters.transforming import (
     TRANSFORM_CHOICES,
     TransformChoice,
@@ -331,7 +331,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         forecast = _warned(self._forecast_rows(prepared, origins))
         if since is None:
             return score_unseen(self, forecast, prepared)
-        from mvlstm.forecasters.slipping import score_since
+        from mvlstm.forecasters.monitoring import score_since
 
         return score_since(self, forecast, prepared, since)
 

@@ -23,7 +23,7 @@ from mvlstm.explain import (
     require_windows,
 )
 from mvlstm.explain.lags import lag_table
-from mvlstm.forecasters.apart import (
+from mvlstm.forecasters.contributing import (
     APART,
     by_origin,
     origin_index,
@@ -32,8 +32,8 @@ from mvlstm.forecasters.apart import (
 )
 from mvlstm.forecasters.predictive import Predictive
 from mvlstm.forecasters.preparation import Prepared
-from mvlstm.forecasters.refits import agreement_table, rank_agreement
 from mvlstm.forecasters.scoring import explained_origins
+from mvlstm.forecasters.second_opinions import agreement_table, rank_agreement
 from mvlstm.forecasters.steps import show_steps
 from mvlstm.forecasters.units import member_units, unit_transform
 from mvlstm.results import Explanation

@@ -17,9 +17,9 @@ from mvlstm.data.splits import PartName
 from mvlstm.errors import DataError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.calibration import calibrate
+from mvlstm.forecasters.further_training import epochs_over, train_again, watched
 from mvlstm.forecasters.network_base import AbstractNetwork
 from mvlstm.forecasters.networks import SEEDS_APART
-from mvlstm.forecasters.onward import epochs_over, train_again, watched
 from mvlstm.forecasters.preparation import Preparation
 from mvlstm.forecasters.problem import Problem, of_known
 from mvlstm.forecasters.trained import Labels, TrainedNetwork

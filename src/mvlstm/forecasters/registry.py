@@ -38,7 +38,7 @@ def is_registered(kind: type[AbstractForecaster]) -> bool:
 def forecaster_class(name: str) -> type[AbstractForecaster]:
     """Return the class of a forecaster by its public name, or by FILE.py:CLASS or MODULE:CLASS."""
     if ":" in name:
-        from mvlstm.forecasters.own import own_class
+        from mvlstm.forecasters.user_classes import own_class
 
         return own_class(name)
     check_option("method", name, FORECASTERS)

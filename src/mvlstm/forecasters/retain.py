@@ -13,8 +13,8 @@ from torch import Tensor
 from mvlstm.data._calendar import Calendar
 from mvlstm.errors import check_option
 from mvlstm.explain.lags import lag_index
-from mvlstm.forecasters.apart import variable_leads
 from mvlstm.forecasters.base import Difference
+from mvlstm.forecasters.contributing import variable_leads
 from mvlstm.forecasters.io import take_array
 from mvlstm.forecasters.link import LINKS, LinkName
 from mvlstm.forecasters.network_base import AbstractNetwork

@@ -15,9 +15,9 @@ from mvlstm.data._steps import describe_time
 from mvlstm.data.windows import measured_labels
 from mvlstm.errors import DataError
 from mvlstm.forecasters.borders import Borders
-from mvlstm.forecasters.dated import part_names
 from mvlstm.forecasters.preparation import Prepared
-from mvlstm.forecasters.serving import numbered_rows
+from mvlstm.forecasters.table_warnings import numbered_rows
+from mvlstm.forecasters.to_forecast import part_names
 from mvlstm.results import Evaluation, Forecast
 
 if TYPE_CHECKING:

@@ -191,7 +191,7 @@ def _train_further(
     model: AbstractNetwork, prepared: Prepared, new: NewRows, epochs: int, rate: float
 ) -> dict[str, Any]:
     """Go on from the weights on new windows and a sample of old ones."""
-    from mvlstm.forecasters.onward import train_further
+    from mvlstm.forecasters.further_training import train_further
 
     _require_enough(new, "or train on all rows with refit='full' (--refit full)")
     sample = spread_evenly(new.old, OLD_SHARE * len(new.train))
@@ -266,7 +266,7 @@ def _train_again(model: AbstractForecaster, prepared: Prepared, new: NewRows) ->
             f"refit='full' trains networks again; {type(model).__name__} is none. Use "
             "refit='newest', which fits it to all rows but the newest."
         )
-    from mvlstm.forecasters.onward import train_again, watched
+    from mvlstm.forecasters.further_training import train_again, watched
 
     _require_history(model, prepared)
     every = np.sort(np.concatenate([new.old, new.every]))
@@ -351,7 +351,7 @@ def _epochs_found(
     model: AbstractForecaster, new: NewRows, windows: int
 ) -> tuple[IntArray, IntArray]:
     """Return for each member the epochs over ``windows`` that make the steps found by the fit."""
-    from mvlstm.forecasters.onward import epochs_over
+    from mvlstm.forecasters.further_training import epochs_over
 
     if not model.history_.members:
         raise ParameterError(

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 import mvlstm as mv
+import mvlstm.forecasters.further_training as onward
 import mvlstm.forecasters.mixed as mixed
 import mvlstm.forecasters.networks as networks
-import mvlstm.forecasters.onward as onward
 from mvlstm.data.controls import make_control
 from mvlstm.data.frame import build_frame
 from mvlstm.errors import ModelFileError, ParameterError

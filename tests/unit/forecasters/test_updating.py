@@ -12,8 +12,8 @@ import torch
 
 import mvlstm as mv
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
+from mvlstm.forecasters.monitoring import _blocks, _period_labels, find_slips
 from mvlstm.forecasters.registry import forecaster_class
-from mvlstm.forecasters.slipping import _blocks, _period_labels, find_slips
 from mvlstm.results.reference import Reference
 from mvlstm.results.update import Update
 

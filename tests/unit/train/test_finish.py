@@ -11,7 +11,7 @@ import torch
 
 import mvlstm as mv
 from mvlstm.errors import ModelFileError, MVLSTMWarning, ParameterError, TrainingError
-from mvlstm.forecasters import onward
+from mvlstm.forecasters import further_training
 from mvlstm.forecasters.networks import patience_notes
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.results import History
@@ -208,7 +208,7 @@ def test_training_again_takes_both_rates_for_the_steps_found(table, monkeypatch)
     again = mv.MVLSTM(**SETTINGS, learning_rate=0.05, verbose=0).fit(table, "y", test=0.2)
     seen.clear()
     again.update(table, refit="full")
-    full, slow = onward.epochs_over(again, again.n_train_, again.updates_[-1].trained)
+    full, slow = further_training.epochs_over(again, again.n_train_, again.updates_[-1].trained)
     for k in range(3):
         rates = [epoch[k] for epoch in seen if k in epoch]
         assert rates == pytest.approx([1.0] * full[k] + [0.1] * slow[k])
@@ -220,7 +220,7 @@ def test_epochs_over_other_numbers_of_windows_make_as_many_steps() -> None:
     model.history_ = History(rmse, rmse, np.array([5]), lowered=np.array([3]))
 
     def over(had: int, windows: int) -> list[int]:
-        return [int(epochs[0]) for epochs in onward.epochs_over(model, had, windows)]
+        return [int(epochs[0]) for epochs in further_training.epochs_over(model, had, windows)]
 
     assert over(100, 100) == [2, 2]
     assert over(100, 109) == [2, 2], "as many whole batches"
@@ -270,7 +270,7 @@ def test_training_again_turns_from_the_weights_that_a_fit_would_keep(table, monk
 def test_a_member_that_fails_when_trained_again_stays_as_it_was(table, monkeypatch) -> None:
     model = mv.MVLSTM(**SETTINGS | {"members": 2}, verbose=0).fit(table, "y", test=0.2)
     before, kept = model.trained_.flat.copy(), []
-    run = onward._run
+    run = further_training._run
 
     def failing(*args):
         *most, keep = args
@@ -281,14 +281,14 @@ def test_a_member_that_fails_when_trained_again_stays_as_it_was(table, monkeypat
 
         return run(*most, fail)
 
-    train_again = onward.train_again
+    train_again = further_training.train_again
 
     def watched(*args):
         kept.append(train_again(*args).flat)
         return replace(args[0], flat=kept[0])
 
-    monkeypatch.setattr(onward, "_run", failing)
-    monkeypatch.setattr(onward, "train_again", watched)
+    monkeypatch.setattr(further_training, "_run", failing)
+    monkeypatch.setattr(further_training, "train_again", watched)
     with pytest.warns(MVLSTMWarning, match="1 member could not be trained again"):
         model.update(table, refit="full")
     np.testing.assert_array_equal(kept[0][1], before[1])

@@ -21,7 +21,7 @@ from mvlstm.errors import DataError, ParameterError
 from mvlstm.forecasters.borders import Borders
 from mvlstm.forecasters.preparation import Preparation, transformed
 from mvlstm.forecasters.problem import Problem
-from mvlstm.forecasters.serving import check_reach
+from mvlstm.forecasters.table_warnings import check_reach
 from mvlstm.forecasters.transforming import choose_transform
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from mvlstm.data.windows import gather_labels, measured_labels
 from mvlstm.errors import DataError
 from mvlstm.forecasters.predictive import Predictive, member_means
 from mvlstm.forecasters.preparation import Prepared
-from mvlstm.forecasters.serving import category_warnings, not_finite, range_warnings
+from mvlstm.forecasters.table_warnings import category_warnings, not_finite, range_warnings
 from mvlstm.results import Forecast
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 from mvlstm.data.controls import make_control
 from mvlstm.data.windows import gather_windows
-from mvlstm.forecasters.apart import TOLERANCE
+from mvlstm.forecasters.contributing import TOLERANCE
 from mvlstm.forecasters.linear import AR
 from mvlstm.forecasters.mvlstm import MVLSTM
 

@@ -8,11 +8,17 @@ import pytest
 
 from mvlstm.data.controls import make_control
 from mvlstm.explain.granger import granger_tests
-from mvlstm.forecasters import refits
+from mvlstm.forecasters import second_opinions
 from mvlstm.forecasters.dual import DUAL
 from mvlstm.forecasters.linear import AR
 from mvlstm.forecasters.mvlstm import MVLSTM
-from mvlstm.forecasters.refits import AGREEMENT_COLUMNS, NO_REFITS, NOT_FITTED, ROWS, _disagreement
+from mvlstm.forecasters.second_opinions import (
+    AGREEMENT_COLUMNS,
+    NO_REFITS,
+    NOT_FITTED,
+    ROWS,
+    _disagreement,
+)
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +116,7 @@ def test_rows_before_those_of_the_fit_are_no_obstacle() -> None:
 
 
 def test_a_variable_that_no_longer_varies_is_no_obstacle(monkeypatch) -> None:
-    monkeypatch.setattr(refits, "ROWS", 400)
+    monkeypatch.setattr(second_opinions, "ROWS", 400)
     table, _ = make_control("correlated", 700, seed=1)
     table.insert(0, "switch", (np.arange(700) > 50).astype(float))
     explanation = AR(window=5, verbose=0).fit(table, "y", test=0.2).explain(table, effort="full")
@@ -144,7 +150,7 @@ def test_shadows_that_do_no_harm_are_no_measure_for_noise(monkeypatch) -> None:
 
     def rises(self, table, **_):
         names = [name for name in table if name != "y"]
-        rise = [-1e-9 if name.endswith(refits.SHADOW) else 1e-9 for name in names]
+        rise = [-1e-9 if name.endswith(second_opinions.SHADOW) else 1e-9 for name in names]
         frame = pd.DataFrame({"variable": names, "error_increase": rise})
         return type("Found", (), {"importance": frame})()
 
@@ -153,7 +159,7 @@ def test_shadows_that_do_no_harm_are_no_measure_for_noise(monkeypatch) -> None:
     monkeypatch.setattr(AR, "explain", rises)
     names = [name for name in table if name != "y"]
     owner = {name: name for name in table}
-    found = refits._against_shadows(model, table, "y", names, owner, 60)
+    found = second_opinions._against_shadows(model, table, "y", names, owner, 60)
     assert (np.abs(found) < 1).all()
 
 
