@@ -68,6 +68,7 @@ def numbers(text: str) -> float:
 
 
 def table_rows(page, selector: str) -> list[list[str]]:
+    page.locator(f"{selector} tr").first.wait_for()  # a table is filled when it is opened
     rows = page.query_selector_all(f"{selector} tr")
     return [[c.inner_text().strip() for c in r.query_selector_all("th, td")] for r in rows]
 
@@ -239,6 +240,8 @@ def test_every_figure_gives_its_data(open_page):
         details = page.locator(f"details[data-table='{key}']")
         details.locator("summary").click()
         details.locator(".rows tbody tr").first.wait_for()
+        details.locator("[data-csv]").scroll_into_view_if_needed()
+        page.wait_for_timeout(200)  # figures that come into view are drawn, and move the button
         with page.expect_download() as caught:
             details.locator("[data-csv]").click()
         assert len(read_csv(caught.value)) > 1, key
