@@ -268,7 +268,7 @@ class TestFewNewRows:
             model.explain(table.iloc[:rows], effort="quick") for rows in (800, 800 + new)
         )
         assert more.n_windows == known.n_windows + new
-        assert (more.part, more.important) == ("calibration", ("x",))
+        assert (more.part, more.important) == ("calibration and new", ("x",))
         windows = "is only 1 new window;" if new == 1 else f"are only {new} new windows;"
         assert f"There {windows} the rows the intervals were calibrated on are used too." in (
             more.notes

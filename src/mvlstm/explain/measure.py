@@ -161,7 +161,7 @@ def measure(
         default.
     attention : Attention, optional
         For models that have it.
-    part : {"new", "calibration"}
+    part : {"new", "calibration", "calibration and new"}
         Rows the windows are taken from; said in the notes when not new.
     period : int
         Cycle whose phase the exchanges keep, usually ``find_period`` of the target.
@@ -283,7 +283,7 @@ def _together_notes(importance: pd.DataFrame, groups: pd.DataFrame | None) -> It
 
 def _notes(base: FloatArray, increase: ErrorIncrease, part: str) -> tuple[str, ...]:
     notes = list(NOTES)
-    if part != "new":
+    if part == "calibration":
         notes.insert(
             0, f"Error increases are measured on {part} rows because there are no new rows."
         )

@@ -72,7 +72,7 @@ def explain_forecaster(
     require_windows(len(unseen))
     rows = slice(None) if frame.panel is None else frame.panel.longest()
     period = find_period(frame.target_values[rows], natural=natural_cycles(frame.step))
-    origins = _choose_origins(frame, unseen, model.window, level.windows, period)
+    origins = _choose_origins(frame, unseen, int(model.window), level.windows, period)
     leads = variable_leads(prepared)
     arrays = model._attention(prepared, origins)
     total = len(frame.variables) * level.repeats_for(len(origins))
@@ -81,15 +81,13 @@ def explain_forecaster(
             variables=frame.variables,
             labels=_labels(model, prepared, origins),
             positions=origins,
-            window=model.window,
+            window=int(model.window),
             groups=frame.groups,
             base=_forecasts(model, prepared, origins),
             scrambled=_scrambler(model, prepared, origins),
             values=np.asarray(prepared.table[origins], dtype=np.float64),
             attention=_attention(arrays),
-            part=part
-            if len(held_out) == len(unseen)
-            else "new",  # what else they are is noted here
+            part=part,
             period=period,
             clocks=_clocks(frame),
             leads=leads,

@@ -213,13 +213,14 @@ class Prepared:
         scaled anew at each row, and a window as a whole by what is known at its end: such windows
         stand one after another, in a table of their own or after this one.
         """
+        window = int(window)
         if self.moving is None:
             return self.table, origins
         own = self.moving.moving[origins]
         if not own.any():
             return self.table, origins
         rows, added = origins.copy(), self.moving.windows(self.table, origins[own], window)
-        rows[own] = np.arange(1, own.sum() + 1) * int(window) - 1
+        rows[own] = np.arange(1, own.sum() + 1) * window - 1
         if own.all():
             return added, rows
         rows[own] += len(self.table)

@@ -111,7 +111,7 @@ def by_step(part: Part) -> list[Part]:
 
 def most_lags(window: int, n_columns: int) -> int:
     """Return how many lags are used at most: the window, or what there is room for."""
-    return max(1, min(window, MOST_FEATURES // n_columns))
+    return max(1, min(int(window), MOST_FEATURES // n_columns))
 
 
 def fit_ridge(

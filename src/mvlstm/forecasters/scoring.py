@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from mvlstm.forecasters.base import AbstractForecaster
 
 IntArray = NDArray[np.int64]
-Scored = Literal["new", "calibration"]
-FEWEST = 20  # new windows that a model is explained by alone
+Scored = Literal["new", "calibration", "calibration and new"]
+ENOUGH = 20  # new windows that a model is explained by alone
 
 
 def score_unseen(
@@ -180,7 +180,7 @@ def explained_origins(
 ) -> tuple[IntArray, IntArray, Scored, tuple[str, ...]]:
     """Return the origins to explain a model by, those of calibration among them, and what they are.
 
-    Those whose steps ahead are measured and new, if there are `FEWEST` of them; else those of
+    Those whose steps ahead are measured and new, if there are `ENOUGH` of them; else those of
     calibration too.
     """
     origins, times, names = _known_steps(model, prepared, "explain")
@@ -191,15 +191,16 @@ def explained_origins(
     if part == "calibration":
         return origins[chosen], origins[chosen], part, notes
     calibration = np.asarray(model.borders_.calibration_rows(times).all(axis=1)) & measured & ~rows
-    unmeasured = rows.sum() >= FEWEST and not chosen.any()  # which whoever asks should know
-    if chosen.sum() >= FEWEST or unmeasured or not calibration.any():
+    unmeasured = rows.sum() >= ENOUGH and not chosen.any()  # which whoever asks should know
+    if chosen.sum() >= ENOUGH or unmeasured or not calibration.any():
         return origins[chosen], origins[:0], part, notes
     few = (
         f"There {'is' if chosen.sum() == 1 else 'are'} only "
         f"{counted(int(chosen.sum()), 'new window')}; the rows the intervals were calibrated on "
         "are used too."
     )
-    return origins[chosen | calibration], origins[calibration], "calibration", (few, *notes)
+    both: Scored = "calibration and new" if chosen.any() else "calibration"
+    return origins[chosen | calibration], origins[calibration], both, (few, *notes)
 
 
 def _known_steps(

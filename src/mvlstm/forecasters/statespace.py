@@ -103,7 +103,7 @@ class AbstractStateSpace(AbstractForecaster):
             )
         table, frame = problem.prepared.table, problem.prepared.frame
         last = int(problem.origins["train"][-1]) + problem.horizon
-        first = 0 if self.fit_rows is None else max(0, last + 1 - self.fit_rows)
+        first = 0 if self.fit_rows is None else max(0, last + 1 - int(self.fit_rows))
         rows = slice(first, last + 1)
         known = None if frame.measured is None else frame.measured[rows]
         part = _observed(table[rows], known)

@@ -27,7 +27,11 @@ SCORES = (
     "distribution. Less is better for these three."
 )
 ATTENTION = ("prior", "posterior")
-PARTS = {"new": "unseen", "calibration": "validation"}  # of an explanation, in words
+PARTS = {  # of an explanation, in words
+    "new": "unseen",
+    "calibration": "validation",
+    "calibration and new": "validation and unseen",
+}
 
 
 def report_page(data: ReportData, *, title: str | None = None) -> Page:

@@ -92,7 +92,8 @@ class Explanation:
     summary : DataFrame, optional
         How far the data move the attention, a row a variable: ``shift``, ``kl``, entropies.
     part : str
-        Rows the error increases were measured on: ``"new"`` or ``"calibration"``.
+        Rows the error increases were measured on: ``"new"``, ``"calibration"``, or, of few new
+        rows, ``"calibration and new"``.
     n_windows : int
         Number of windows they were measured on.
     effort : str

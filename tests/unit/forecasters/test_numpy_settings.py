@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mvlstm as mv
@@ -35,4 +36,28 @@ def test_whole_numbers_of_numpy_are_as_good_as_pythons(
         means.append(model.predict(table).mean.to_numpy())
         assert np.array_equal(again.mean.to_numpy(), means[-1])
         assert len(model.forecast(table).mean) == 2
+    assert np.array_equal(*means)
+
+
+@pytest.mark.parametrize("name", ["LSTM", "AR"])
+def test_small_types_do_not_overflow_in_series_that_are_new(name: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        pd.DataFrame({"shop": shop, "x": rng.normal(size=220), "y": rng.normal(size=220)})
+        for shop in "abc"
+    ]
+    table = pd.concat(rows, ignore_index=True)
+    settings = {"members": 1, "hidden_size": 2, "max_epochs": 1} if name == "LSTM" else {}
+    cls: Any = getattr(mv, name)
+    model = cls(window=np.int8(60), horizon=np.int8(2), verbose=0, **settings)
+    model.fit(table[table["shop"] != "c"], target="y", series="shop", test=0.4)
+    assert np.isfinite(model.predict(table).mean).all()
+    found = model.explain(table, effort="quick", contributions=0)
+    assert found.importance["variable"].tolist() != []
+
+
+def test_rows_to_fit_state_space_models_on_may_be_of_a_small_type() -> None:
+    table = mv.datasets.load("synthetic", n=300).frame[["x2", "y"]]
+    models = [mv.STRX(fit_rows=kind(100), verbose=0) for kind in (int, np.int8)]
+    means = [model.fit(table, target="y", test=20).predict(table).mean for model in models]
     assert np.array_equal(*means)
