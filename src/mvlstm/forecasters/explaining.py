@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm._words import counted
 from mvlstm.data._steps import natural_cycles
 from mvlstm.data.frame import SeriesFrame
 from mvlstm.data.layout import CALENDAR
 from mvlstm.data.windows import gather_labels, gather_windows, spread_evenly
-from mvlstm.errors import check_whole
+from mvlstm.errors import DataError, check_whole
 from mvlstm.explain import (
     Attention,
     choose_windows,
@@ -69,6 +70,12 @@ def explain_forecaster(
     frame = model._read(table, "explain")
     prepared = model._prepare(frame)
     unseen, held_out, part, part_notes = explained_origins(model, prepared)
+    if not len(unseen) and frame.measured is not None:
+        raise DataError(
+            "0 held-out windows are too few to explain a forecast: of none was the target measured "
+            f"in every one of the {counted(model.horizon, 'step')} ahead. Supply rows in which it "
+            "was, or fit with a shorter horizon (--horizon)."
+        )
     require_windows(len(unseen))
     rows = slice(None) if frame.panel is None else frame.panel.longest()
     period = find_period(frame.target_values[rows], natural=natural_cycles(frame.step))

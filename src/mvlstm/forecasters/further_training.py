@@ -35,7 +35,7 @@ JUDGED = 256  # windows that a run of fixed length is watched on
 
 
 @dataclass(frozen=True, eq=False)
-class Onward:
+class FurtherTrained:
     """Members after further training.
 
     Parameters
@@ -56,7 +56,7 @@ def train_further(
     *,
     max_epochs: int,
     learning_rate: float,
-) -> Onward:
+) -> FurtherTrained:
     """Go on from a model's weights; a member changes only if its error on "stop" falls.
 
     Scaling and link stay as they are.
@@ -79,7 +79,7 @@ def train_further(
     state = _run(trained, data, members, config, state, settings)
     better = (state.best_epoch > 0).unsqueeze(1)
     found = torch.where(better, state.best, flat).cpu().numpy()
-    return Onward(replace(trained, flat=found), better[:, 0].cpu().numpy())
+    return FurtherTrained(replace(trained, flat=found), better[:, 0].cpu().numpy())
 
 
 def train_again(

@@ -198,10 +198,10 @@ def _train_further(
     problem = _problem(model, prepared, np.concatenate([sample, new.train]), new.held_out)
     before = _errors(model, prepared, new)
     former = model.trained_
-    onward = train_further(former, problem, model, max_epochs=epochs, learning_rate=rate)
-    model.trained_ = onward.trained
+    further = train_further(former, problem, model, max_epochs=epochs, learning_rate=rate)
+    model.trained_ = further.trained
     after = _errors(model, prepared, new)
-    changed = int(onward.changed.sum())
+    changed = int(further.changed.sum())
     if (after > before).any():  # of all new rows, or of those held out
         model.trained_, after, changed = former, before, 0
     model._find_spread(problem)

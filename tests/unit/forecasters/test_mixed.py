@@ -11,12 +11,12 @@ import pytest
 import torch
 
 import mvlstm as mv
-import mvlstm.forecasters.further_training as onward
 import mvlstm.forecasters.mixed as mixed
 import mvlstm.forecasters.networks as networks
 from mvlstm.data.controls import make_control
 from mvlstm.data.frame import build_frame
 from mvlstm.errors import ModelFileError, ParameterError
+from mvlstm.forecasters import further_training
 from mvlstm.forecasters.checkpoint import AGAIN, NAME
 from mvlstm.forecasters.members import Member, fit_frame, member_errors, take_members
 from mvlstm.forecasters.mixed import ensembles_of, find_harmful, keeps_its_levels
@@ -474,9 +474,9 @@ def test_a_kind_that_no_member_is_is_named(keep, tmp_path) -> None:
 
 @pytest.mark.parametrize("refit", ["newest", "full"])
 def test_updates_shrink_the_same_members(keep, refit, monkeypatch) -> None:
-    given, run = [], onward.train
+    given, run = [], further_training.train
     monkeypatch.setattr(
-        onward,
+        further_training,
         "train",
         lambda n, data, members, *a, **k: given.extend(members) or run(n, data, members, *a, **k),
     )
