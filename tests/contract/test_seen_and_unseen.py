@@ -111,7 +111,7 @@ class TestFilledTargets:
         for model in (mv.AR(**options), mv.MVLSTM(**options, **settings)):
             model.fit(table, "y", test=60)
             with pytest.raises(
-                DataError, match="0 held-out windows are too few.*in every one of the 2 steps"
+                DataError, match=r"0 held-out windows are too few.*in every one of the 2 steps"
             ):
                 model.explain(table, effort="quick")
 
