@@ -148,15 +148,20 @@ def test_fit_says_what_its_error_is_measured_in(
     assert words in done.stdout
 
 
-def test_blanks_in_the_head_of_a_file_part_no_model_from_pandas(run: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["y", " y "])
+def test_blanks_in_the_head_of_a_file_part_no_model_from_pandas(
+    run: Any, tmp_path: Path, target: str
+) -> None:
     from cli.conftest import TINY, make_table
 
     path, model = tmp_path / "blanks.csv", tmp_path / "model.safetensors"
     make_table().rename(columns=lambda name: f" {name}").to_csv(path, index=False)
-    words = ("--target", "y", "--time", "when", "--test", "0.2", *TINY, "--out", model)
+    words = ("--target", target, "--time", "when", "--test", "0.2", *TINY, "--out", model)
     assert run("fit", path, *words).code == 0
     loaded = mv.load(model)
+    assert loaded.layout_.target == "y"
     rows = pd.read_csv(path)
     assert " x1" in rows
     assert len(loaded.predict(rows).mean) == len(rows) - 4
     loaded.report(rows, effort="quick")
+    assert mv.AR(window=5).fit(rows, target, time="when").predict(rows).mean.notna().all()

@@ -14,18 +14,22 @@ from mvlstm.bench.spec import Job
 from mvlstm.data.splits import chronological
 from mvlstm.data.stationarity import choose_differencing, difference
 from mvlstm.errors import DataError
-from mvlstm.explain.granger import granger_tests
+from mvlstm.explain.granger import MOST_LAGS, granger_tests
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+ROWS_EACH = 3  # rows for each coefficient at least, where gaps leave a stretch of them
 
 
 def granger_record(job: Job) -> dict[str, Any]:
     """Test every variable on the training rows, conditionally on the others and in a pair.
 
-    Series are standardised, and differenced where their tests say so; categories and the calendar
-    are left out. A variable is important if
-    its p-value, corrected by Holm over all variables, is below 0.01. With many rows nearly every
-    variable is, so the share of the remaining variance that it explains is recorded too.
+    Of rows with gaps that are not closed the longest stretch without one is tested. Series are
+    standardised, and differenced where their tests say so; categories and the calendar are left
+    out. A variable is important if its p-value, corrected by Holm over all variables, is below
+    0.01. With many rows nearly every variable is, so the share of the remaining variance that it
+    explains is recorded too.
     """
     started = clock.monotonic()
     found = load_rows(job)
@@ -35,12 +39,15 @@ def granger_record(job: Job) -> dict[str, Any]:
         end -= round(protocol.valid_of_train * end)
     else:
         test, valid = shares_of(job, protocol)
-        end = chronological(found.frame.n_rows, test=test, valid=valid).a
+        end = chronological(len(found.frame.clock), test=test, valid=valid).a
     measured = np.flatnonzero(found.frame.layout.measured)
     names = [found.frame.columns[column] for column in measured]  # the target is the last
     if len(names) < 2:
         raise DataError(f"Data set '{job.dataset}' has no variable of numbers to test.")
-    values = found.frame.values[:end, measured]
+    train = found.frame.order < end
+    stretch = _longest_segment(found.frame.segments[train])
+    values = found.frame.values[train][:, measured][stretch]
+    notes = _notes_on_gaps(len(values), int(train.sum()), len(names), job.dataset)
     choice = choose_differencing(values, names)
     series = _standardised(difference(values, choice.orders))
     tested = granger_tests(series)
@@ -54,10 +61,31 @@ def granger_record(job: Job) -> dict[str, Any]:
         "differenced": [n for n, d in zip(names, choice.orders, strict=True) if d],
         "rows": len(series),
         "granger": rows,
-        "notes": list(choice.notes),
+        "notes": [*notes, *choice.notes],
         "data": found.facts,
         "timings": {"total": clock.monotonic() - started},
     }
+
+
+def _longest_segment(segments: IntArray) -> slice:
+    _, first, counts = np.unique(segments, return_index=True, return_counts=True)
+    longest = int(counts.argmax())
+    return slice(int(first[longest]), int(first[longest] + counts[longest]))
+
+
+def _notes_on_gaps(rows: int, train: int, columns: int, dataset: str) -> tuple[str, ...]:
+    """Say that gaps leave some of the training rows to test; refuse too few."""
+    if rows == train:
+        return ()
+    least = ROWS_EACH * (1 + MOST_LAGS * columns)
+    if rows < least:
+        raise DataError(
+            f"The longest stretch of data set '{dataset}' without a gap has {rows:,} training "
+            f"rows; Granger's tests of {columns} columns need {least:,}. Use gaps='close', or "
+            "fewer variables."
+        )
+    longest = f"{rows:,} of {train:,} training rows, the longest stretch without a gap"
+    return (f"Granger's tests rest on {longest}.",)
 
 
 def _standardised(series: FloatArray) -> FloatArray:

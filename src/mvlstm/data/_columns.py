@@ -58,14 +58,28 @@ def missing_column_message(what: str, name: str, names: Sequence[str], option: s
     return f"{what} '{name}' is not in the table; its columns are {name_list(names)}. {hint}"
 
 
-def as_names(what: str, value: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Turn one name, several or none into a tuple of names."""
+def as_in_table(name: str, columns: Sequence[str]) -> str:
+    """Return the column that is meant: of that name, or the only one but for blanks around it.
+
+    Examples
+    --------
+    >>> as_in_table("y", ["x", " y "])
+    ' y '
+    """
+    alike = [column for column in columns if column.strip() == name.strip()]
+    return alike[0] if name not in columns and len(alike) == 1 else name
+
+
+def as_names(
+    what: str, value: str | Sequence[str] | None, columns: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Turn one name, several or none into a tuple of names, as they are among the columns."""
     if value is None:
         return ()
     if isinstance(value, str):
-        return (value,)
+        return (as_in_table(value, columns),)
     try:
-        names = tuple(str(name) for name in value)
+        names = tuple(as_in_table(str(name), columns) for name in value)
     except TypeError:
         raise ParameterError(
             f"{what}={value!r} is not a column name or a list of names, e.g. {what}=['a', 'b']."

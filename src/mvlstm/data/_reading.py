@@ -51,7 +51,7 @@ def choose_columns(
     categorical: str | Sequence[str] | None,
 ) -> tuple[Layout, tuple[str, ...]]:
     """Decide what each column is: return the layout with its variables, and the categories."""
-    forced = as_names("categorical", categorical)
+    forced = as_names("categorical", categorical, names)
     for what, option, wanted in (
         ("Known variable", "--known", layout.known),
         ("Categorical column", "--categorical", forced),
@@ -59,7 +59,7 @@ def choose_columns(
         for name in wanted:
             if name not in names:
                 raise DataError(missing_column_message(what, name, names, option))
-    chosen = None if variables is None else as_names("variables", variables)
+    chosen = None if variables is None else as_names("variables", variables, names)
     if chosen is not None:
         chosen = (*chosen, *(name for name in layout.known if name not in chosen))
     exogenous = choose_variables(

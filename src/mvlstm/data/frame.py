@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mvlstm._words import counted
 from mvlstm.data._calendar import calendar_columns, check_calendar, choose_parts
 from mvlstm.data._categories import check_levels, encode, unseen_note
-from mvlstm.data._columns import as_names, column_names, exclude_hint, name_list
+from mvlstm.data._columns import as_in_table, as_names, column_names, exclude_hint, name_list
 from mvlstm.data._future import after_last, usable_rows
 from mvlstm.data._gaps import check_series_steps, check_spacing, find_segments
 from mvlstm.data._panel import is_stacked, stacked_rows
@@ -50,6 +50,8 @@ def build_frame(
     valid: float = 0.0,
 ) -> SeriesFrame:
     """Check a table to fit a model on and turn it into a `SeriesFrame`.
+
+    Columns are found by name, blanks around it aside.
 
     Parameters
     ----------
@@ -101,14 +103,14 @@ def build_frame(
     names = column_names(table)
     check_calendar(calendar)
     layout = Layout(
-        target=str(target),
-        time=as_names("time", time),
-        exclude=as_names("exclude", exclude),
+        target=as_in_table(str(target), names),
+        time=as_names("time", time, [*names, str(table.index.name)]),
+        exclude=as_names("exclude", exclude, names),
         missing=missing,
         fill_limit=fill_limit,
         gaps=gaps,
-        known=as_names("known", known),
-        series=None if series is None else str(series),
+        known=as_names("known", known, names),
+        series=None if series is None else as_in_table(str(series), names),
     )
     layout.check()
     layout, categories = choose_columns(table, names, layout, variables, categorical)
@@ -116,11 +118,12 @@ def build_frame(
         rows = "is empty" if len(table) == 0 else "has one row"
         raise DataError(f"The table {rows}; a model needs a history of many rows to learn from.")
     times, read_notes, day_first = read_times(table, names, layout.time)
+    own = layout.series
     layout = replace(
         layout,
         day_first=day_first,
         index_name=_index_name(table, names, layout),
-        numbered=series is not None and not layout.time and is_stacked(table, names, str(series)),
+        numbered=own is not None and not layout.time and is_stacked(table, names, own),
         **_time_facts(times),
     )
     if layout.numbered:

@@ -33,12 +33,19 @@ class Scaler:
     scale: NDArray[np.float64]
 
     @classmethod
-    def fit(cls, values: NDArray[np.float64]) -> Scaler:
-        """Take mean and standard deviation of each column of ``values`` (rows, columns)."""
+    def fit(cls, values: NDArray[np.float64], measured: NDArray[np.bool_] | None = None) -> Scaler:
+        """Take mean and standard deviation of each column of ``values`` (rows, columns).
+
+        Those of the last column, the target, are of the rows (rows,) in which it was measured, if
+        it varies in these.
+        """
         values = np.asarray(values, dtype=np.float64)
         if values.ndim != 2 or len(values) == 0:
             raise ValueError(f"a table with at least one row is needed, not shape {values.shape}")
-        statistics = [_mean_and_deviation(values[:, j]) for j in range(values.shape[1])]
+        columns = list(values.T)
+        if measured is not None and len(np.unique(columns[-1][measured])) > 1:
+            columns[-1] = columns[-1][measured]
+        statistics = [_mean_and_deviation(column) for column in columns]
         center, scale = np.array(statistics, dtype=np.float64).reshape(-1, 2).T.copy()
         return cls(center, scale)
 
@@ -150,6 +157,7 @@ class SeriesScaler:
         *,
         own: NDArray[np.bool_],
         least: int,
+        measured: NDArray[np.bool_] | None = None,
     ) -> SeriesScaler:
         """Take mean and standard deviation of each series' rows.
 
@@ -163,18 +171,21 @@ class SeriesScaler:
         own : (columns,)
         least : int
             Rows a series must have; others are scaled by what is known of them later.
+        measured : (rows,), optional
+            Rows in which the target, the last column, was measured: its statistics are of these,
+            in a series that has any.
         """
-        common = Scaler.fit(values)
-        first = np.flatnonzero(np.concatenate([[True], np.diff(codes) != 0]))
-        counts = np.diff(np.append(first, len(codes)))
-        mean = np.add.reduceat(values, first, axis=0) / counts[:, None]
-        deviation = values - np.repeat(mean, counts, axis=0)
-        square = np.add.reduceat(deviation * deviation, first, axis=0) / counts[:, None]
+        common = Scaler.fit(values, measured)
+        present, counts, mean, deviation = _by_series(values, codes)
+        if measured is not None and measured.any():
+            some, _, *target = _by_series(values[measured, -1:], codes[measured])
+            places = np.searchsorted(present, some)
+            mean[places, -1:], deviation[places, -1:] = target
         enough = counts >= least
-        kept = tuple(names[code] for code in codes[first[enough]])
-        deviations = np.sqrt(square[enough])
-        guess = Guess.of(mean[enough], deviations, common)
-        center, scale = _own_or_common(mean[enough], deviations, common, own, guess)
+        kept = tuple(names[code] for code in present[enough])
+        mean, deviation = mean[enough], deviation[enough]
+        guess = Guess.of(mean, deviation, common)
+        center, scale = _own_or_common(mean, deviation, common, own, guess)
         return cls(kept, center, scale, common, own, guess)
 
     def rows(
@@ -184,6 +195,7 @@ class SeriesScaler:
         names: tuple[str, ...],
         *,
         window: int,
+        measured: NDArray[np.bool_] | None = None,
     ) -> RowScaler:
         """Return the scaling of each row of a table.
 
@@ -193,7 +205,7 @@ class SeriesScaler:
 
         Parameters
         ----------
-        values, codes, names
+        values, codes, names, measured
             As in `fit`, of the table's rows.
         window : int
         """
@@ -204,7 +216,8 @@ class SeriesScaler:
         for rows in np.split(unseen, np.flatnonzero(np.diff(codes[unseen])) + 1):
             if not len(rows):
                 continue
-            mean, deviation = _running(values[rows], window)
+            known = None if measured is None else measured[rows]
+            mean, deviation = _running(values[rows], window, known)
             center, scale = _own_or_common(mean, deviation, self.common, self.own, self.guess)
             centers.append(center)
             scales.append(scale)
@@ -369,13 +382,31 @@ class Guess:
         return np.where(level == 0, self.least, self.share * np.abs(level))
 
 
+def _by_series(
+    values: NDArray[np.float64], codes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the series that occur, their numbers of rows, and mean and deviation of columns."""
+    first = np.flatnonzero(np.concatenate([[True], np.diff(codes) != 0]))
+    counts = np.diff(np.append(first, len(codes)))
+    mean = np.add.reduceat(values, first, axis=0) / counts[:, None]
+    deviation = values - np.repeat(mean, counts, axis=0)
+    square = np.add.reduceat(deviation * deviation, first, axis=0) / counts[:, None]
+    return codes[first], counts, mean, np.sqrt(square)
+
+
 def _running(
-    values: NDArray[np.float64], window: int
+    values: NDArray[np.float64], window: int, measured: NDArray[np.bool_] | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and standard deviation of the rows up to each, and of the first window for these."""
+    """Mean and standard deviation of the rows up to each, and of the first window for these.
+
+    Of the last column, the target, only rows count in which it was measured.
+    """
     first = values[:1]
-    moved = values - first
-    counts = np.arange(1, len(values) + 1)[:, None]
+    known = np.ones(values.shape)
+    if measured is not None:
+        known[:, -1] = measured
+    moved = (values - first) * known
+    counts = np.maximum(np.cumsum(known, axis=0), 1.0)
     mean = np.cumsum(moved, axis=0) / counts
     square = np.cumsum(moved * moved, axis=0) / counts - mean * mean
     start = min(window, len(values)) - 1

@@ -187,6 +187,8 @@ def choose_differencing(
 ) -> Differencing:
     """Choose how often each column is differenced: while both tests see a unit root.
 
+    Differences too few to be tested, fewer than 20, are not differenced again.
+
     Parameters
     ----------
     values : float array, (rows, columns)
@@ -202,7 +204,7 @@ def choose_differencing(
     tests: list[StationarityTest] = []
     for j, name in enumerate(columns):
         series, order = values[:, j], 0
-        while True:
+        while order == 0 or len(series) >= _LEAST_ROWS:
             tests.append(test_stationarity(series, name=name, order=order))
             if tests[-1].verdict != "unit root" or order == max_order:
                 break

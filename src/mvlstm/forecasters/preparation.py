@@ -17,6 +17,7 @@ from mvlstm.results.transform import IDENTITY, Transform
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 MOST_NUMBERS = 20_000_000  # of windows that are scaled one by one, held at once
 
 
@@ -58,24 +59,33 @@ class Preparation:
         transform: Transform = IDENTITY,
         ahead: int = 0,
         segments: IntArray | None = None,
+        measured: BoolArray | None = None,
     ) -> Preparation:
-        """Learn the scaling from the training rows' values, differenced within their segments."""
+        """Learn the scaling from the training rows' values, differenced within their segments.
+
+        That of the target is learned from what was ``measured`` (rows,), by default all. What was
+        filled in for a variable counts: a model sees it like any other value.
+        """
         if segments is None:
             segments = np.zeros(len(values), dtype=np.int64)
         table, lead = transformed(values, transform), int(orders.max(initial=0))
+        known = None if measured is None else _measured_differences(measured, int(orders[-1]))
         if lead:
-            rows = origins_in(segments, lead + 1, 0)
-            table = differenced(table, orders, segments)[rows if len(rows) else slice(lead, None)]
-        scaler = Scaler.fit(table)
+            inside = origins_in(segments, lead + 1, 0)
+            rows = inside if len(inside) else np.arange(lead, len(table))
+            table = differenced(table, orders, segments)[rows]
+            known = None if known is None else known[rows]
+        scaler = Scaler.fit(table, known)
         return cls(orders, scaler, values.min(axis=0), values.max(axis=0), transform, ahead)
 
-    def by_series(self, frame: SeriesFrame, rows: NDArray[np.bool_], least: int) -> Preparation:
+    def by_series(self, frame: SeriesFrame, rows: BoolArray, least: int) -> Preparation:
         """Learn a scaling of each series with at least so many of the training ``rows``."""
         assert frame.panel is not None
         values, panel = transformed(frame.values[rows], self.transform), frame.panel.take(rows)
-        own = np.array(frame.layout.measured)
-        series = SeriesScaler.fit(values, panel.codes, panel.names, own=own, least=least)
-        scaled = series.rows(values, panel.codes, panel.names, window=least).transform(values)
+        own, measured = np.array(frame.layout.measured), measured_in(frame, rows)
+        where = (values, panel.codes, panel.names)
+        series = SeriesScaler.fit(*where, own=own, least=least, measured=measured)
+        scaled = series.rows(*where, window=least, measured=measured).transform(values)
         return replace(self, series=series, low=scaled.min(axis=0), high=scaled.max(axis=0))
 
     @property
@@ -120,7 +130,8 @@ class Preparation:
         assert panel is not None
         with np.errstate(over="ignore"):
             values = transformed(frame.values, self.transform)
-            rows = series.rows(values, panel.codes, panel.names, window=window)
+            where = (values, panel.codes, panel.names)
+            rows = series.rows(*where, window=window, measured=frame.measured)
             table = rows.transform(values, dtype=dtype)
             center, scale = rows.target
             target = (values[:, -1] - center) / scale
@@ -297,6 +308,21 @@ def transformed(values: FloatArray, transform: Transform) -> FloatArray:
     result = values.copy()
     result[:, -1] = transform.forward(values[:, -1])
     return result
+
+
+def measured_in(frame: SeriesFrame, rows: BoolArray) -> BoolArray | None:
+    """Say in which of the ``rows`` the target was measured; None if in all of them."""
+    if frame.measured is None or frame.measured[rows].all():
+        return None
+    return frame.measured[rows]
+
+
+def _measured_differences(measured: BoolArray, order: int) -> BoolArray:
+    """Say which differences are of measured values alone."""
+    known = measured.copy()
+    for lag in range(1, order + 1):
+        known[lag:] &= measured[:-lag]
+    return known
 
 
 def differenced(values: FloatArray, orders: IntArray, segments: IntArray) -> FloatArray:

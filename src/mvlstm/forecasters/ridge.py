@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,53 +60,81 @@ class Moments:
     ------
     x : (p,), y : (H,) means
     xx : (p, p), xy : (p, H) sums of products about the means; features oldest lag first
+    rows : number of windows
     """
 
     x: FloatArray
     y: FloatArray
     xx: FloatArray
     xy: FloatArray
+    rows: int
 
     @classmethod
-    def gather(cls, table: NDArray[np.floating], lags: int, part: Part) -> Moments:
-        """Add up one part's windows, piece by piece."""
-        origins, y = part
-        p = lags * table.shape[1]
-        xx, xy = np.zeros((p, p)), np.zeros((p, y.shape[1]))
-        x_sum, done = np.zeros(p), 0
-        for rows, windows in iterate_windows(table, origins, lags):
-            X = windows.reshape(len(rows), p).astype(np.float64, copy=False)
-            xx += X.T @ X
-            xy += X.T @ y[done : done + len(rows)]
-            x_sum += X.sum(axis=0)
-            done += len(rows)
-        x_mean, y_mean = x_sum / done, y.mean(axis=0)
-        xx -= done * np.outer(x_mean, x_mean)
-        xy -= done * np.outer(x_mean, y_mean)
-        return cls(x_mean, y_mean, xx, xy)
+    def each(cls, table: NDArray[np.floating], lags: int, part: Part) -> Iterator[Moments]:
+        """Yield the moments of all steps ahead or, where labels are unknown, of one after another.
+
+        Each step has windows of its own then: those without its label are taken off the products
+        of all or, where they are most, the others are added up.
+        """
+        origins, labels = part
+        unknown = np.isnan(labels)
+        if not unknown.any():
+            x, xx, xy = _sums(table, lags, origins, labels)
+            yield cls._about(x / len(origins), labels.mean(axis=0), xx, xy, len(origins))
+            return
+        masked = np.hstack([np.where(unknown, 0.0, labels), ~unknown])
+        _, whole, products = _sums(table, lags, origins, masked)
+        for h, (gone, xy, x) in enumerate(zip(unknown.T, *np.split(products.T, 2), strict=True)):
+            rows = int((~gone).sum())
+            most_gone = rows < len(gone) / 2
+            fewer = ~gone if most_gone else gone
+            xx = _sums(table, lags, origins[fewer], labels[fewer, :0])[1]
+            y = labels[~gone, h : h + 1].mean(axis=0)
+            yield cls._about(x / rows, y, xx if most_gone else whole - xx, xy[:, None], rows)
+
+    @classmethod
+    def _about(
+        cls, x: FloatArray, y: FloatArray, xx: FloatArray, xy: FloatArray, rows: int
+    ) -> Moments:
+        """Take the means x and y off the products, in place."""
+        xx -= rows * np.outer(x, x)
+        xy -= rows * np.outer(x, y)
+        return cls(x, y, xx, xy, rows)
 
     def latest(self, features: int) -> Moments:
         """Return the moments of the last ``features`` features, those of the latest lags."""
         last = slice(len(self.x) - features, None)
-        return Moments(self.x[last], self.y, self.xx[last, last], self.xy[last])
+        return Moments(self.x[last], self.y, self.xx[last, last], self.xy[last], self.rows)
 
-    def path(self, penalties: tuple[float, ...]) -> FloatArray:
-        """Return the weights (penalties, p, H) of ridge regression for every penalty."""
+    def path(self, penalties: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
+        """Return weights (penalties, p, H) and intercepts (penalties, H) of ridge regression."""
         values, vectors = np.linalg.eigh(self.xx)
         rotated = vectors.T @ self.xy
         values = np.maximum(values, 0.0)[:, None]
-        return np.stack([vectors @ (rotated / (values + penalty)) for penalty in penalties])
+        path = np.stack([vectors @ (rotated / (values + penalty)) for penalty in penalties])
+        return path, self.y - self.x @ path
 
 
-def has_unknown(*parts: Part) -> bool:
-    """Say whether some labels are unknown, so that steps have windows of their own."""
-    return any(bool(np.isnan(labels).any()) for _, labels in parts)
+def _sums(
+    table: NDArray[np.floating], lags: int, origins: IntArray, y: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Add up windows (p,) and their products with themselves (p, p) and y (p, H), in pieces."""
+    p = lags * table.shape[1]
+    xx, xy = np.zeros((p, p)), np.zeros((p, y.shape[1]))
+    x, done = np.zeros(p), 0
+    for rows, windows in iterate_windows(table, origins, lags):
+        X = windows.reshape(len(rows), p).astype(np.float64, copy=False)
+        xx += X.T @ X
+        xy += X.T @ y[done : done + len(rows)]
+        x += X.sum(axis=0)
+        done += len(rows)
+    return x, xx, xy
 
 
-def by_step(part: Part) -> list[Part]:
-    """Return for each step ahead the windows whose label is known, and these labels (m, 1)."""
-    origins, labels = part
-    return [(origins[~np.isnan(y)], y[~np.isnan(y), None]) for y in labels.T]
+def join_steps(parts: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
+    """Join paths, and their intercepts, of some steps ahead each."""
+    path, intercept = (np.concatenate(one, axis=-1) for one in zip(*parts, strict=True))
+    return path, intercept
 
 
 def most_lags(window: int, n_columns: int) -> int:
@@ -124,7 +152,8 @@ def fit_ridge(
     r"""Minimise :math:`\|y - Xw - b\|^2 + \lambda \|w\|^2`, with :math:`\lambda` chosen by step.
 
     One pass over the training windows gathers the moments; one eigendecomposition then serves
-    every penalty. The penalty with the lowest squared error on ``choose`` is taken.
+    every penalty, and every step ahead unless labels are unknown. The penalty with the lowest
+    squared error on ``choose`` is taken.
 
     Parameters
     ----------
@@ -133,31 +162,28 @@ def fit_ridge(
     train, choose : (origins, labels)
         Rows (M,) at which windows end, and labels (M, H), NaN where unknown.
     """
-    if has_unknown(train, choose):
-        steps = zip(by_step(train), by_step(choose), strict=True)
-        return Ridge.of_steps([fit_ridge(table, window, *step, penalties) for step in steps])
     C, H = table.shape[1], train[1].shape[1]
     lags = most_lags(window, C)
-    moments = Moments.gather(table, lags, train)
-    path = moments.path(penalties)  # (penalties, p, H)
-    best = squared_errors(path, moments, table, choose, lags).argmin(axis=0)  # (H,)
+    steps = [moments.path(penalties) for moments in Moments.each(table, lags, train)]
+    path, intercept = join_steps(steps)
+    best = squared_errors(path, intercept, table, choose, lags).argmin(axis=0)  # (H,)
     weights = np.stack([path[best[h], :, h] for h in range(H)], axis=-1)  # (p, H)
-    intercept = moments.y - moments.x @ weights
-    return Ridge(weights.reshape(lags, C, H), intercept, np.asarray(penalties)[best])
+    chosen = intercept[best, np.arange(H)]
+    return Ridge(weights.reshape(lags, C, H), chosen, np.asarray(penalties)[best])
 
 
 def squared_errors(
-    path: FloatArray, moments: Moments, table: NDArray[np.floating], choose: Part, lags: int
+    path: FloatArray, intercept: FloatArray, table: NDArray[np.floating], choose: Part, lags: int
 ) -> FloatArray:
-    """Return the squared errors (penalties, H) on the stopping windows, added up."""
+    """Return the squared errors (penalties, H) on the stopping windows, known ones added up."""
     origins, y = choose
     n, p, H = path.shape
     joined = np.moveaxis(path, 0, 1).reshape(p, n * H)
-    shift = moments.y - moments.x @ path  # (penalties, H)
     sums, done = np.zeros((n, H)), 0
     for rows, windows in iterate_windows(table, origins, lags):
         X = windows.reshape(len(rows), p).astype(np.float64, copy=False)
-        guess = (X @ joined).reshape(len(rows), n, H) + shift
-        sums += ((guess - y[done : done + len(rows), None]) ** 2).sum(axis=0)
+        guess = (X @ joined).reshape(len(rows), n, H) + intercept
+        label = y[done : done + len(rows), None]
+        sums += (np.where(np.isnan(label), 0.0, guess - label) ** 2).sum(axis=0)
         done += len(rows)
     return sums

@@ -19,7 +19,7 @@ from mvlstm.data.splits import (
 )
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.forecasters.borders import Borders
-from mvlstm.forecasters.preparation import Preparation, transformed
+from mvlstm.forecasters.preparation import Preparation, measured_in, transformed
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.table_warnings import check_reach
 from mvlstm.forecasters.transforming import choose_transform
@@ -113,7 +113,8 @@ def _learn_preparation(
         notes = (*notes, f"Nothing can be learned from {names}: constant in the training rows.")
     ahead = int(model.horizon) if any(layout.ahead) else 0
     check_reach(int(model.window), ahead)
-    preparation = Preparation.learn(train, orders, transform, ahead, segments)
+    measured = measured_in(frame, rows)
+    preparation = Preparation.learn(train, orders, transform, ahead, segments, measured)
     if frame.panel is not None:
         least = int(model.window) + int(model.horizon)
         preparation = preparation.by_series(frame, rows, least)

@@ -354,9 +354,9 @@ class ARIMAX(AbstractStateSpace):
     statsmodels' ``SARIMAX(y, exog=x of the row before, order, enforce_stationarity=False)``. d is
     how often the unit-root tests ask for differencing; p the number of first partial
     autocorrelations above max(1.96 / sqrt(n), 0.05), at most 5; q the same of the
-    autocorrelations of what an AR(p) leaves. The unit-root tests take all targets measured as
-    consecutive; autocorrelations know of missing values and gaps. Modes and further steps ahead
-    are as in `mvlstm.STRX`; in window mode q = 0 and p, 1 to 4, is chosen on validation windows.
+    autocorrelations of what an AR(p) leaves. Neither differences nor autocorrelations reach across
+    missing values and gaps. Modes and further steps ahead are as in `mvlstm.STRX`; in window mode
+    q = 0 and p, 1 to 4, is chosen on validation windows.
 
     Parameters
     ----------
@@ -438,8 +438,9 @@ class ARIMAX(AbstractStateSpace):
             return (p, d, q)
         from mvlstm.data.stationarity import choose_differencing
 
-        known = y[np.isfinite(y)]
-        d = choose_differencing(known[:, None], ("target",)).orders[0]
+        known = np.isfinite(y)
+        segments = np.cumsum(~known)[known]
+        d = choose_differencing(y[known, None], ("target",), segments=segments).orders[0]
         order = choose_orders(np.diff(y, n=d), d)
         self.notes_ = (*self.notes_, f"ARIMAX orders (p, d, q) = {order} from ACF and PACF.")
         return order

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 import mvlstm as mv
 from mvlstm.bench.granger import granger_record
 from mvlstm.bench.spec import Job
+from mvlstm.errors import DataError
 from mvlstm.explain.granger import granger_tests
 
 pytest.importorskip("statsmodels")
@@ -69,3 +71,42 @@ def test_categories_and_the_calendar_are_left_out(tmp_path: Path) -> None:
         found.append(granger_record(job)["granger"])
     assert [row["variable"] for row in found[0]] == ["x2", "x3"]
     assert found[0] == found[1]
+
+
+def granger_of(table: pd.DataFrame, folder: Path, **options: object) -> dict[str, Any]:
+    table.to_csv(folder / "t.csv", index=False)
+    data = {"file": str(folder / "t.csv"), "target": "y", "time": "t", **options}
+    return granger_record(
+        Job(suite="s", part="p", dataset="t", method="granger", kind="granger", data=data)
+    )
+
+
+def torn(lengths: list[int]) -> pd.DataFrame:
+    """A driver and a walk in stretches with gaps between, over each of which both jump."""
+    rows, stretch = sum(lengths), np.repeat(np.arange(len(lengths)), lengths)
+    table = pd.DataFrame(series(rows)[:, [0, 2, 3]], columns=["driver", "noise", "y"])
+    table["y"] = table["y"].cumsum() + 1e3 * stretch
+    return table.assign(driver=table["driver"] + 1e3 * stretch, t=np.arange(rows) + 50 * stretch)
+
+
+def test_no_difference_or_lag_reaches_across_a_gap(tmp_path: Path) -> None:
+    table = torn([300, 700, 500])
+    found = granger_of(table, tmp_path, gaps="respect", test=0.1, valid=0.1)
+    alone = granger_of(table.iloc[300:1000], tmp_path, test=1, valid=0)
+    assert found["differenced"] == ["y"] and found["rows"] == 699
+    assert [row["conditional"] for row in found["granger"]] == [True, False]
+    assert found["granger"][0]["gain"] == pytest.approx(alone["granger"][0]["gain"], abs=0.01)
+    assert "rest on 700 of 1,200 training rows, the longest stretch without a gap" in str(
+        found["notes"]
+    )
+
+
+def test_several_series_are_not_joined(tmp_path: Path) -> None:
+    frames = [torn([rows]).assign(who=f"s{rows}") for rows in (400, 600)]
+    found = granger_of(pd.concat(frames), tmp_path, series="who", exclude=["noise"], test=0.2)
+    assert found["rows"] <= 420  # the training rows of the longer one
+
+
+def test_stretches_too_short_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"has 60 training rows; .* need 93. Use gaps='close'"):
+        granger_of(torn([60] * 10), tmp_path, gaps="respect")

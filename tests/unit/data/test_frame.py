@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import json
 import tracemalloc
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -529,6 +530,47 @@ def test_building_copies_the_table_once(missing: str) -> None:
     expected = source.ffill().to_numpy()[kept]
     np.testing.assert_array_equal(frame.values, expected)
     assert frame.values.flags.c_contiguous
+
+
+ROLES = {"time": "t", "series": "who", "exclude": ["rain"], "known": ["wind"]}
+
+
+@pytest.mark.parametrize("given", [str, lambda name: f" {name} "])
+@pytest.mark.parametrize("written", [str, lambda name: f"{name} "])
+def test_fit_finds_columns_whatever_blanks_are_around_their_names(
+    given: Callable[[str], str], written: Callable[[str], str]
+) -> None:
+    rng = np.random.default_rng(0)
+    plain = pd.DataFrame(rng.normal(size=(80, 4)), columns=["wind", "rain", "kind", "pm25"])
+    plain = plain.assign(kind=np.arange(80) % 3, who=np.repeat(["a", "b"], 40))
+    plain["t"] = np.tile(np.arange(40), 2)
+    asked = {
+        role: [given(name) for name in value] if isinstance(value, list) else given(value)
+        for role, value in ROLES.items()
+    }
+    frame = build_frame(
+        plain.rename(columns=written),
+        target=given("pm25"),
+        variables=[given("wind"), given("kind")],
+        categorical=[given("kind")],
+        **asked,
+    )
+    layout = frame.layout
+    assert layout.target == written("pm25") and layout.series == written("who")
+    assert layout.columns == tuple(map(written, ("wind", "kind", "pm25")))
+    same = build_frame(
+        plain, target="pm25", variables=["wind", "kind"], categorical="kind", **ROLES
+    )
+    np.testing.assert_array_equal(frame.values, same.values)
+
+
+def test_blanks_matter_where_two_columns_differ_in_nothing_else() -> None:
+    plain = pd.DataFrame({"y": [1.0, 2.0, 4.0], " y": [5.0, 6.0, 6.5], "y ": [7.0, 9.0, 8.0]})
+    assert build_frame(plain, target=" y").target_values[0] == 5.0
+    with pytest.raises(DataError, match="Target 'y' is not in the table"):
+        build_frame(plain.drop(columns="y"), target="y")
+    with pytest.raises(ParameterError, match="exclude names 'x' twice"):
+        build_frame(plain.assign(x=plain["y"]), target="y", exclude=["x", "x "])
 
 
 @pytest.mark.parametrize("blank", ["wind", "pm25"])

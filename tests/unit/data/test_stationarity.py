@@ -191,3 +191,9 @@ def test_differences_over_a_border_of_segments_are_left_out() -> None:
     torn = (DOUBLE_WALK + 1e4 * segments)[:, None]
     assert choose_differencing(torn, ["torn"]).orders == (1,)  # the jumps hide what is left
     assert choose_differencing(torn, ["torn"], segments=segments).orders == (2,)
+
+
+def test_differences_too_few_to_be_tested_are_not_differenced_again() -> None:
+    segments = np.arange(600)
+    chosen = choose_differencing(WALK[:, None], ["walk"], segments=segments)
+    assert chosen.orders == (1,) and len(chosen.tests) == 1

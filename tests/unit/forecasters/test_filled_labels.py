@@ -12,15 +12,15 @@ import pytest
 from sklearn.linear_model import Ridge as SklearnRidge
 
 from mvlstm.data.frame import build_frame
-from mvlstm.data.windows import gather_windows, measured_labels
-from mvlstm.forecasters import mixed
+from mvlstm.data.windows import gather_windows, iterate_windows, measured_labels
+from mvlstm.forecasters import mixed, ridge, robust
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.checkpoint import Identity
 from mvlstm.forecasters.members import Member, member_errors, with_all_rows
 from mvlstm.forecasters.mixed import keeps_its_levels
 from mvlstm.forecasters.problem import Problem
 from mvlstm.forecasters.registry import forecaster_class
-from mvlstm.forecasters.ridge import PENALTIES
+from mvlstm.forecasters.ridge import PENALTIES, Ridge, fit_ridge
 from mvlstm.forecasters.robust import fit_robust, refit_robust
 from mvlstm.forecasters.trained import Labels
 
@@ -168,7 +168,53 @@ def test_the_links_steps_have_lags_in_common_and_rows_of_their_own() -> None:
         alone = refit_robust(
             table, lags, link.penalty[h : h + 1], (rows[known], labels[known, h : h + 1])
         )
-        np.testing.assert_array_equal(link.weights[..., h], alone.weights[..., 0])
+        np.testing.assert_allclose(link.weights[..., h], alone.weights[..., 0], rtol=1e-9)
+        np.testing.assert_allclose(link.intercept[h], alone.intercept[0], rtol=1e-9)
+
+
+def fitted_maps(problem: Problem) -> list[Ridge]:
+    """Fit ridge regression and the link to a problem's windows."""
+    parts = [(problem.origins[part], problem.labels(part)) for part in ("train", "stop")]
+    return [fit(problem.prepared.table, 12, *parts) for fit in (fit_ridge, fit_robust)]
+
+
+def assert_alike(one: Ridge, other: Ridge, at: slice = slice(None)) -> None:
+    for name in ("weights", "intercept", "penalty"):
+        found, expected = getattr(one, name), getattr(other, name)[..., at]
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11, err_msg=name)
+
+
+@pytest.mark.parametrize("missing", [0.05, 0.8])
+def test_each_step_has_the_map_of_its_known_labels(missing: float) -> None:
+    problem = start(make("AR"), wave(900, missing=missing))
+    parts = [(problem.origins[part], problem.labels(part)) for part in ("train", "stop")]
+    table, together = problem.prepared.table, fitted_maps(problem)[0]
+    for h in range(H):
+        known = [np.isfinite(labels[:, h]) for _, labels in parts]
+        own = [(one[0][k], one[1][k, h : h + 1]) for one, k in zip(parts, known, strict=True)]
+        assert_alike(fit_ridge(table, 12, *own), together, slice(h, h + 1))
+
+
+def test_the_links_steps_may_be_fitted_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = start(make("AR"), wave())
+    _, link = fitted_maps(problem)
+    monkeypatch.setattr(robust, "MOST_NUMBERS", 4 * link.weights[..., 0].size ** 2)
+    assert_alike(fitted_maps(problem)[1], link)
+
+
+def test_few_missing_targets_cost_few_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    gathered = []
+
+    def counting(table: Any, origins: Any, *rest: Any) -> Any:
+        gathered[-1] += len(origins)
+        return iterate_windows(table, origins, *rest)
+
+    for module in (ridge, robust):
+        monkeypatch.setattr(module, "iterate_windows", counting)
+    for missing in (0.0, 0.03):
+        gathered.append(0)
+        fitted_maps(start(make("AR"), wave(900, missing=missing)))
+    assert gathered[1] < 2 * gathered[0]  # not as often as there are steps ahead
 
 
 def test_rows_of_both_parts_are_learned_where_measured_alone() -> None:

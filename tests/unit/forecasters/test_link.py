@@ -37,11 +37,12 @@ def parts(table: np.ndarray, window: int, border: int = 2000) -> tuple:
 
 def test_moments_give_ridge_regression(walk) -> None:
     train, _ = parts(walk, 4)
-    moments = Moments.gather(walk, 4, train)
+    (moments,) = Moments.each(walk, 4, train)
     X = gather_windows(walk, train[0], 4).reshape(len(train[0]), -1)
-    for slope, penalty in zip(moments.path((0.1, 50.0)), (0.1, 50.0), strict=True):
+    for slope, level, penalty in zip(*moments.path((0.1, 50.0)), (0.1, 50.0), strict=True):
         reference = Reference(alpha=penalty).fit(X, train[1])
         np.testing.assert_allclose(slope[:, 0], reference.coef_.ravel(), atol=1e-9)
+        np.testing.assert_allclose(level, reference.intercept_, atol=1e-9)
 
 
 def test_the_lags_that_act_are_found(walk) -> None:

@@ -250,6 +250,18 @@ def test_orders_do_not_rest_on_lags_across_gaps() -> None:
     assert model.order_ == (2, 1, 0)
 
 
+@pytest.mark.parametrize("torn", ["gaps", "missing"])
+def test_nor_on_differences_across_gaps_or_missing_values(torn: str) -> None:
+    rng = np.random.default_rng(0)
+    y = np.cumsum(np.cumsum(rng.normal(size=1200))) + 1e4 * (np.arange(1200) // 100)
+    kept = np.arange(1200) % 100 < 90
+    table = pd.DataFrame({"y": y})
+    table = table[kept] if torn == "gaps" else table.where(kept[:, None])
+    settings = {"window": 5, "fit_rows": 800, "max_iterations": 1, "verbose": 0}
+    model = mv.ARIMAX(missing="fill", gaps="respect", **settings).fit(table, "y", test=0.2)
+    assert model.order_[1] == 2  # jumps among the differences would hide it
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
