@@ -18,7 +18,6 @@ from mvlstm.bench.protocols import PROTOCOLS
 from mvlstm.data import datasets
 from mvlstm.errors import DataError, ParameterError, check_option, check_whole
 from mvlstm.evaluate.methods import METHODS, find_method
-from mvlstm.forecasters.registry import BATCHED
 from mvlstm.forecasters.user_classes import own_file
 from mvlstm.metrics import Measure
 
@@ -462,10 +461,10 @@ class _Reader:
         refit = both.get("refit", "")
         if refit not in ("", "full"):
             raise ParameterError(f"method '{name}': refit={refit!r} must be \"full\", or left out.")
-        if refit and not method.is_a(*BATCHED):
+        if refit and not method.kind.members_differ:
             raise ParameterError(
-                f"method '{name}': refit=\"full\" trains networks again, {', '.join(BATCHED)}, and "
-                f"{method.label} is none of these. Take it out."
+                f"method '{name}': refit=\"full\" trains networks such as MVLSTM or LSTM again, "
+                f"and {method.label} is none of these. Take it out."
             )
         measure = both.get("measure", "rmse")
         check_option(f"method '{name}': measure", measure, MEASURES)

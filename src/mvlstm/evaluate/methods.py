@@ -44,14 +44,13 @@ class Method:
     tuning: dict[str, str] = field(default_factory=dict)
 
     @property
-    def is_network(self) -> bool:
-        """Whether it is trained by epochs."""
-        return "max_epochs" in self.parameters
+    def kind(self) -> type[AbstractForecaster]:
+        """The forecaster's class."""
+        return forecaster_class(self.forecaster)
 
     def is_a(self, *names: str) -> bool:
         """Say whether its class is, or descends from, one of the package's with these names."""
-        kinds = tuple(forecaster_class(name) for name in names)
-        return issubclass(forecaster_class(self.forecaster), kinds)
+        return issubclass(self.kind, tuple(forecaster_class(name) for name in names))
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -61,7 +60,7 @@ class Method:
     @property
     def defaults(self) -> dict[str, Any]:
         """The constructor's arguments with their defaults."""
-        arguments = inspect.signature(forecaster_class(self.forecaster)).parameters
+        arguments = inspect.signature(self.kind).parameters
         return {name: argument.default for name, argument in arguments.items()}
 
     def known(self, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +76,7 @@ class Method:
         >>> METHODS["indep"].create({"window": 7}).gates
         'variable'
         """
-        cls: Any = forecaster_class(self.forecaster)
+        cls: Any = self.kind
         model: AbstractForecaster = (getattr(cls, self.preset) if self.preset else cls)(**settings)
         return model
 
@@ -226,7 +225,7 @@ def build(
     method = METHODS[key]
     settings = method.known(shared)
     settings |= method.quick if budget == "quick" else method.full
-    if budget == "quick" and method.is_network:
+    if budget == "quick" and method.kind.ensemble:
         settings["max_epochs"] = quick_epochs(n_train)
     model = method.create(settings)
     words = method.tuning.get(budget, "one setting, early stopping, at most {epochs} epochs")

@@ -92,6 +92,7 @@ class AbstractForecaster(BaseEstimator, ABC):
     transform: TransformChoice = "none"
     verbose: int
     ensemble: ClassVar[bool] = False  # whether there are members with seeds of their own
+    members_differ: ClassVar[bool] = False  # whether each of them may have settings of its own
     local: ClassVar[bool] = True  # whether a forecast depends on its window alone
     table_dtype: ClassVar[type] = np.float64  # precision of the prepared table
     short_batches: ClassVar[bool] = False  # whether few windows are learned in smaller batches

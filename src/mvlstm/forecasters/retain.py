@@ -77,6 +77,7 @@ class RETAIN(AbstractNetwork):
     True
     """
 
+    members_differ: ClassVar[bool] = True
     short_batches: ClassVar[bool] = True
     trained_: TrainedNetwork[RETAINNetwork]
 

@@ -25,6 +25,7 @@ import numpy as np
 from mvlstm import LSTM
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.naive import Persistence
+from mvlstm.forecasters.network_base import AbstractNetwork
 from mvlstm.forecasters.predictive import Predictive
 
 class Raised(Persistence):
@@ -41,6 +42,15 @@ class Raised(Persistence):
 
 class Small(LSTM):
     pass
+
+class Alike(AbstractNetwork):
+    def __init__(
+        self, *, window=30, horizon=1, members=2, missing="error", gaps="error", verbose=1
+    ):
+        pass
+
+    def _network(self, groups, n_variables, label_scale):
+        pass
 
 class Loose(Persistence):
     def __init__(self, **settings):
@@ -125,6 +135,7 @@ def test_what_descends_from_a_network_is_one() -> None:
     for base, network, batched in [
         ("own.py:Small", True, True),
         ("own.py:Raised", False, False),
+        ("own.py:Alike", True, False),
         ("lstm", True, True),
         ("clstm", True, False),
         ("mvlstm.forecasters.mvlstm:MVLSTM", True, True),
