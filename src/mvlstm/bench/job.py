@@ -229,7 +229,7 @@ def _fit_each(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fits
 def _fit(
     model: AbstractForecaster, cell: Cell, members: list[Member], ensemble: int | None = None
 ) -> Problem:
-    problem = fit_frame(
+    return fit_frame(
         model,
         cell.frame,
         test=cell.test,
@@ -238,8 +238,6 @@ def _fit(
         members=members,
         ensemble=ensemble,
     )
-    model._require_whole()
-    return problem
 
 
 def _columns(scores: list[dict[str, Any]]) -> dict[str, list[Any]] | None:

@@ -143,6 +143,5 @@ def _single(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> float:
         )
     except MVLSTMError:
         return float("inf")
-    model._require_whole()
     forecast = forecast_part(model, problem, problem.origins["stop"])
     return float(forecast.score(part="all")[job.measure])
