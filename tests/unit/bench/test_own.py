@@ -14,7 +14,8 @@ import pytest
 from mvlstm.bench.job import run_job
 from mvlstm.bench.records import read_records
 from mvlstm.bench.run import run_suite
-from mvlstm.bench.spec import Job, Suite, parse_suite
+from mvlstm.bench.spec import Job, Suite
+from mvlstm.bench.suite_files import parse_suite
 from mvlstm.bench.tables import make_tables
 from mvlstm.bench.tuning import is_batched, is_network
 from mvlstm.errors import ParameterError
