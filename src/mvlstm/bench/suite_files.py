@@ -25,7 +25,7 @@ from mvlstm.bench.spec import (
 )
 from mvlstm.data import datasets
 from mvlstm.errors import ParameterError, check_option, check_whole
-from mvlstm.evaluate.methods import METHODS, find_method
+from mvlstm.evaluate.methods import METHODS, Method, find_method
 
 KINDS = ("forecast", "search", "granger")
 MADE = ("importance",)  # suites whose jobs are listed by a function, not by a file
@@ -263,24 +263,14 @@ class _Reader:
         if kind == "granger":
             yield {"label": "Granger", "base": "granger"}
             return
-        given = dict(_table(self.tree.get("methods", {}), name, "methods"))
-        own = dict(_table(given, self.budget, f"Method '{name}'")) if self.budget else {}
-        for other in self.budgets:
-            given.pop(other, None)
-        for table, what in ((given, f"method '{name}'"), (own, f"method '{name}' ({self.budget})")):
-            _check_keys(table, METHOD_KEYS, what)
-            for entry in ("settings", "grid", "each"):
-                _table(table, entry, what.capitalize())
-        base = str(own.get("method", given.get("method", name)))
-        if base not in METHODS and ":" not in base:
-            raise ParameterError(
-                unknown("method", base, list(METHODS), "mvlstm")
-                + " Or name a class of your own: FILE.py:CLASS."
-            )
-        method = find_method(base)
-        settings = {**given.get("settings", {}), **own.get("settings", {})}
-        grid = dict(own.get("grid", given.get("grid", {})))
-        each = {**given.get("each", {}), **own.get("each", {})}
+        given, own = self._method_tables(name)
+        both: dict[str, Any] = {**given, **own}
+        base = str(both.get("method", name))
+        method = _method(base)
+        settings, each = (
+            {**given.get(entry, {}), **own.get(entry, {})} for entry in ("settings", "each")
+        )
+        grid = dict(both.get("grid", {}))
         known = method.parameters
         for argument in (*settings, *grid, *each):
             if argument not in known:
@@ -290,22 +280,13 @@ class _Reader:
                 raise ParameterError(
                     f"method '{name}': {argument} needs a list of values to try, not {values!r}."
                 )
-        both: dict[str, Any] = {**given, **own}
-        refit = both.get("refit", "")
-        if refit not in ("", "full"):
-            raise ParameterError(f"method '{name}': refit={refit!r} must be \"full\", or left out.")
-        if refit and not method.kind.members_differ:
-            raise ParameterError(
-                f"method '{name}': refit=\"full\" trains networks such as MVLSTM or LSTM again, "
-                f"and {method.label} is none of these. Take it out."
-            )
-        measure = both.get("measure", "rmse")
+        refit, measure = both.get("refit", ""), both.get("measure", "rmse")
+        _check_refit(name, method, refit)
         check_option(f"method '{name}': measure", measure, MEASURES)
-        numbers: dict[str, Any] = {k: both[k] for k in COUNTS if k in both}
         for combination in itertools.product(*each.values()):
             one = dict(zip(each, combination, strict=True))
             yield {
-                "label": str(own.get("label", given.get("label", method.label))),
+                "label": str(both.get("label", method.label)),
                 "base": base,
                 "source": source_digest(base),
                 "setting": ",".join(f"{k}={v}" for k, v in one.items()),
@@ -313,8 +294,40 @@ class _Reader:
                 "grid": grid,
                 "measure": measure,
                 "refit": refit if kind == "forecast" else "",
-                **numbers,
+                **{k: both[k] for k in COUNTS if k in both},
             }
+
+    def _method_tables(self, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what the suite says of a method, and what the budget says in its place."""
+        given = dict(_table(self.tree.get("methods", {}), name, "methods"))
+        own = dict(_table(given, self.budget, f"Method '{name}'")) if self.budget else {}
+        for budget in self.budgets:
+            given.pop(budget, None)
+        for table, what in ((given, f"method '{name}'"), (own, f"method '{name}' ({self.budget})")):
+            _check_keys(table, METHOD_KEYS, what)
+            for entry in ("settings", "grid", "each"):
+                _table(table, entry, what.capitalize())
+        return given, own
+
+
+def _method(base: str) -> Method:
+    """Return the method of a name, or of a class of one's own."""
+    if base not in METHODS and ":" not in base:
+        raise ParameterError(
+            unknown("method", base, list(METHODS), "mvlstm")
+            + " Or name a class of your own: FILE.py:CLASS."
+        )
+    return find_method(base)
+
+
+def _check_refit(name: str, method: Method, refit: object) -> None:
+    if refit not in ("", "full"):
+        raise ParameterError(f"method '{name}': refit={refit!r} must be \"full\", or left out.")
+    if refit and not method.kind.members_differ:
+        raise ParameterError(
+            f"method '{name}': refit=\"full\" trains networks such as MVLSTM or LSTM again, and "
+            f"{method.label} is none of these. Take it out."
+        )
 
 
 def _table(tree: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
