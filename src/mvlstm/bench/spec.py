@@ -8,10 +8,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
+from mvlstm._words import did_you_mean
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.evaluate.methods import find_method
 from mvlstm.forecasters.user_classes import own_file
@@ -216,7 +216,6 @@ def check_source(job: Job) -> None:
 
 def unknown(what: str, value: object, known: Sequence[Any], where: str) -> str:
     """Say that a name is not known, what the choices are, and which is near."""
-    near = get_close_matches(str(value), [str(k) for k in known], n=1)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
-    choices = ", ".join(str(k) for k in known)
-    return f"There is no {what} '{value}' in {where}; choose from {choices}.{hint}"
+    choices = [str(name) for name in known]
+    hint = did_you_mean(str(value), choices)
+    return f"There is no {what} '{value}' in {where}; choose from {', '.join(choices)}.{hint}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Literal
 
+from mvlstm._words import did_you_mean
 from mvlstm.errors import ParameterError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.registry import forecaster_class
@@ -197,10 +197,9 @@ def choose_methods(names: str | Sequence[str]) -> tuple[str, ...]:
         elif key in METHODS:
             keys.append(key)
         elif key:
-            near = get_close_matches(key, METHODS, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
             raise ParameterError(
-                f"There is no method '{name.strip()}'; choose from all, {', '.join(METHODS)}.{hint}"
+                f"There is no method '{name.strip()}'; choose from all, {', '.join(METHODS)}."
+                f"{did_you_mean(key, METHODS)}"
             )
     if not keys:
         raise ParameterError(f"No method is named; choose from all, {', '.join(METHODS)}.")
