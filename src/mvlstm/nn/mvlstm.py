@@ -56,6 +56,15 @@ class MVLSTMNetwork:
         Variable of each input column; the target's variable is the last.
     n_variables, hidden_size, layers, horizon : int
         N, d, number of stacked layers, H.
+    cell, gates : str
+        Those of every layer, see `mvlstm.nn.cell.Layer`.
+    attention : {"bounded", "free"}
+        Whether scores over variables pass through tanh.
+    head : {"mixture", "fusion"}
+        What is blended: the variables' predictions, or their summaries.
+    loss_name : {"nll", "mse", "nll+mse"}
+        Likelihood of the mixture (of one normal, with a fusion head), squared error of the mean,
+        or both.
     sigma : float, "learned" or "predicted"
         Standard deviation of the components in units of the scaled target: fixed, one learned for
         all, or a component's own in each window, :math:`\log \sigma_n^2 = W_r^n \cdot
