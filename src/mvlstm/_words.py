@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from math import floor, isfinite, log10
 
 MOST_DECIMALS = 12
@@ -35,6 +37,18 @@ def decimals(largest: float, digits: int, finest: float = 0.0) -> int:
         finest = max(finest, largest * FINEST_SHARE)
         found = max(found, 1 - floor(log10(finest)))
     return min(max(found, 0), MOST_DECIMALS)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Ask whether a name that is near was meant, in a sentence to be added; empty if none is.
+
+    Examples
+    --------
+    >>> did_you_mean("mvlstn", ["ar", "mvlstm"]), did_you_mean("x", ["ar"])
+    (" Did you mean 'mvlstm'?", '')
+    """
+    near = get_close_matches(name, list(known), n=1)
+    return f" Did you mean '{near[0]}'?" if near else ""
 
 
 def p_text(p: float | None) -> str:

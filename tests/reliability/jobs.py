@@ -50,7 +50,7 @@ def run_experiments(suite: str, folder: str, started: Any) -> None:
     import torch
 
     from mvlstm.bench.run import run_suite
-    from mvlstm.bench.spec import load_suite
+    from mvlstm.bench.suite_files import load_suite
 
     torch.set_num_threads(1)
     started.set()

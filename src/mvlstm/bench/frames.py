@@ -83,6 +83,11 @@ def mean_and_error(values: Sequence[float | None]) -> tuple[float, float]:
     return float(known.mean()), float(error)
 
 
+def as_float(value: float | None) -> float:
+    """Return a number of a record; NaN where JSON has none."""
+    return float("nan") if value is None else float(value)
+
+
 def title_of(row: Any) -> str:
     """Return what a row of scores is called in a table."""
     name = row["label"] if not row["setting"] else f"{row['label']}, {row['setting']}"

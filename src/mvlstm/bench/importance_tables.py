@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mvlstm._words import decimals, p_text
 from mvlstm.bench.document import Table, fixed, number, spark
-from mvlstm.bench.frames import PAPER_SETS, mean_and_error, paper_tables
+from mvlstm.bench.frames import PAPER_SETS, as_float, mean_and_error, paper_tables
 from mvlstm.bench.records import Record
 from mvlstm.metrics import auprc, auroc, kendall_tau
 
@@ -121,7 +121,7 @@ def columns_of(record: Record) -> Iterator[Column]:
     table = {row["variable"]: row for row in record.get("importance") or ()}
     for key, words in (("own", "its own"), ("importance", "scrambling")):
         if any(row.get(key) is not None for row in table.values()):
-            mean = {name: _float(table.get(name, {}).get(key)) for name in names}
+            mean = {name: as_float(table.get(name, {}).get(key)) for name in names}
             printed = label if key == "own" and job["base"] in ("dual", "clstm") else None
             kind = "scrambling" if key == "importance" else "own"
             kind = "paper" if kind == "own" and job["base"] in THEIRS else kind
@@ -137,10 +137,6 @@ def _column(title: str, values: FloatArray, names: list[str], printed: str | Non
         tuple(dict(zip(names, map(float, row), strict=True)) for row in values),
         printed,
     )
-
-
-def _float(value: Any) -> float:
-    return float("nan") if value is None else float(value)
 
 
 # ------------------------------------------------------------------------------- one cell's tables

@@ -29,7 +29,6 @@ from mvlstm.forecasters.members import (
 )
 from mvlstm.forecasters.network_base import AbstractNetwork
 from mvlstm.forecasters.problem import Problem
-from mvlstm.forecasters.registry import forecaster_class
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -80,7 +79,7 @@ def run_job(job: Job, *, device: str = "auto") -> Outcome:
 def _search_job(job: Job, device: str) -> Outcome:
     """Try settings on validation rows; the test rows are not looked at."""
     started = clock.monotonic()
-    cell = build_cell(job, local=forecaster_class(find_method(job.base).forecaster).local)
+    cell = build_cell(job, local=find_method(job.base).kind.local)
     best, tried = tune(job, cell, device=device)
     record = {
         "target": cell.target,
@@ -95,7 +94,7 @@ def _search_job(job: Job, device: str) -> Outcome:
 
 def _forecast_job(job: Job, device: str) -> Outcome:
     started = clock.monotonic()
-    cell = build_cell(job, local=forecaster_class(find_method(job.base).forecaster).local)
+    cell = build_cell(job, local=find_method(job.base).kind.local)
     loaded = clock.monotonic()
     best_settings, tried = tune(job, cell, device=device)
     tuned = clock.monotonic()
@@ -230,7 +229,7 @@ def _fit_each(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fits
 def _fit(
     model: AbstractForecaster, cell: Cell, members: list[Member], ensemble: int | None = None
 ) -> Problem:
-    problem = fit_frame(
+    return fit_frame(
         model,
         cell.frame,
         test=cell.test,
@@ -239,8 +238,6 @@ def _fit(
         members=members,
         ensemble=ensemble,
     )
-    model._require_whole()
-    return problem
 
 
 def _columns(scores: list[dict[str, Any]]) -> dict[str, list[Any]] | None:

@@ -6,8 +6,8 @@ import multiprocessing
 import os
 import threading
 import time as clock
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -39,8 +39,7 @@ def pool_records(
     Every process writes a file of its own. If one is killed, its job is given to a new one; if
     that is killed too, the job is recorded as failed. One that dies without a job is replaced.
     """
-    waiting = deque(jobs)
-    attempts = {job.key: 0 for job in jobs}
+    waiting, attempts = deque(jobs), Counter[str]()
     count = min(workers, len(jobs))
     start = partial(_start, folder, device, max(1, (os.cpu_count() or 1) // count))
     crew = [start() for _ in range(count)]
@@ -48,28 +47,22 @@ def pool_records(
     try:
         while waiting or any(worker.job for worker in crew):
             for place, worker in enumerate(crew):
-                while worker.job is None and waiting:
-                    if _send(worker, waiting[0]):
-                        worker.job = waiting.popleft()
-                        attempts[worker.job.key] += 1
-                    else:  # it died between two jobs
-                        worker = crew[place] = start()
-            busy = {worker.line: place for place, worker in enumerate(crew) if worker.job}
-            for line in wait(list(busy)):
-                place = busy[line]  # type: ignore[index]
-                worker = crew[place]
+                crew[place] = _at_work(worker, waiting, start)
+            ready = wait([worker.line for worker in crew if worker.job])
+            for place, worker in enumerate(crew):
+                if worker.line not in ready:
+                    continue
                 job, worker.job = worker.job, None
                 assert job is not None
+                attempts[job.key] += 1
                 record = _receive(worker)
-                if record is not None:
-                    yield record
-                    continue
-                crew[place] = start()
-                if attempts[job.key] < ATTEMPTS:
-                    waiting.append(job)
-                    continue
-                record = _killed(job, worker, device)
-                own.add(record, {})
+                if record is None:
+                    crew[place] = start()
+                    if attempts[job.key] < ATTEMPTS:
+                        waiting.append(job)
+                        continue
+                    record = _killed(job, worker, device)
+                    own.add(record, {})
                 yield record
     finally:
         for worker in crew:
@@ -78,6 +71,16 @@ def pool_records(
             worker.process.join(timeout=5 if worker.job is None else 0.1)
             if worker.process.is_alive():
                 worker.process.terminate()
+
+
+def _at_work(worker: _Worker, waiting: deque[Job], start: Callable[[], _Worker]) -> _Worker:
+    """Give a worker without a job the next one; return it, or who took the place of a dead one."""
+    while worker.job is None and waiting:
+        if _send(worker, waiting[0]):
+            worker.job = waiting.popleft()
+        else:  # it died between two jobs
+            worker = start()
+    return worker
 
 
 def _start(folder: Path, device: str, threads: int) -> _Worker:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.bench.document import Table
+from mvlstm.bench.frames import as_float
 from mvlstm.data.controls import NULL_CONTROLS
 
 Found = Mapping[str, Any]
@@ -212,18 +213,14 @@ def _real(found: Sequence[Found]) -> Table | None:
         {
             "data set": one["case"],
             "two models": "other members" if one["method"] == "members" else "other thirds",
-            "tau, both important": _number(one["tau_both"]),
-            "tau, either important": _number(one["tau_either"]),
-            "tau, all": _number(one["tau_all"]),
+            "tau, both important": as_float(one["tau_both"]),
+            "tau, either important": as_float(one["tau_either"]),
+            "tau, all": as_float(one["tau_all"]),
             "important": " / ".join(", ".join(names) for names in one["called"]),
         }
         for one in found
     ]
     return _table("Kendall's tau between two models of the same data", rows)
-
-
-def _number(value: Any) -> float:
-    return float("nan") if value is None else float(value)
 
 
 def _candidates(found: Sequence[Found]) -> Table | None:

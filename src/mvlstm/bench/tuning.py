@@ -21,20 +21,19 @@ from mvlstm.forecasters.members import (
     seeds_of,
 )
 from mvlstm.forecasters.network_base import AbstractNetwork
-from mvlstm.forecasters.registry import BATCHED
 
 MOST_MEMBERS = 128  # trained as one batch
 
 
 def is_batched(job: Job) -> bool:
     """Say whether a method's members may differ in their settings."""
-    return is_network(job) and find_method(job.base).is_a(*BATCHED)
+    return is_network(job) and find_method(job.base).kind.members_differ
 
 
 def is_network(job: Job) -> bool:
     """Say whether a method trains members with seeds of their own."""
     method = find_method(job.base)
-    return "members" in method.parameters and method.is_a(*BATCHED, "CLSTM")
+    return method.kind.ensemble and "members" in method.parameters
 
 
 def is_random(job: Job) -> bool:
@@ -144,6 +143,5 @@ def _single(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> float:
         )
     except MVLSTMError:
         return float("inf")
-    model._require_whole()
     forecast = forecast_part(model, problem, problem.origins["stop"])
     return float(forecast.score(part="all")[job.measure])

@@ -123,7 +123,7 @@ def run(
     """
     with session(as_json=as_json, debug=debug) as output:
         from mvlstm.bench.run import run_suite
-        from mvlstm.bench.spec import load_suite
+        from mvlstm.bench.suite_files import load_suite
 
         chosen = load_suite(suite, budget=budget, repeats=repeats, members=members, seed=seed)
         chosen = chosen.select(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,7 +31,10 @@ from mvlstm.cli.options import (
     named_columns,
     word_or_words,
 )
-from mvlstm.cli.session import session, table
+from mvlstm.cli.session import Output, session, table
+
+if TYPE_CHECKING:
+    from mvlstm.results import Comparison
 
 EXAMPLE = (
     "Example: mvlstm compare air.csv --target pm2.5 --time year,month,day,hour --exclude No "
@@ -161,7 +164,6 @@ def compare(
         from mvlstm.data.io import read_table, write_table
         from mvlstm.evaluate.compare import compare as run
         from mvlstm.evaluate.methods import choose_methods
-        from mvlstm.report.encode import are_days, time_text
 
         choose_methods(methods)  # a wrong name shows before a large file is read
         own = None if with_file is None else read_table(with_file, sep=sep, decimal=decimal)
@@ -191,40 +193,40 @@ def compare(
             verbose=0 if quiet else 1,
             **options,
         )
-        frame = result.to_frame()
         if out is not None:
-            write_table(out, frame)
+            write_table(out, result.to_frame())
         if html is not None:
             from mvlstm.data.io import write_atomic
             from mvlstm.report import comparison_page
 
             write_atomic(html, comparison_page(result))
 
-        notes = list(result.notes)
-        output.data = [{**row, "notes": notes} for row in result.to_records()]
-        days = are_days(result.period)
-        first, last = (time_text(t, days=days) for t in result.period)
-        good = frame[frame["error"].isna()]
-        title = f"Scores for {result.target} on unseen rows, {first} to {last}"
-        pairs = zip(good["method"], good["kind"], strict=True)
-        best = [result.best_on_validation.get(kind) == method for method, kind in pairs]
-        texts = [
-            "reference" if one else p_text(p) for p, one in zip(good["dm_p"], best, strict=True)
-        ]
-        scores = good[list(SHOWN)].assign(dm_p=texts)
-        output.show(table(scores, title=title, digits=5))
-        output.show(table(good[["method", "kind", *COSTS]], title="Cost, and what they rest on"))
-        output.show(
-            *(
-                f"budget of {m}: {b}"
-                for m, b in dict(zip(good["method"], good["budget"], strict=True)).items()
-            )
-        )
-        for method, error in zip(frame["method"], frame["error"], strict=True):
-            if error is not None:
-                output.show(f"{method} failed: {error}")
-        output.notes(result.notes)
+        _show(output, result)
         if out is not None:
             output.show(f"wrote {out}")
         if html is not None:
             output.show(f"wrote {html}")
+
+
+def _show(output: Output, result: Comparison) -> None:
+    """Tell the scores, what the methods cost, which failed, and how to read all this."""
+    from mvlstm.report.encode import are_days, time_text
+
+    output.data = [{**row, "notes": list(result.notes)} for row in result.to_records()]
+    frame = result.to_frame()
+    good = frame[frame["error"].isna()]
+    days = are_days(result.period)
+    first, last = (time_text(t, days=days) for t in result.period)
+    title = f"Scores for {result.target} on unseen rows, {first} to {last}"
+    pairs = zip(good["method"], good["kind"], strict=True)
+    best = [result.best_on_validation.get(kind) == method for method, kind in pairs]
+    texts = ["reference" if one else p_text(p) for p, one in zip(good["dm_p"], best, strict=True)]
+    scores = good[list(SHOWN)].assign(dm_p=texts)
+    output.show(table(scores, title=title, digits=5))
+    output.show(table(good[["method", "kind", *COSTS]], title="Cost, and what they rest on"))
+    budgets = dict(zip(good["method"], good["budget"], strict=True))
+    output.show(*(f"budget of {method}: {words}" for method, words in budgets.items()))
+    for method, error in zip(frame["method"], frame["error"], strict=True):
+        if error is not None:
+            output.show(f"{method} failed: {error}")
+    output.notes(result.notes)

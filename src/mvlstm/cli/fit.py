@@ -33,7 +33,7 @@ from mvlstm.cli.options import (
     number_or_word,
     word_or_words,
 )
-from mvlstm.cli.session import INTERRUPTED, session
+from mvlstm.cli.session import INTERRUPTED, Output, session
 from mvlstm.errors import check_option
 
 if TYPE_CHECKING:
@@ -350,30 +350,33 @@ def fit(
         if model.stopped_ is None:
             remove_checkpoint(folder)
 
-        history = model.history_
-        output.data = {
-            "model": str(out),
-            "forecaster": type(model).__name__,
-            "parameters": model.get_params(),
-            "target": model.layout_.target,
-            "variables": list(model.layout_.names),
-            "history": history.to_dict(),
-            "seconds": model.fit_seconds_,
-            "notes": list(model.notes_),
-            "stopped": model.stopped_,
-        }
-        told = () if model.stopped_ else history.notes  # an early end was warned of
-        none = f"There was no unfinished fit in '{folder}': this one began anew."
-        output.notes([*([none] if anew else []), *model.notes_, *told])
-        output.show(
-            f"{history.summary}{_scale(model)}",
-            f"wrote {out}",
-            next_command("evaluate", out, data, sep=sep, decimal=decimal),
-        )
+        if anew:
+            output.notes([f"There was no unfinished fit in '{folder}': this one began anew."])
+        _show_model(output, model, out)
+        output.show(next_command("evaluate", out, data, sep=sep, decimal=decimal))
         if model.stopped_ is not None:
             output.show(f"to go on training: the same command with --resume (state in {folder})")
         if model.stopped_ == "interrupt":
             output.code = INTERRUPTED
+
+
+def _show_model(output: Output, model: MVLSTM, file: Path) -> None:
+    """Tell what was fitted and written."""
+    history = model.history_
+    output.data = {
+        "model": str(file),
+        "forecaster": type(model).__name__,
+        "parameters": model.get_params(),
+        "target": model.layout_.target,
+        "variables": list(model.layout_.names),
+        "history": history.to_dict(),
+        "seconds": model.fit_seconds_,
+        "notes": list(model.notes_),
+        "stopped": model.stopped_,
+    }
+    told = () if model.stopped_ else history.notes  # an early end was warned of
+    output.notes([*model.notes_, *told])
+    output.show(f"{history.summary}{_scale(model)}", f"wrote {file}")
 
 
 def _scale(model: MVLSTM) -> str:

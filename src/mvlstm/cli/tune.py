@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,7 +31,10 @@ from mvlstm.cli.options import (
     named_columns,
     word_or_words,
 )
-from mvlstm.cli.session import session, table
+from mvlstm.cli.session import Output, session, table
+
+if TYPE_CHECKING:
+    from mvlstm.bench.search import Tuned
 
 EXAMPLE = (
     "Example: mvlstm tune air.csv --target pm2.5 --time year,month,day,hour --exclude No "
@@ -221,13 +224,17 @@ def tune(
             "records": str(found.folder),
             "notes": list(frame.notes),
         }
-        count = len(found.ranking)
-        title = f"Settings by validation {measure.upper()}, the best {min(SHOWN, count)} of {count}"
-        shown = found.ranking.head(SHOWN)
-        output.show(table(shown, title=title, exact=list(found.best)))
-        output.show(*(f"failed: {key}: {why}" for key, why in found.failed.items()))
+        _show(output, found, measure)
         output.notes(frame.notes)
         best = ", ".join(f"{name}={value}" for name, value in found.best.items())
         output.show(f"best: {best}", f"use it: {command}")
         if out is not None:
             output.show(f"wrote {out}")
+
+
+def _show(output: Output, found: Tuned, measure: str) -> None:
+    """List the best settings, and the jobs that failed."""
+    count = len(found.ranking)
+    title = f"Settings by validation {measure.upper()}, the best {min(SHOWN, count)} of {count}"
+    output.show(table(found.ranking.head(SHOWN), title=title, exact=list(found.best)))
+    output.show(*(f"failed: {key}: {why}" for key, why in found.failed.items()))

@@ -289,7 +289,7 @@ def run_fold(
     recent = table
     if model.local and columns.get("series") is None:
         last = int(table.index.get_indexer(pd.Index([model.borders_.train]))[0])
-        before = model.window + model.preparation_.lead
+        before = int(model.window) + model.preparation_.lead
         if model.missing == "fill":  # what is filled in comes from rows before
             before += model.layout_.fill_limit
         recent = table.iloc[max(0, last + 1 - before) :]

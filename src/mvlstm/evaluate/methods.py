@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Literal
 
+from mvlstm._words import did_you_mean
 from mvlstm.errors import ParameterError
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.registry import forecaster_class
@@ -44,14 +44,13 @@ class Method:
     tuning: dict[str, str] = field(default_factory=dict)
 
     @property
-    def is_network(self) -> bool:
-        """Whether it is trained by epochs."""
-        return "max_epochs" in self.parameters
+    def kind(self) -> type[AbstractForecaster]:
+        """The forecaster's class."""
+        return forecaster_class(self.forecaster)
 
     def is_a(self, *names: str) -> bool:
         """Say whether its class is, or descends from, one of the package's with these names."""
-        kinds = tuple(forecaster_class(name) for name in names)
-        return issubclass(forecaster_class(self.forecaster), kinds)
+        return issubclass(self.kind, tuple(forecaster_class(name) for name in names))
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -61,7 +60,7 @@ class Method:
     @property
     def defaults(self) -> dict[str, Any]:
         """The constructor's arguments with their defaults."""
-        arguments = inspect.signature(forecaster_class(self.forecaster)).parameters
+        arguments = inspect.signature(self.kind).parameters
         return {name: argument.default for name, argument in arguments.items()}
 
     def known(self, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +76,7 @@ class Method:
         >>> METHODS["indep"].create({"window": 7}).gates
         'variable'
         """
-        cls: Any = forecaster_class(self.forecaster)
+        cls: Any = self.kind
         model: AbstractForecaster = (getattr(cls, self.preset) if self.preset else cls)(**settings)
         return model
 
@@ -198,10 +197,9 @@ def choose_methods(names: str | Sequence[str]) -> tuple[str, ...]:
         elif key in METHODS:
             keys.append(key)
         elif key:
-            near = get_close_matches(key, METHODS, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
             raise ParameterError(
-                f"There is no method '{name.strip()}'; choose from all, {', '.join(METHODS)}.{hint}"
+                f"There is no method '{name.strip()}'; choose from all, {', '.join(METHODS)}."
+                f"{did_you_mean(key, METHODS)}"
             )
     if not keys:
         raise ParameterError(f"No method is named; choose from all, {', '.join(METHODS)}.")
@@ -226,7 +224,7 @@ def build(
     method = METHODS[key]
     settings = method.known(shared)
     settings |= method.quick if budget == "quick" else method.full
-    if budget == "quick" and method.is_network:
+    if budget == "quick" and method.kind.ensemble:
         settings["max_epochs"] = quick_epochs(n_train)
     model = method.create(settings)
     words = method.tuning.get(budget, "one setting, early stopping, at most {epochs} epochs")

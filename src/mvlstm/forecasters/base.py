@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
 
 import numpy as np
 import pandas as pd
@@ -92,6 +92,7 @@ class AbstractForecaster(BaseEstimator, ABC):
     transform: TransformChoice = "none"
     verbose: int
     ensemble: ClassVar[bool] = False  # whether there are members with seeds of their own
+    members_differ: ClassVar[bool] = False  # whether each of them may have settings of its own
     local: ClassVar[bool] = True  # whether a forecast depends on its window alone
     table_dtype: ClassVar[type] = np.float64  # precision of the prepared table
     short_batches: ClassVar[bool] = False  # whether few windows are learned in smaller batches
@@ -275,13 +276,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         With ``horizon=1`` the forecasts are those of ``table.index[window:]``, in order. Each says
         whether the model had seen the value (``part``).
         """
-        frame = self._read(table, "predict")
-        prepared = self._prepare(frame)
-        origins = prepared.origins(self.window, self.horizon)
-        if not len(origins):
-            needed = int(self.window) + self.preparation_.lead + int(self.horizon)
-            self._too_short(frame, needed, "predict")
-        return _warned(self._forecast_rows(prepared, origins))
+        return _warned(self._forecast_rows(*self._read_windows(table, "predict")))
 
     def forecast(self, table: pd.DataFrame, *, future: pd.DataFrame | None = None) -> Forecast:
         """Forecast the ``horizon`` steps after the last row.
@@ -307,7 +302,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         last = frame.last_rows()
         ready = np.isin(last, prepared.origins(self.window, 0))
         if not ready.any():
-            self._too_short(frame, int(self.window) + self.preparation_.lead, "forecast")
+            self._too_short(frame, "forecast", steps=0)
         result = self._forecast_rows(prepared, last[ready])
         doubts = (*frame.doubts, *age_warnings(frame.clock, self.borders_))
         doubts = (*doubts, *series_warnings(prepared, last[ready], last[~ready]))
@@ -511,6 +506,15 @@ class AbstractForecaster(BaseEstimator, ABC):
         self._require_fitted(caller)
         return rebuild_frame(table, self.layout_, caller=caller)
 
+    def _read_windows(self, table: pd.DataFrame, caller: str) -> tuple[Prepared, IntArray]:
+        """Read and prepare a table; return it with the origins whose steps all lie within it."""
+        frame = self._read(table, caller)
+        prepared = self._prepare(frame)
+        origins = prepared.origins(self.window, self.horizon)
+        if not len(origins):
+            self._too_short(frame, caller)
+        return prepared, origins
+
     def _require_whole(self) -> None:
         """Raise if Ctrl-C ended training: half a model must not be compared, or recorded."""
         if self.stopped_ == "interrupt":
@@ -529,7 +533,10 @@ class AbstractForecaster(BaseEstimator, ABC):
                 f"{fitted[changed[0]]!r}. Call fit() again before {caller}(), or set it back."
             )
 
-    def _too_short(self, frame: SeriesFrame, needed: int, caller: str) -> None:
+    def _too_short(self, frame: SeriesFrame, caller: str, *, steps: int | None = None) -> NoReturn:
+        """Raise `DataError`: no window has so many ``steps`` after it, by default the horizon."""
+        steps = int(self.horizon) if steps is None else steps
+        needed = int(self.window) + self.preparation_.lead + steps
         gap, remedy = "", "Supply a longer history."
         after = np.flatnonzero(frame.segments != frame.segments[-1])
         if frame.panel is not None:

@@ -66,6 +66,7 @@ class DUAL(AbstractNetwork):
     (395,)
     """
 
+    members_differ: ClassVar[bool] = True
     short_batches: ClassVar[bool] = True
     trained_: TrainedNetwork[DUALNetwork]
 

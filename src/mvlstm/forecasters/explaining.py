@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -17,6 +17,7 @@ from mvlstm.data.windows import gather_labels, gather_windows, spread_evenly
 from mvlstm.errors import DataError, check_whole
 from mvlstm.explain import (
     Attention,
+    Measured,
     choose_windows,
     find_period,
     get_effort,
@@ -67,48 +68,17 @@ def explain_forecaster(
     """
     level = get_effort(effort)
     _check_count(contributions)
-    frame = model._read(table, "explain")
-    prepared = model._prepare(frame)
+    prepared = model._prepare(model._read(table, "explain"))
+    frame = prepared.frame
     unseen, held_out, part, part_notes = explained_origins(model, prepared)
-    if not len(unseen) and frame.measured is not None:
-        raise DataError(
-            "0 held-out windows are too few to explain a forecast: of none was the target measured "
-            f"in every one of the {counted(model.horizon, 'step')} ahead. Supply rows in which it "
-            "was, or fit with a shorter horizon (--horizon)."
-        )
-    require_windows(len(unseen))
-    rows = slice(None) if frame.panel is None else frame.panel.longest()
-    period = find_period(frame.target_values[rows], natural=natural_cycles(frame.step))
+    _require_measured(model, frame, unseen)
+    period = _find_period(frame)
     origins = _choose_origins(frame, unseen, int(model.window), level.windows, period)
-    leads = variable_leads(prepared)
     arrays = model._attention(prepared, origins)
-    total = len(frame.variables) * level.repeats_for(len(origins))
-    with show_steps(model.verbose, "explain", total) as advance:
-        measured = measure(
-            variables=frame.variables,
-            labels=_labels(model, prepared, origins),
-            positions=origins,
-            window=int(model.window),
-            groups=frame.groups,
-            base=_forecasts(model, prepared, origins),
-            scrambled=_scrambler(model, prepared, origins),
-            values=np.asarray(prepared.table[origins], dtype=np.float64),
-            attention=_attention(arrays),
-            part=part,
-            period=period,
-            clocks=_clocks(frame),
-            leads=leads,
-            series=frame.names_of(origins),
-            times=None if frame.panel is None else frame.order[origins],
-            curves=curves or effort == "full",
-            effort=effort,
-            progress=lambda _: advance("exchanges of variables"),
-        )
-    importance = measured.importance
-    own = model._model_importance()
-    if own is not None:
-        place = {name: value for name, value in zip(frame.variables, own, strict=True)}
-        importance = importance.assign(own=importance["variable"].map(place))
+    measured = _measure(
+        model, prepared, origins, arrays, part=part, period=period, effort=effort, curves=curves
+    )
+    importance = _with_own(measured.importance, model._model_importance(), frame.variables)
     index = origin_index(frame, origins)
     names = pd.Index(frame.variables, name="variable")
     count = APART[effort] if contributions is None else contributions
@@ -133,7 +103,7 @@ def explain_forecaster(
             frame.variables,
             parts,
             None if arrays is None else arrays.temporal,
-            leads=leads,
+            leads=variable_leads(prepared),
         ),
         leakage=measured.leakage,
         groups=measured.groups,
@@ -156,6 +126,70 @@ def explain_forecaster(
         ),
         **({} if apart is None else apart.tables),
     )
+
+
+def _require_measured(model: AbstractForecaster, frame: SeriesFrame, unseen: IntArray) -> None:
+    """Raise `DataError` if there are too few windows, and say so where no target was measured."""
+    if not len(unseen) and frame.measured is not None:
+        raise DataError(
+            "0 held-out windows are too few to explain a forecast: of none was the target measured "
+            f"in every one of the {counted(model.horizon, 'step')} ahead. Supply rows in which it "
+            "was, or fit with a shorter horizon (--horizon)."
+        )
+    require_windows(len(unseen))
+
+
+def _find_period(frame: SeriesFrame) -> int:
+    """Return the length of the target's cycle; of several series, that of the longest."""
+    rows = slice(None) if frame.panel is None else frame.panel.longest()
+    return find_period(frame.target_values[rows], natural=natural_cycles(frame.step))
+
+
+def _measure(
+    model: AbstractForecaster,
+    prepared: Prepared,
+    origins: IntArray,
+    arrays: AttentionArrays | None,
+    *,
+    part: str,
+    period: int,
+    effort: str,
+    curves: bool,
+) -> Measured:
+    """Scramble one variable after the other in the windows chosen, with a progress display."""
+    frame = prepared.frame
+    total = len(frame.variables) * get_effort(effort).repeats_for(len(origins))
+    with show_steps(model.verbose, "explain", total) as advance:
+        return measure(
+            variables=frame.variables,
+            labels=_labels(model, prepared, origins),
+            positions=origins,
+            window=int(model.window),
+            groups=frame.groups,
+            base=_forecasts(model, prepared, origins),
+            scrambled=_scrambler(model, prepared, origins),
+            values=np.asarray(prepared.table[origins], dtype=np.float64),
+            attention=_attention(arrays),
+            part=part,
+            period=period,
+            clocks=_clocks(frame),
+            leads=variable_leads(prepared),
+            series=frame.names_of(origins),
+            times=None if frame.panel is None else frame.order[origins],
+            curves=curves or effort == "full",
+            effort=effort,
+            progress=lambda _: advance("exchanges of variables"),
+        )
+
+
+def _with_own(
+    importance: pd.DataFrame, own: FloatArray | None, variables: Sequence[str]
+) -> pd.DataFrame:
+    """Put the method's own importance of each variable beside the others, where it has one."""
+    if own is None:
+        return importance
+    by_name = dict(zip(variables, own, strict=True))
+    return importance.assign(own=importance["variable"].map(by_name))
 
 
 def _series_notes(prepared: Prepared) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -29,6 +29,9 @@ from mvlstm.train.loop import OnEpoch, Progress, train, validation_errors
 from mvlstm.train.progress import show_progress
 from mvlstm.train.state import TrainState
 
+if TYPE_CHECKING:
+    from mvlstm.forecasters.network_base import AbstractNetwork
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 JUDGED = 256  # windows that a run of fixed length is watched on
@@ -52,7 +55,7 @@ class FurtherTrained:
 def train_further(
     trained: TrainedNetwork[Any],
     problem: Problem,
-    settings: Any,
+    model: AbstractNetwork,
     *,
     max_epochs: int,
     learning_rate: float,
@@ -62,7 +65,7 @@ def train_further(
     Scaling and link stay as they are.
     """
     data = _data(trained, problem, trained.labels)
-    members = of_kinds(scaled_members(settings, problem), trained.kinds)
+    members = of_kinds(scaled_members(model, problem), trained.kinds)
     members = [replace(member, learning_rate=learning_rate) for member in members]
     flat = torch.as_tensor(trained.flat, device=data.device)
     state = TrainState.start(trained.network, members, data.device, torch.float32)
@@ -75,8 +78,8 @@ def train_further(
             trained.network, flat, data, data.stop, _variants(members, flat)
         ),
     )
-    config = _config(settings, problem, max_epochs)
-    state = _run(trained, data, members, config, state, settings)
+    config = _config(model, problem, max_epochs)
+    state = _run(trained, data, members, config, state, model)
     better = (state.best_epoch > 0).unsqueeze(1)
     found = torch.where(better, state.best, flat).cpu().numpy()
     return FurtherTrained(replace(trained, flat=found), better[:, 0].cpu().numpy())
@@ -85,7 +88,7 @@ def train_further(
 def train_again(
     trained: TrainedNetwork[Any],
     problem: Problem,
-    settings: Any,
+    model: AbstractNetwork,
     epochs: IntArray,
     finishing: IntArray,
 ) -> TrainedNetwork[Any]:
@@ -96,10 +99,10 @@ def train_again(
     """
     labels = trained.labels.refit(problem)
     data = _data(trained, problem, labels)
-    members = of_kinds(scaled_members(settings, problem), trained.kinds)
+    members = of_kinds(scaled_members(model, problem), trained.kinds)
     state = TrainState.start(trained.network, members, data.device, torch.float32)
     config = replace(
-        train_config(settings, len(data.train)),
+        train_config(model, len(data.train)),
         max_epochs=int((epochs + finishing).max()),
         leave_out=0.0,
         planned=True,
@@ -119,7 +122,7 @@ def train_again(
         changed[sound] = True
         state.running &= ~done
 
-    _run(trained, data, members, config, state, settings, keep)
+    _run(trained, data, members, config, state, model, keep)
     failed = int((~changed).sum())
     if failed == len(kept):
         raise TrainingError(
@@ -132,7 +135,7 @@ def train_again(
     return replace(trained, flat=kept.cpu().numpy(), labels=labels)
 
 
-def epochs_over(model: Any, had: int, windows: int) -> tuple[IntArray, IntArray]:
+def epochs_over(model: AbstractNetwork, had: int, windows: int) -> tuple[IntArray, IntArray]:
     """Return each member's epochs over ``windows`` that make the steps its fit to ``had`` took.
 
     At the full rate (K,), and then at the lower one (K,).
@@ -143,11 +146,11 @@ def epochs_over(model: Any, had: int, windows: int) -> tuple[IntArray, IntArray]
     return _epochs(share * full, least=1), _epochs(share * slow, least=np.minimum(slow, 1))
 
 
-def _epochs(found: FloatArray, least: IntArray | int) -> IntArray:
-    return np.maximum(np.rint(found), least).astype(np.int64)
+def _epochs(found: NDArray[np.floating[Any]], least: IntArray | int) -> IntArray:
+    return np.asarray(np.maximum(np.rint(found), least), dtype=np.int64)
 
 
-def _steps(model: Any, windows: int) -> int:
+def _steps(model: AbstractNetwork, windows: int) -> int:
     """Return the steps of an epoch over so many windows."""
     return max(1, windows // min(fit_batch(model, windows), windows))
 
@@ -168,12 +171,12 @@ def _variants(members: list[Member], like: torch.Tensor) -> torch.Tensor:
     return torch.tensor([member.variant for member in members], device=like.device)
 
 
-def _config(settings: Any, problem: Problem, epochs: int) -> TrainConfig:
+def _config(model: AbstractNetwork, problem: Problem, epochs: int) -> TrainConfig:
     return TrainConfig(
-        short_batch(settings.batch_size, len(problem.origins["train"])),
+        short_batch(model.batch_size, len(problem.origins["train"])),
         max_epochs=epochs,
         patience=epochs + 1,
-        averaging=settings.averaging,
+        averaging=model.averaging,
     )
 
 
@@ -183,12 +186,12 @@ def _run(
     members: list[Member],
     config: TrainConfig,
     state: TrainState,
-    settings: Any,
+    model: AbstractNetwork,
     keep: OnEpoch | None = None,
 ) -> TrainState:
     """Train with a progress display; Ctrl-C interrupts, and nothing of the run is used."""
     control = Control()
-    with show_progress(settings.verbose, "update", trained.labels.scale) as show:
+    with show_progress(model.verbose, "update", trained.labels.scale) as show:
 
         def on_epoch(progress: Progress, state: TrainState) -> None:
             show(progress, state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,8 @@ class LSTM(AbstractNetwork):
     >>> model.fit(table, target="y", test=0.2).predict(table).mean.shape
     (395,)
     """
+
+    members_differ: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -60,6 +60,8 @@ def fit_frame(
 ) -> Problem:
     """Fit to a validated table; return the problem it was, with the origins of each part.
 
+    Ctrl-C interrupts, and does not leave a model that was trained for less than others.
+
     Parameters
     ----------
     model : AbstractForecaster
@@ -78,6 +80,7 @@ def fit_frame(
     problem = model._start(frame, test=test, valid=valid, preparation=preparation)
     problem = replace(problem, members=tuple(members), ensemble=ensemble)
     model._learn_all(problem)
+    model._require_whole()
     model.fit_seconds_ = clock.monotonic() - started
     return problem
 

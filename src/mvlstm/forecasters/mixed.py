@@ -17,7 +17,7 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,9 @@ from mvlstm.results import History
 from mvlstm.train.config import Member
 from mvlstm.train.protocol import Network
 
+if TYPE_CHECKING:
+    from mvlstm.forecasters.network_base import AbstractNetwork
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -48,7 +51,7 @@ FEWEST_WINDOWS = 20  # for stopping, by which members are judged
 
 
 def fit_mixed(
-    network: Network, problem: Problem, labels: Labels, model: Any
+    network: Network, problem: Problem, labels: Labels, model: AbstractNetwork
 ) -> tuple[TrainedNetwork[Any], History]:
     """Train members of all kinds, then those that did harm again, as plain ones.
 
@@ -100,7 +103,7 @@ def fit_mixed(
     return mended, history
 
 
-def _is_worth_it(later: History, instead: FloatArray, model: Any) -> NDArray[np.bool_]:
+def _is_worth_it(later: History, instead: FloatArray, model: AbstractNetwork) -> NDArray[np.bool_]:
     """Say which members were trained again for long enough.
 
     All were if training ran its course. If it was stopped, those whose validation RMSE is lower

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -123,6 +123,8 @@ class MVLSTM(AbstractNetwork):
     >>> model.fit(table, target="y", test=0.2).predict(table).mean.shape
     (395,)
     """
+
+    members_differ: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import IntEnum
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -17,7 +17,6 @@ from torch import Tensor
 
 from mvlstm._words import counted
 from mvlstm.errors import MVLSTMWarning, ParameterError, check_whole, is_number, is_whole
-from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.checkpoint import Checkpoint, Identity, seconds_between
 from mvlstm.forecasters.memory import check_memory
 from mvlstm.forecasters.problem import Problem, Run
@@ -32,6 +31,9 @@ from mvlstm.train.progress import show_progress
 from mvlstm.train.protocol import Network
 from mvlstm.train.runtime import resolve_device
 from mvlstm.train.state import TrainState
+
+if TYPE_CHECKING:
+    from mvlstm.forecasters.network_base import AbstractNetwork
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -51,7 +53,7 @@ class Kind(IntEnum):
 KINDS = (Kind.PLAIN, Kind.BARE, Kind.SPARSE, Kind.BARE, Kind.SPARSE)  # of every five members
 
 
-def check_training(model: Any) -> None:
+def check_training(model: AbstractNetwork) -> None:
     """Raise `ParameterError` for a training setting with a value it cannot have."""
     counts = ("hidden_size", "layers", "batch_size", "max_epochs", "patience", "members")
     for name in counts:
@@ -76,20 +78,20 @@ def check_training(model: Any) -> None:
         raise ParameterError(f"seed={model.seed!r} must be a whole number.")
 
 
-def members_of(settings: Any, problem: Problem) -> list[Member]:
-    """Return the members to train: the problem's, or those of a forecaster's settings."""
-    own = (settings.learning_rate, settings.l2, settings.dropout)
-    first = int(settings.seed) * SEEDS_APART
-    return list(problem.members) or [Member(first + k, *own) for k in range(settings.members)]
+def members_of(model: AbstractNetwork, problem: Problem) -> list[Member]:
+    """Return the members to train: the problem's, or those of a forecaster's model."""
+    own = (model.learning_rate, model.l2, model.dropout)
+    first = int(model.seed) * SEEDS_APART
+    return list(problem.members) or [Member(first + k, *own) for k in range(model.members)]
 
 
-def scaled_members(settings: Any, problem: Problem) -> list[Member]:
+def scaled_members(model: AbstractNetwork, problem: Problem) -> list[Member]:
     """Return these members with their L2 as it stands beside the *mean* loss.
 
     With ``l2_sum`` it is meant beside the sum over all training windows.
     """
-    windows = len(problem.origins["train"]) if settings.l2_sum else 1
-    return [replace(one, l2=one.l2 / windows) for one in members_of(settings, problem)]
+    windows = len(problem.origins["train"]) if model.l2_sum else 1
+    return [replace(one, l2=one.l2 / windows) for one in members_of(model, problem)]
 
 
 def kinds_of(seeds: IntArray, *, alone: bool) -> NDArray[np.uint8]:
@@ -117,13 +119,13 @@ def of_kinds(members: list[Member], kinds: NDArray[np.uint8] | None) -> list[Mem
     ]
 
 
-def fit_batch(settings: Any, windows: int) -> int:
+def fit_batch(model: AbstractNetwork, windows: int) -> int:
     """Return the batch of a fit to so many windows.
 
     With ``short_batches`` it is smaller than asked where an epoch would be too few steps.
     """
-    size = int(settings.batch_size)
-    return short_batch(size, windows) if settings.short_batches else size
+    size = int(model.batch_size)
+    return short_batch(size, windows) if model.short_batches else size
 
 
 def short_batch(batch_size: int, windows: int) -> int:
@@ -131,15 +133,15 @@ def short_batch(batch_size: int, windows: int) -> int:
     return min(batch_size, max(32, windows // 16))
 
 
-def train_config(settings: Any, windows: int, *, drop_failed: bool = False) -> TrainConfig:
+def train_config(model: AbstractNetwork, windows: int, *, drop_failed: bool = False) -> TrainConfig:
     """Return what a forecaster's arguments say about training on so many windows."""
     return TrainConfig(
-        fit_batch(settings, windows),
-        int(settings.max_epochs),
-        int(settings.patience),
-        averaging=settings.averaging,
-        finish=settings.finish,
-        leave_out=settings.leave_out,
+        fit_batch(model, windows),
+        int(model.max_epochs),
+        int(model.patience),
+        averaging=model.averaging,
+        finish=model.finish,
+        leave_out=model.leave_out,
         drop_failed=drop_failed,
     )
 
@@ -151,17 +153,14 @@ def train_network(
     members: list[Member],
     config: TrainConfig,
     *,
-    device: str,
     units: FloatArray,
-    title: str,
-    verbose: int,
-    model: AbstractForecaster,
+    model: AbstractNetwork,
 ) -> tuple[NDArray[np.float32], History, str]:
     """Train members on a problem.
 
     Parameters
     ----------
-    model : AbstractForecaster
+    model : AbstractNetwork
         Whose fit it is; its ``stopped_`` is set if training ends early.
     labels : (rows, H)
         Scaled labels of the training and stopping origins, by row of the table; (G, rows, H) for
@@ -175,7 +174,7 @@ def train_network(
     history : History
     device : str
     """
-    where = resolve_device(device)
+    where = resolve_device(model.device)
     rows = problem.in_time_order("train") if config.leave_out else problem.origins["train"]
     batch = min(config.batch_size, len(rows))
     check_memory(network, members=len(members), batch=batch, window=problem.window, device=where)
@@ -200,7 +199,8 @@ def train_network(
         every=seconds_between(),
         time_limit=problem.run.time_limit,
     )
-    with show_progress(verbose, title, float(units[0])) as on_epoch:
+    title = type(model).__name__ + (", again" if problem.run.again else "")
+    with show_progress(model.verbose, title, float(units[0])) as on_epoch:
         state = train(
             network, data, members, config, state=state, on_epoch=on_epoch, control=control
         )

@@ -26,7 +26,6 @@ FORECASTERS = {
     "SeasonalPersistence": "mvlstm.forecasters.naive",
     "XGT": "mvlstm.forecasters.trees",
 }
-BATCHED = ("MVLSTM", "LSTM", "DUAL", "RETAIN")  # networks whose members may differ in settings
 
 
 def is_registered(kind: type[AbstractForecaster]) -> bool:

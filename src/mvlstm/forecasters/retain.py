@@ -77,6 +77,7 @@ class RETAIN(AbstractNetwork):
     True
     """
 
+    members_differ: ClassVar[bool] = True
     short_batches: ClassVar[bool] = True
     trained_: TrainedNetwork[RETAINNetwork]
 
@@ -197,12 +198,7 @@ class RETAIN(AbstractNetwork):
         by_lag : bool
             One column a variable and lag (1 is the window's last row) in place of one a variable.
         """
-        frame = self._read(table, "contributions")
-        prepared = self._prepare(frame)
-        origins = prepared.origins(self.window, self.horizon)
-        if not len(origins):
-            needed = int(self.window) + self.preparation_.lead + int(self.horizon)
-            self._too_short(frame, needed, "contributions")
+        prepared, origins = self._read_windows(table, "contributions")
         parts = self._omega(prepared, origins, by_lag=by_lag)  # (M, H, ...)
         labels, M = self.trained_.labels, len(origins)
         forecast = self._forecast_rows(prepared, origins)

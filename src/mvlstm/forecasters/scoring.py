@@ -209,7 +209,6 @@ def _known_steps(
     """Return the origins whose steps ahead are known, the times of these, and their parts."""
     origins = prepared.labelled(model.window, model.horizon)
     if not len(origins):
-        needed = model.window + model.preparation_.lead + model.horizon
-        model._too_short(prepared.frame, needed, caller)
+        model._too_short(prepared.frame, caller)
     times = prepared.frame.future_times(origins, model.horizon)
     return origins, times, part_names(model, times, prepared.frame.names_of(origins))

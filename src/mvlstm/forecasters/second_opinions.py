@@ -8,6 +8,7 @@ a linear model gain by its past. They are put beside each other, and where they 
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,11 @@ SMALLER = {"members": 3, "max_epochs": 15, "patience": 5}  # at most, of the oth
 ROWS_EACH = 3  # rows for each coefficient at least, where Granger's tests have a stretch of them
 SHADOW = " (shadow)"
 LEAST_SHADOW = 1e-3  # of the squared error, that the strongest shadow counts as at least
+SIGNIFICANT = 0.01  # p-value of Granger's tests
+# what speaks for a variable that is not called important:
+CLEAR_RISE = 0.02  # rise of the squared error of a model fitted without it, as a share
+CLEAR_MARGIN = 2.0  # times the rise of the strongest shadow
+CLEAR_GAIN = 0.01  # share of the remaining variance that its past explains
 AGREEMENT_COLUMNS = (
     "variable",
     "importance",
@@ -173,8 +179,6 @@ def _refit(
     model: AbstractForecaster, table: pd.DataFrame, target: str, test: int
 ) -> AbstractForecaster:
     """Fit a smaller model of the same kind to the rows of `_plain_table`, or some columns."""
-    import warnings
-
     params = model.get_params()
     changes = {k: min(v, params[k]) for k, v in SMALLER.items() if k in params}
     changes["verbose"] = 0
@@ -322,14 +326,14 @@ def _disagreement(row: Mapping[Any, Any]) -> str:
         doubts = {
             "refitting without it costs nothing": number("drop_refit") <= 0.0,
             "a shadow matters as much": number("shadow") <= 1.0,
-            "no linear gain (Granger)": number("granger_p") >= 0.01,  # false for NaN
+            "no linear gain (Granger)": number("granger_p") >= SIGNIFICANT,  # false for NaN
         }
         return "; ".join(doubt for doubt, holds in doubts.items() if holds)
     against = []
-    if number("drop_refit") > 0.02:
+    if number("drop_refit") > CLEAR_RISE:
         against.append(f"refitting without it costs {number('drop_refit'):.0%}")
-    if number("shadow") > 2.0:
+    if number("shadow") > CLEAR_MARGIN:
         against.append("it beats every shadow")
-    if number("granger_p") < 0.01 and number("granger") > 0.01:
+    if number("granger_p") < SIGNIFICANT and number("granger") > CLEAR_GAIN:
         against.append(f"linear gain of {number('granger'):.1%} (Granger)")
     return "; ".join(against) if len(against) > 1 else ""

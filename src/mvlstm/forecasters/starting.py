@@ -75,7 +75,7 @@ def begin(
                 "training has. Use missing='drop' (--missing drop), or other shares of the rows "
                 "(--test, --valid)."
             )
-        model._too_short(frame, T + model.preparation_.lead + H, "fit")
+        model._too_short(frame, "fit")
     return Problem(prepared, divided, T, H), notes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -14,7 +14,6 @@ from torch import Tensor
 
 from mvlstm.data.splits import PartName
 from mvlstm.errors import ModelFileError
-from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.io import finite_number, take_array
 from mvlstm.forecasters.link import Link, LinkChoice
 from mvlstm.forecasters.networks import (
@@ -35,29 +34,13 @@ from mvlstm.train.predict import CHUNK, TASK, chunks, mean_rows
 from mvlstm.train.protocol import Network
 from mvlstm.train.workers import run_all
 
+if TYPE_CHECKING:
+    from mvlstm.forecasters.network_base import AbstractNetwork
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 NetworkT = TypeVar("NetworkT", bound=Network)
 Result = TypeVar("Result")
-
-
-class Settings(Protocol):
-    """The constructor arguments that say how members are trained."""
-
-    learning_rate: float
-    l2: float
-    dropout: float
-    batch_size: int
-    max_epochs: int
-    patience: int
-    members: int
-    seed: int
-    device: str
-    verbose: int
-    averaging: float
-    finish: float
-    leave_out: float
-    l2_sum: bool
 
 
 @dataclass(frozen=True)
@@ -190,10 +173,10 @@ class TrainedNetwork(Generic[NetworkT]):
         network: NetworkT,
         problem: Problem,
         labels: Labels,
-        settings: Settings,
+        model: AbstractNetwork,
     ) -> tuple[TrainedNetwork[NetworkT], History]:
         """Train members with a forecaster's settings."""
-        members = scaled_members(settings, problem)
+        members = scaled_members(model, problem)
         kinds, units = None, np.full(len(members), labels.scale)
         if labels.bare is not None:
             seeds = np.array([member.seed for member in members])
@@ -206,12 +189,9 @@ class TrainedNetwork(Generic[NetworkT]):
             problem,
             labels.by_row(problem),
             of_kinds(members, kinds),
-            train_config(settings, len(problem.origins["train"]), drop_failed=problem.search),
-            device=settings.device,
+            train_config(model, len(problem.origins["train"]), drop_failed=problem.search),
             units=units,
-            title=type(settings).__name__ + (", again" if problem.run.again else ""),
-            verbose=settings.verbose,
-            model=cast(AbstractForecaster, settings),
+            model=model,
         )
         return cls(network, flat, labels.refit(problem), device, kinds), history
 
@@ -374,7 +354,9 @@ class TrainedNetwork(Generic[NetworkT]):
         return cls(network, flat, labels, device, kinds)
 
 
-def restore_labels(model: Any, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> Labels:
+def restore_labels(
+    model: AbstractNetwork, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]
+) -> Labels:
     """Rebuild `Labels` of a model with a link from what `TrainedNetwork`'s methods returned."""
     link: LinkChoice = model.link
     name = "linear" if link == "auto" else link

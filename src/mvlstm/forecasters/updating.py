@@ -30,6 +30,7 @@ from mvlstm._words import counted
 from mvlstm.data._columns import name_list
 from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import SeriesFrame
+from mvlstm.data.splits import PartName
 from mvlstm.data.windows import spread_evenly
 from mvlstm.errors import (
     DataError,
@@ -304,8 +305,13 @@ def _train_again(model: AbstractForecaster, prepared: Prepared, new: NewRows) ->
 def _problem(
     model: AbstractForecaster, prepared: Prepared, train: IntArray, held_out: IntArray
 ) -> Problem:
-    origins = {"train": train, "stop": held_out, "calibration": held_out, "new": train[:0]}
-    return Problem(prepared, origins, model.window, model.horizon)  # type: ignore[arg-type]
+    origins: dict[PartName, IntArray] = {
+        "train": train,
+        "stop": held_out,
+        "calibration": held_out,
+        "new": train[:0],
+    }
+    return Problem(prepared, origins, model.window, model.horizon)
 
 
 def _recalibrate(model: AbstractForecaster, problem: Problem, new: NewRows) -> None:
@@ -347,9 +353,7 @@ def _known(error: float) -> float | None:
     return float(error) if np.isfinite(error) else None
 
 
-def _epochs_found(
-    model: AbstractForecaster, new: NewRows, windows: int
-) -> tuple[IntArray, IntArray]:
+def _epochs_found(model: AbstractNetwork, new: NewRows, windows: int) -> tuple[IntArray, IntArray]:
     """Return for each member the epochs over ``windows`` that make the steps found by the fit."""
     from mvlstm.forecasters.further_training import epochs_over
 

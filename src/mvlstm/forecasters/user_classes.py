@@ -6,13 +6,13 @@ import hashlib
 import inspect
 import sys
 import traceback
-from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TypeGuard
 
+from mvlstm._words import did_you_mean
 from mvlstm.errors import ParameterError
 from mvlstm.forecasters.base import AbstractForecaster
 
@@ -41,10 +41,10 @@ def own_class(name: str) -> type[AbstractForecaster]:
     module = _import(name) if file is None else _run(str(file), _source(file))
     if not hasattr(module, wanted):
         there = [key for key, value in vars(module).items() if _is_forecaster(value)]
-        near = get_close_matches(wanted, there, n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
         choices = f"choose from {', '.join(there)}" if there else "it has no forecasters"
-        raise ParameterError(f"There is no class '{wanted}' in '{place}'; {choices}.{hint}")
+        raise ParameterError(
+            f"There is no class '{wanted}' in '{place}'; {choices}.{did_you_mean(wanted, there)}"
+        )
     found = getattr(module, wanted)
     if not _is_forecaster(found):
         raise ParameterError(

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from mvlstm.nn.cell import Layer
-from mvlstm.nn.mixture import Prediction, gaussian_nll, mean_loss
-from mvlstm.nn.parameters import Parameters, Shapes, glorot
+from mvlstm.nn.mixture import Prediction, gaussian_nll, total_loss
+from mvlstm.nn.parameters import Parameters, Shapes, glorot, of_layer, tagged
 from mvlstm.nn.recurrence import recurrence
 
 Loss = Literal["mse", "nll", "nll+mse"]
@@ -70,14 +70,14 @@ class LSTMNetwork:
         """Shapes of one member's parameters, in the order they are stored."""
         shapes: Shapes = {}
         for level, layer in enumerate(self.stack):
-            shapes |= {f"{name}_{level}": shape for name, shape in layer.shapes.items()}
+            shapes |= tagged(layer.shapes, level)
         return shapes | self.head_shapes
 
     def initial(self, generator: torch.Generator) -> Parameters:
         """Draw one member's parameters: Glorot per block, zero biases."""
         drawn: Parameters = {}
         for level, layer in enumerate(self.stack):
-            drawn |= {f"{name}_{level}": w for name, w in layer.initial(generator).items()}
+            drawn |= tagged(layer.initial(generator), level)
         for name, shape in self.head_shapes.items():
             if name == "wo":
                 drawn[name] = glorot(shape, self.hidden_size, 1, generator)
@@ -91,8 +91,7 @@ class LSTMNetwork:
         for level, layer in enumerate(self.stack):
             if level and dropout is not None:
                 h = dropout(h, level, 2)
-            own = {name: p[f"{name}_{level}"] for name in layer.shapes}
-            h = recurrence(layer, own, h).flatten(3)
+            h = recurrence(layer, of_layer(p, layer.shapes, level), h).flatten(3)
         return h
 
     def __call__(self, p: Parameters, x: Tensor, dropout: Dropout | None = None) -> Prediction:
@@ -108,12 +107,7 @@ class LSTMNetwork:
 
         Labels that are not ``known`` (K, B, H) are any numbers, whose loss counts as zero.
         """
-        total = torch.zeros_like(y[:, 0, 0])
-        if "nll" in self.loss_name:
-            total = total + mean_loss(gaussian_nll(prediction, y), known)
-        if "mse" in self.loss_name:
-            total = total + mean_loss((y - prediction.mean).square(), known)
-        return total
+        return total_loss(self.loss_name, gaussian_nll, prediction, y, known)
 
 
 @lru_cache(maxsize=64)

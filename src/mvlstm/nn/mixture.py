@@ -6,6 +6,7 @@ is zero in float32, its logarithm is not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import log, pi
 from typing import NamedTuple
 
@@ -60,6 +61,22 @@ def gaussian_nll(prediction: Prediction, y: Tensor) -> Tensor:
     log_sigma2 = prediction.log_sigma2[:, None, :]
     squared = (y - prediction.mean).square()
     return 0.5 * (log(2 * pi) + log_sigma2 + squared * torch.exp(-log_sigma2))
+
+
+def total_loss(
+    name: str,
+    nll: Callable[[Prediction, Tensor], Tensor],
+    prediction: Prediction,
+    y: Tensor,
+    known: Tensor | None = None,
+) -> Tensor:
+    """Return each member's mean loss (K,): "nll", "mse" of the mean, or the sum of both."""
+    total = torch.zeros_like(y[:, 0, 0])
+    if "nll" in name:
+        total = total + mean_loss(nll(prediction, y), known)
+    if "mse" in name:
+        total = total + mean_loss((y - prediction.mean).square(), known)
+    return total
 
 
 def mean_loss(losses: Tensor, known: Tensor | None = None) -> Tensor:

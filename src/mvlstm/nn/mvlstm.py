@@ -13,8 +13,18 @@ from torch import Tensor
 
 from mvlstm.nn.attention import temporal_attention
 from mvlstm.nn.cell import Cell, Gates, Layer
-from mvlstm.nn.mixture import Prediction, gaussian_nll, log_prior, mean_loss, mixture_nll
-from mvlstm.nn.parameters import Parameters, Readers, Shapes, count, flatten, glorot, unflatten
+from mvlstm.nn.mixture import Prediction, gaussian_nll, log_prior, mixture_nll, total_loss
+from mvlstm.nn.parameters import (
+    Parameters,
+    Readers,
+    Shapes,
+    count,
+    flatten,
+    glorot,
+    of_layer,
+    tagged,
+    unflatten,
+)
 from mvlstm.nn.recurrence import recurrence
 
 Attention = Literal["bounded", "free"]
@@ -46,6 +56,15 @@ class MVLSTMNetwork:
         Variable of each input column; the target's variable is the last.
     n_variables, hidden_size, layers, horizon : int
         N, d, number of stacked layers, H.
+    cell, gates : str
+        Those of every layer, see `mvlstm.nn.cell.Layer`.
+    attention : {"bounded", "free"}
+        Whether scores over variables pass through tanh.
+    head : {"mixture", "fusion"}
+        What is blended: the variables' predictions, or their summaries.
+    loss_name : {"nll", "mse", "nll+mse"}
+        Likelihood of the mixture (of one normal, with a fusion head), squared error of the mean,
+        or both.
     sigma : float, "learned" or "predicted"
         Standard deviation of the components in units of the scaled target: fixed, one learned for
         all, or a component's own in each window, :math:`\log \sigma_n^2 = W_r^n \cdot
@@ -110,7 +129,7 @@ class MVLSTMNetwork:
         """Shapes of one member's parameters, in the order they are stored."""
         shapes: Shapes = {}
         for level, layer in enumerate(self.stack):
-            shapes |= {f"{name}_{level}": shape for name, shape in layer.shapes.items()}
+            shapes |= tagged(layer.shapes, level)
         return shapes | self.head_shapes
 
     @property
@@ -152,7 +171,7 @@ class MVLSTMNetwork:
         d = self.hidden_size
         drawn: Parameters = {}
         for level, layer in enumerate(self.stack):
-            drawn |= {f"{name}_{level}": w for name, w in layer.initial(generator).items()}
+            drawn |= tagged(layer.initial(generator), level)
         for name, shape in self.head_shapes.items():
             if name in ("Ws", "Wv", "Wo", "wf"):
                 fan_in = d if name == "Ws" else 2 * d
@@ -160,10 +179,6 @@ class MVLSTMNetwork:
             else:
                 drawn[name] = torch.zeros(shape, dtype=torch.float64)
         return drawn
-
-    def layer_parameters(self, p: Parameters, level: int) -> Parameters:
-        """Return the parameters of one recurrent layer under its own names."""
-        return {name: p[f"{name}_{level}"] for name in self.stack[level].shapes}
 
     def __call__(self, p: Parameters, x: Tensor, dropout: Dropout | None = None) -> Prediction:
         """Return the prediction for windows x (K, T, B, C).
@@ -175,7 +190,7 @@ class MVLSTMNetwork:
         for level, layer in enumerate(self.stack):
             if level and dropout is not None:
                 h = dropout(h, level, 2)
-            h = recurrence(layer, self.layer_parameters(p, level), h.flatten(3))
+            h = recurrence(layer, of_layer(p, layer.shapes, level), h.flatten(3))
         summary, weights = temporal_attention(h, p["Ws"], p["bs"])  # (K, B, N, 2 d)
         if dropout is not None:
             summary = dropout(summary, 0)
@@ -207,10 +222,5 @@ class MVLSTMNetwork:
 
         Labels that are not ``known`` (K, B, H) are any numbers, whose loss counts as zero.
         """
-        total = torch.zeros_like(y[:, 0, 0])
-        if "nll" in self.loss_name:
-            nll = mixture_nll if self.head == "mixture" else gaussian_nll
-            total = total + mean_loss(nll(prediction, y), known)
-        if "mse" in self.loss_name:
-            total = total + mean_loss((y - prediction.mean).square(), known)
-        return total
+        nll = mixture_nll if self.head == "mixture" else gaussian_nll
+        return total_loss(self.loss_name, nll, prediction, y, known)

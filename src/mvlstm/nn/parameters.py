@@ -7,14 +7,16 @@ the checkpoint are each a few operations on one tensor, whatever the network.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 Shapes = dict[str, tuple[int, ...]]
 Parameters = dict[str, Tensor]
+T = TypeVar("T")
 
 
 class Readers(NamedTuple):
@@ -28,6 +30,22 @@ class Readers(NamedTuple):
 
     places: Tensor
     variables: Tensor
+
+
+def tagged(entries: Mapping[str, T], tag: int | str) -> dict[str, T]:
+    """Return what belongs to one of several layers under the names it has in the whole network.
+
+    Examples
+    --------
+    >>> tagged({"Wx": (3, 5), "b": (15,)}, 0)
+    {'Wx_0': (3, 5), 'b_0': (15,)}
+    """
+    return {f"{name}_{tag}": entry for name, entry in entries.items()}
+
+
+def of_layer(p: Parameters, shapes: Shapes, tag: int | str) -> Parameters:
+    """Return the parameters of one of several layers under the layer's own names."""
+    return {name: p[f"{name}_{tag}"] for name in shapes}
 
 
 def count(shapes: Shapes) -> int:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mvlstm.nn.cell import Layer
 from mvlstm.nn.mixture import Prediction, mean_loss
-from mvlstm.nn.parameters import Parameters, Shapes, glorot
+from mvlstm.nn.parameters import Parameters, Shapes, glorot, of_layer, tagged
 from mvlstm.nn.recurrence import recurrence
 
 Dropout = Callable[..., Tensor]
@@ -71,7 +71,7 @@ class RETAINNetwork:
         m, H = self.hidden_size, self.horizon
         shapes: Shapes = {"emb": (self.n_columns, m)}
         for which in ("a", "b"):
-            shapes |= {f"{name}_{which}": shape for name, shape in self.layer.shapes.items()}
+            shapes |= tagged(self.layer.shapes, which)
         shapes |= {"wa": (m,), "ba": (1,), "Wb": (m, m), "bb": (m,)}
         return shapes | {"wo": (H, m), "bo": (H,)}
 
@@ -80,7 +80,7 @@ class RETAINNetwork:
         m = self.hidden_size
         drawn: Parameters = {"emb": glorot((self.n_columns, m), self.n_columns, m, generator)}
         for which in ("a", "b"):
-            drawn |= {f"{name}_{which}": w for name, w in self.layer.initial(generator).items()}
+            drawn |= tagged(self.layer.initial(generator), which)
         drawn["wa"] = glorot((m,), m, 1, generator)
         drawn["Wb"] = glorot((m, m), m, m, generator)
         drawn["wo"] = glorot((self.horizon, m), m, 1, generator)
@@ -115,15 +115,14 @@ class RETAINNetwork:
         K, T, B, m = v.shape
         backwards = v.flip(1)
         g, u = (
-            recurrence(self.layer, self._own(p, which), backwards).view(K, T * B, m)
+            recurrence(self.layer, of_layer(p, self.layer.shapes, which), backwards).view(
+                K, T * B, m
+            )
             for which in ("a", "b")
         )
         e = torch.baddbmm(p["ba"].unsqueeze(1), g, p["wa"].unsqueeze(2)).view(K, T, B)
         beta = torch.baddbmm(p["bb"].unsqueeze(1), u, p["Wb"].transpose(1, 2)).tanh()
         return Gates(torch.softmax(e, dim=1).flip(1), beta.view(K, T, B, m).flip(1))
-
-    def _own(self, p: Parameters, which: str) -> Parameters:
-        return {name: p[f"{name}_{which}"] for name in self.layer.shapes}
 
     def loss(self, prediction: Prediction, y: Tensor, known: Tensor | None = None) -> Tensor:
         """Return each member's mean squared error (K,) against labels y (K, B, H).

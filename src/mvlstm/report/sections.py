@@ -240,31 +240,9 @@ def _drivers(data: ReportData) -> Section:
             table[[name for name in IMPORTANCE_COLUMNS if name in table]],
         ),
         *_by_series(explanation),
+        *_attention(data),
+        *_groups(explanation),
     ]
-    if explanation.prior is not None:
-        attention = plot.attention_table(explanation)
-        blocks.append(
-            Panel(
-                key="attention",
-                title=f"{_attention_title(explanation)}{data.of_series}",
-                caption=_attention_caption(explanation),
-                alt=f"Histograms of {_kinds(explanation)} attention for each variable"
-                f"{data.of_series}.",
-                figure=plot.attention_histograms(explanation, columns=WIDE_COLUMNS),
-                narrow=plot.attention_histograms(explanation, columns=NARROW_COLUMNS),
-                table=attention,
-                wide=True,
-            )
-        )
-    if explanation.groups is not None and len(explanation.groups):
-        blocks.append(
-            Table(
-                "groups",
-                "Variables that move together",
-                "Rise in error when they are scrambled together.",
-                explanation.groups,
-            )
-        )
     return Section(
         "drivers",
         "What drives it, and how sure is that?",
@@ -272,6 +250,31 @@ def _drivers(data: ReportData) -> Section:
         f"noise. {CAVEAT}",
         blocks,
     )
+
+
+def _attention(data: ReportData) -> Iterator[Panel]:
+    """Show how attention is distributed, for models that have it."""
+    explanation = data.explanation
+    if explanation.prior is None:
+        return
+    yield Panel(
+        key="attention",
+        title=f"{_attention_title(explanation)}{data.of_series}",
+        caption=_attention_caption(explanation),
+        alt=f"Histograms of {_kinds(explanation)} attention for each variable{data.of_series}.",
+        figure=plot.attention_histograms(explanation, columns=WIDE_COLUMNS),
+        narrow=plot.attention_histograms(explanation, columns=NARROW_COLUMNS),
+        table=plot.attention_table(explanation),
+        wide=True,
+    )
+
+
+def _groups(explanation: Explanation) -> Iterator[Table]:
+    """List the variables that were scrambled together, where there are such."""
+    if explanation.groups is None or not len(explanation.groups):
+        return
+    caption = "Rise in error when they are scrambled together."
+    yield Table("groups", "Variables that move together", caption, explanation.groups)
 
 
 def _added_up(explanation: Explanation, drawn: int) -> str:
@@ -364,64 +367,7 @@ def _exogenous(data: ReportData) -> Iterator[Panel]:
 
 
 def _when(data: ReportData) -> Section:
-    explanation = data.explanation
-    blocks: list[Panel | Table | Block] = []
-    if explanation.contribution is not None and len(explanation.contribution):
-        lags = plot.lag_table(explanation, mean=True)
-        blocks.append(
-            Panel(
-                key="lags",
-                title="Which lags move the forecast",
-                caption="Mean size of the contributions over the forecasts explained"
-                f"{all_steps(data)}, in units of {data.target}.{_early_lags(lags)}",
-                alt=heat_alt(lags),
-                figure=plot.contribution_lags(explanation, mean=True),
-                table=lags.rename_axis("variable").reset_index(),
-                wide=True,
-            )
-        )
-    if explanation.lags is not None and "contribution" in explanation.lags:
-        lags = explanation.lags.nlargest(TOP_LAGS, "contribution")[list(LAG_COLUMNS)]
-        blocks.append(
-            Table(
-                key="lag-intervals",
-                title="The lags that matter most",
-                caption="Mean size of a lag's contributions with its 90 % interval over members "
-                f"and forecasts{all_steps(data)}, in units of {data.target}; the largest "
-                f"{TOP_LAGS}. Share: of the sizes of all lags of the same variable."
-                f"{_idle_lags(lags, explanation.importance)}",
-                frame=lags,
-            )
-        )
-    if explanation.temporal is not None:
-        blocks.append(
-            Panel(
-                key="temporal",
-                title="Attention over the past",
-                caption="Mean temporal attention of each variable; a row adds up to one. The last "
-                "time known enters directly and has no weight here.",
-                alt=heat_alt(explanation.temporal),
-                figure=plot.temporal_importance(explanation),
-                table=explanation.temporal.rename_axis("variable").reset_index(),
-                wide=True,
-            )
-        )
-    if explanation.prior is not None:
-        over_time = plot.attention_over_time_table(explanation)
-        figure = plot.attention_over_time(explanation)
-        blocks.append(
-            Panel(
-                key="attention-over-time",
-                title=f"Attention over time{data.shown_only}",
-                caption=f"Mean {_kinds(explanation).split()[-1]} attention in stretches of the "
-                f"{_part(explanation)} rows.{_added_up(explanation, len(figure.data))}",
-                alt="Share of attention of each variable over time, stacked to one"
-                f"{data.shown_only}.",
-                figure=figure,
-                table=over_time,
-                wide=True,
-            )
-        )
+    blocks: list[Panel | Table | Block] = [*_lags(data), *_attention_in_time(data)]
     if not blocks:
         blocks.append(Block("text", content="This model has no lags or attention to show."))
     return Section(
@@ -430,6 +376,62 @@ def _when(data: ReportData) -> Section:
         "Which lags the forecast looks at, and in which periods.",
         blocks,
     )
+
+
+def _lags(data: ReportData) -> Iterator[Panel | Table]:
+    """Show the lags by the size of their contributions, where forecasts were taken apart."""
+    explanation = data.explanation
+    if explanation.contribution is not None and len(explanation.contribution):
+        lags = plot.lag_table(explanation, mean=True)
+        yield Panel(
+            key="lags",
+            title="Which lags move the forecast",
+            caption="Mean size of the contributions over the forecasts explained"
+            f"{all_steps(data)}, in units of {data.target}.{_early_lags(lags)}",
+            alt=heat_alt(lags),
+            figure=plot.contribution_lags(explanation, mean=True),
+            table=lags.rename_axis("variable").reset_index(),
+            wide=True,
+        )
+    if explanation.lags is not None and "contribution" in explanation.lags:
+        lags = explanation.lags.nlargest(TOP_LAGS, "contribution")[list(LAG_COLUMNS)]
+        yield Table(
+            key="lag-intervals",
+            title="The lags that matter most",
+            caption="Mean size of a lag's contributions with its 90 % interval over members "
+            f"and forecasts{all_steps(data)}, in units of {data.target}; the largest "
+            f"{TOP_LAGS}. Share: of the sizes of all lags of the same variable."
+            f"{_idle_lags(lags, explanation.importance)}",
+            frame=lags,
+        )
+
+
+def _attention_in_time(data: ReportData) -> Iterator[Panel]:
+    """Show where in the past, and in which periods, attention lies; for models that have it."""
+    explanation = data.explanation
+    if explanation.temporal is not None:
+        yield Panel(
+            key="temporal",
+            title="Attention over the past",
+            caption="Mean temporal attention of each variable; a row adds up to one. The last "
+            "time known enters directly and has no weight here.",
+            alt=heat_alt(explanation.temporal),
+            figure=plot.temporal_importance(explanation),
+            table=explanation.temporal.rename_axis("variable").reset_index(),
+            wide=True,
+        )
+    if explanation.prior is not None:
+        figure = plot.attention_over_time(explanation)
+        yield Panel(
+            key="attention-over-time",
+            title=f"Attention over time{data.shown_only}",
+            caption=f"Mean {_kinds(explanation).split()[-1]} attention in stretches of the "
+            f"{_part(explanation)} rows.{_added_up(explanation, len(figure.data))}",
+            alt=f"Share of attention of each variable over time, stacked to one{data.shown_only}.",
+            figure=figure,
+            table=plot.attention_over_time_table(explanation),
+            wide=True,
+        )
 
 
 def _making(data: ReportData) -> Section:

@@ -10,7 +10,8 @@ import pytest
 
 from mvlstm.bench.records import Records, read_records
 from mvlstm.bench.run import run_suite
-from mvlstm.bench.spec import Suite, parse_suite
+from mvlstm.bench.spec import Suite
+from mvlstm.bench.suite_files import parse_suite
 
 SMALL = """
 name = "small"

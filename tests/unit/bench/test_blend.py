@@ -14,7 +14,8 @@ from mvlstm.bench.job import run_job
 from mvlstm.bench.records import read_records
 from mvlstm.bench.run import run_suite
 from mvlstm.bench.scoring import Scored, average
-from mvlstm.bench.spec import Job, parse_suite
+from mvlstm.bench.spec import Job
+from mvlstm.bench.suite_files import parse_suite
 from mvlstm.bench.tables import make_tables
 from mvlstm.errors import ParameterError
 

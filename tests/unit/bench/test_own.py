@@ -14,7 +14,8 @@ import pytest
 from mvlstm.bench.job import run_job
 from mvlstm.bench.records import read_records
 from mvlstm.bench.run import run_suite
-from mvlstm.bench.spec import Job, Suite, parse_suite
+from mvlstm.bench.spec import Job, Suite
+from mvlstm.bench.suite_files import parse_suite
 from mvlstm.bench.tables import make_tables
 from mvlstm.bench.tuning import is_batched, is_network
 from mvlstm.errors import ParameterError
@@ -25,6 +26,7 @@ import numpy as np
 from mvlstm import LSTM
 from mvlstm.forecasters.base import AbstractForecaster
 from mvlstm.forecasters.naive import Persistence
+from mvlstm.forecasters.network_base import AbstractNetwork
 from mvlstm.forecasters.predictive import Predictive
 
 class Raised(Persistence):
@@ -41,6 +43,15 @@ class Raised(Persistence):
 
 class Small(LSTM):
     pass
+
+class Alike(AbstractNetwork):
+    def __init__(
+        self, *, window=30, horizon=1, members=2, missing="error", gaps="error", verbose=1
+    ):
+        pass
+
+    def _network(self, groups, n_variables, label_scale):
+        pass
 
 class Loose(Persistence):
     def __init__(self, **settings):
@@ -125,6 +136,7 @@ def test_what_descends_from_a_network_is_one() -> None:
     for base, network, batched in [
         ("own.py:Small", True, True),
         ("own.py:Raised", False, False),
+        ("own.py:Alike", True, False),
         ("lstm", True, True),
         ("clstm", True, False),
         ("mvlstm.forecasters.mvlstm:MVLSTM", True, True),

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from mvlstm.bench.job import run_job
-from mvlstm.bench.spec import Job, parse_suite
+from mvlstm.bench.spec import Job
+from mvlstm.bench.suite_files import parse_suite
 from mvlstm.errors import ParameterError
 from mvlstm.forecasters import members
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from mvlstm.bench.spec import Job, Suite, load_suite, parse_suite, suite_names
+from mvlstm.bench.spec import Job, Suite
+from mvlstm.bench.suite_files import load_suite, parse_suite, suite_names
 from mvlstm.errors import ParameterError
 from unit.bench.conftest import small_tree
 

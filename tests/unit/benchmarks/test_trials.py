@@ -13,7 +13,7 @@ import torch
 from sklearn.base import clone
 
 import mvlstm as mv
-from mvlstm.bench.spec import load_suite
+from mvlstm.bench.suite_files import load_suite
 from mvlstm.errors import ParameterError
 from mvlstm.forecasters.registry import forecaster_class
 from mvlstm.nn.parameters import unflatten

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import mvlstm as mv
+from mvlstm.errors import DataError
 
 SETTINGS = {
     **{"window": 6, "horizon": 2, "hidden_size": 2, "max_epochs": 3, "batch_size": 32},
@@ -61,3 +62,19 @@ def test_rows_to_fit_state_space_models_on_may_be_of_a_small_type() -> None:
     models = [mv.STRX(fit_rows=kind(100), verbose=0) for kind in (int, np.int8)]
     means = [model.fit(table, target="y", test=20).predict(table).mean for model in models]
     assert np.array_equal(*means)
+
+
+def test_too_few_rows_are_counted_whatever_the_type() -> None:
+    table = mv.datasets.load("synthetic", n=900).frame
+    model = mv.AR(window=np.int8(100), horizon=np.int8(100), verbose=0)
+    model.fit(table, target="y", test=0.3, valid=250)
+    for call in (model.predict, model.evaluate, model.explain):
+        with pytest.raises(DataError, match="needs 200 rows"):
+            call(table.iloc[:50])
+
+
+def test_backtests_take_small_types() -> None:
+    table = mv.datasets.load("synthetic", n=400).frame
+    models = [mv.AR(window=kind(6), verbose=0) for kind in (int, np.int8)]
+    scores = [mv.backtest(model, table, "y", folds=2).scores["rmse"] for model in models]
+    assert np.array_equal(*scores)

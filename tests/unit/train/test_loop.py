@@ -10,7 +10,7 @@ import torch
 
 from mvlstm.errors import TrainingError
 from mvlstm.nn.mvlstm import MVLSTMNetwork
-from mvlstm.nn.parameters import unflatten
+from mvlstm.nn.parameters import of_layer, unflatten
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.data import WindowData
 from mvlstm.train.loop import train, validation_errors
@@ -168,7 +168,7 @@ def test_parameters_outside_the_masks_do_not_exist() -> None:
     state = train(NETWORK, make_data(), MEMBERS, CONFIG, dtype=torch.float64)
     layer = NETWORK.stack[0]
     p = unflatten(state.flat, NETWORK.shapes)
-    weight_ih, weight_hh, _, _ = assemble(layer, NETWORK.layer_parameters(p, 0))
+    weight_ih, weight_hh, _, _ = assemble(layer, of_layer(p, layer.shapes, 0))
     D, d = layer.size, layer.hidden_size
     candidate = weight_hh[:, 2 * D : 3 * D].view(3, 3, d, 3, d)
     for n in range(3):

@@ -1,0 +1,369 @@
+"""Suites as TOML files: read, checked, and taken apart into jobs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from mvlstm.bench.importance import importance_suite
+from mvlstm.bench.protocols import PROTOCOLS
+from mvlstm.bench.spec import (
+    MEASURES,
+    Job,
+    Suite,
+    check_settings,
+    file_digest,
+    source_digest,
+    unknown,
+)
+from mvlstm.data import datasets
+from mvlstm.errors import ParameterError, check_option, check_whole
+from mvlstm.evaluate.methods import METHODS, Method, find_method
+
+KINDS = ("forecast", "search", "granger")
+MADE = ("importance",)  # suites whose jobs are listed by a function, not by a file
+SUITE_KEYS = ("name", "title", "seed", "budgets", "data", "methods", "parts")
+COUNTS = ("repeats", "members", "tune_seeds", "blend")
+BUDGET_KEYS = ("words", *COUNTS, "windows_seen", "most_epochs", "data")
+METHOD_KEYS = ("method", "label", "settings", "grid", "each", "refit", "measure", *COUNTS)
+FILE_KEYS = (
+    *("file", "target", "time", "variables", "exclude", "missing", "gaps", "sep", "decimal"),
+    *("known", "categorical", "calendar", "test", "valid"),
+)
+PART_KEYS = (
+    *("name", "title", "kind", "datasets", "protocols", "windows", "horizons", "folds", "methods"),
+    *COUNTS,
+    "explain",
+)
+
+
+def suite_names() -> tuple[str, ...]:
+    """Names of the suites that come with the package."""
+    folder = resources.files("mvlstm.bench") / "suites"
+    names = (entry.name for entry in folder.iterdir())
+    files = (name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+    return tuple(sorted([*files, *MADE]))
+
+
+def load_suite(
+    name: str,
+    *,
+    budget: str | None = None,
+    repeats: int | None = None,
+    members: int | None = None,
+    seed: int | None = None,
+) -> Suite:
+    """Read a suite by name, or from a TOML file of one's own.
+
+    Parameters
+    ----------
+    name : str
+        One of `suite_names`, or a path that ends in ``.toml``.
+    budget : str, optional
+        One of the suite's budgets; by default its first.
+    repeats, members, seed : int, optional
+        In place of what the suite says.
+    """
+    if name in MADE:
+        return importance_suite(repeats=repeats, members=members)
+    text = _read(name)
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ParameterError(f"The suite '{name}' is not valid TOML: {error}.") from error
+    changes = {"repeats": repeats, "members": members, "seed": seed}
+    return parse_suite(tree, default_name=Path(name).stem, budget=budget, changes=changes)
+
+
+def _read(name: str) -> str:
+    if name in suite_names():
+        return (resources.files("mvlstm.bench") / "suites" / f"{name}.toml").read_text("utf-8")
+    path = Path(name)
+    if path.suffix != ".toml":
+        raise ParameterError(
+            unknown("suite", name, suite_names(), "this package")
+            + " Or give the path of a .toml file."
+        )
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ParameterError(f"The suite '{path}' cannot be read: {reason}.") from error
+
+
+def parse_suite(
+    tree: Mapping[str, Any],
+    *,
+    default_name: str,
+    budget: str | None = None,
+    changes: Mapping[str, int | None] | None = None,
+) -> Suite:
+    """Take a suite's tree of tables apart into jobs, checking every name in it."""
+    _check_keys(tree, SUITE_KEYS, "suite")
+    budgets = _table(tree, "budgets", "The suite")
+    for name in ("methods", "data"):
+        _table(tree, name, "The suite")
+    chosen = budget or next(iter(budgets), "")
+    if chosen and chosen not in budgets:
+        if not budgets:
+            raise ParameterError(f"The suite has no budgets, but '{chosen}' was asked for.")
+        raise ParameterError(unknown("budget", chosen, list(budgets), "the suite"))
+    limits = dict(_table(budgets, chosen, "Its budgets"))
+    _check_keys(limits, BUDGET_KEYS, f"budget '{chosen}'")
+    reader = _Reader(
+        name=str(tree.get("name", default_name)),
+        tree=tree,
+        budget=chosen,
+        budgets=tuple(budgets),
+        limits=limits,
+        changes={k: v for k, v in (changes or {}).items() if v is not None},
+    )
+    parts = tree.get("parts", [])
+    if not isinstance(parts, list) or not all(isinstance(part, Mapping) for part in parts):
+        raise ParameterError("The suite's parts are tables; begin each with a line [[parts]].")
+    if not parts:
+        raise ParameterError("The suite has no [[parts]]; give at least one.")
+    reader.check()
+    each = itertools.chain.from_iterable(reader.jobs(part) for part in parts)
+    jobs = tuple(replace(job, place=place) for place, job in enumerate(each))
+    repeated = [key for key, n in Counter(job.key for job in jobs).items() if n > 1]
+    if repeated:
+        raise ParameterError(f"The suite lists the same job twice: {repeated[0]}.")
+    _check_values(jobs)
+    return Suite(reader.name, str(tree.get("title", "")), chosen, jobs)
+
+
+def _check_values(jobs: Sequence[Job]) -> None:
+    """Check the settings of a suite's jobs; many jobs share some."""
+    seen: set[str] = set()
+    for job in jobs:
+        parts = (job.base, job.window, job.horizon, job.seed, job.settings, job.grid)
+        text = json.dumps(parts, sort_keys=True, default=str)
+        if job.kind == "granger" or text in seen:
+            continue
+        seen.add(text)
+        try:
+            check_settings(job)
+        except ParameterError as error:
+            raise ParameterError(f"method '{job.method}': {error}") from error
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Turns the parts of one suite into jobs."""
+
+    name: str
+    tree: Mapping[str, Any]
+    budget: str
+    budgets: tuple[str, ...]
+    limits: Mapping[str, Any]
+    changes: Mapping[str, int]
+
+    def check(self) -> None:
+        """Raise `ParameterError` for a wrong name in any table, whether a part uses it or not."""
+        for name in self.tree.get("data", {}):
+            self._options(name)
+        for name in self.tree.get("methods", {}):
+            list(self._entries(name, "forecast"))
+
+    def jobs(self, part: Mapping[str, Any]) -> Iterator[Job]:
+        """Yield the jobs of one part: every data set with every protocol, window and method."""
+        _check_keys(part, PART_KEYS, f"part '{part.get('name', '?')}'")
+        kind = part.get("kind", "forecast")
+        if kind not in KINDS:
+            raise ParameterError(unknown("kind", kind, KINDS, "a part"))
+        folds = _whole("folds", part.get("folds", 1), 1)
+        cells = itertools.product(
+            _listed(part, "datasets", ()),
+            _listed(part, "protocols", ("chronological",)),
+            _listed(part, "windows", (0,) if kind == "granger" else (30,)),
+            _listed(part, "horizons", (1,)),
+            range(1, folds + 1),
+        )
+        methods = _listed(part, "methods", ("granger",) if kind == "granger" else ())
+        if not methods:
+            raise ParameterError(f"Part '{part.get('name', '?')}' lists no methods.")
+        for dataset, protocol, window, horizon, fold in cells:
+            if protocol not in PROTOCOLS:
+                raise ParameterError(unknown("protocol", protocol, list(PROTOCOLS), "mvlstm"))
+            options = self._data(dataset)
+            if not PROTOCOLS[protocol].covers(dataset):
+                continue
+            for name in methods:
+                for entry in self._entries(name, kind):
+                    yield Job(
+                        suite=self.name,
+                        budget=self.budget,
+                        part=str(part.get("name", "main")),
+                        kind=kind,
+                        dataset=dataset,
+                        data=options,
+                        protocol=protocol,
+                        window=_whole("windows", window, 0 if kind == "granger" else 2),
+                        horizon=_whole("horizons", horizon, 1),
+                        fold=fold,
+                        folds=folds,
+                        method=name,
+                        seed=int(self._number("seed", {}, self.tree, default=0)),
+                        windows_seen=self._limit("windows_seen"),
+                        most_epochs=self._limit("most_epochs"),
+                        explain=bool(part.get("explain", True)),
+                        title=str(part.get("title", "")),
+                        repeats=self._number("repeats", entry, part, self.limits),
+                        members=self._number("members", entry, part, self.limits),
+                        tune_seeds=self._number("tune_seeds", entry, part, self.limits),
+                        blend=self._number("blend", entry, part, self.limits),
+                        **{k: v for k, v in entry.items() if k not in COUNTS},
+                    )
+
+    def _number(self, name: str, *places: Mapping[str, Any], default: int = 1) -> int:
+        """Find a number: what was asked for on the call, else in the first place that has it."""
+        value = self.changes.get(name)
+        for place in places:
+            value = place.get(name) if value is None else value
+        value = default if value is None else value
+        return _whole(name, value, 0 if name == "seed" else 1)
+
+    def _limit(self, name: str) -> int | None:
+        return _whole(name, self.limits[name], 1) if name in self.limits else None
+
+    def _data(self, dataset: str) -> dict[str, Any]:
+        """Return the loader's options, with the checksum of a user's own file."""
+        options = self._options(dataset)
+        if "file" not in options:
+            return options
+        return {**options, "sha256": file_digest(options["file"])}
+
+    def _options(self, dataset: str) -> dict[str, Any]:
+        """Return the loader's options: the suite's, with the budget's in place of some."""
+        options = dict(_table(self.tree.get("data", {}), dataset, "data"))
+        changes = _table(self.limits, "data", f"Budget '{self.budget}'")
+        options |= _table(changes, dataset, f"data of budget '{self.budget}'")
+        if "file" in options:
+            _check_keys(options, FILE_KEYS, f"data set '{dataset}'")
+            return options
+        if dataset not in datasets.available():
+            tables = self.tree.get("data", {})
+            own = [name for name in tables if "file" in _table(tables, name, "data")]
+            known = list(dict.fromkeys((*own, *datasets.available())))
+            raise ParameterError(unknown("data set", dataset, known, "the suite or mvlstm"))
+        given = (("n" if name == "sequences" else name) for name in options)
+        datasets.check_options(dataset, given)
+        return options
+
+    def _entries(self, name: str, kind: str) -> Iterator[dict[str, Any]]:
+        """Yield what a method of the suite stands for: one entry for each setting of ``each``."""
+        if kind == "granger":
+            yield {"label": "Granger", "base": "granger"}
+            return
+        given, own = self._method_tables(name)
+        both: dict[str, Any] = {**given, **own}
+        base = str(both.get("method", name))
+        method = _method(base)
+        settings, each = (
+            {**given.get(entry, {}), **own.get(entry, {})} for entry in ("settings", "each")
+        )
+        grid = dict(both.get("grid", {}))
+        known = method.parameters
+        for argument in (*settings, *grid, *each):
+            if argument not in known:
+                raise ParameterError(unknown("argument", argument, known, f"method '{base}'"))
+        for argument, values in (*grid.items(), *each.items()):
+            if not isinstance(values, list) or not values:
+                raise ParameterError(
+                    f"method '{name}': {argument} needs a list of values to try, not {values!r}."
+                )
+        refit, measure = both.get("refit", ""), both.get("measure", "rmse")
+        _check_refit(name, method, refit)
+        check_option(f"method '{name}': measure", measure, MEASURES)
+        for combination in itertools.product(*each.values()):
+            one = dict(zip(each, combination, strict=True))
+            yield {
+                "label": str(both.get("label", method.label)),
+                "base": base,
+                "source": source_digest(base),
+                "setting": ",".join(f"{k}={v}" for k, v in one.items()),
+                "settings": {**settings, **one},
+                "grid": grid,
+                "measure": measure,
+                "refit": refit if kind == "forecast" else "",
+                **{k: both[k] for k in COUNTS if k in both},
+            }
+
+    def _method_tables(self, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what the suite says of a method, and what the budget says in its place."""
+        given = dict(_table(self.tree.get("methods", {}), name, "methods"))
+        own = dict(_table(given, self.budget, f"Method '{name}'")) if self.budget else {}
+        for budget in self.budgets:
+            given.pop(budget, None)
+        for table, what in ((given, f"method '{name}'"), (own, f"method '{name}' ({self.budget})")):
+            _check_keys(table, METHOD_KEYS, what)
+            for entry in ("settings", "grid", "each"):
+                _table(table, entry, what.capitalize())
+        return given, own
+
+
+def _method(base: str) -> Method:
+    """Return the method of a name, or of a class of one's own."""
+    if base not in METHODS and ":" not in base:
+        raise ParameterError(
+            unknown("method", base, list(METHODS), "mvlstm")
+            + " Or name a class of your own: FILE.py:CLASS."
+        )
+    return find_method(base)
+
+
+def _check_refit(name: str, method: Method, refit: object) -> None:
+    if refit not in ("", "full"):
+        raise ParameterError(f"method '{name}': refit={refit!r} must be \"full\", or left out.")
+    if refit and not method.kind.members_differ:
+        raise ParameterError(
+            f"method '{name}': refit=\"full\" trains networks such as MVLSTM or LSTM again, and "
+            f"{method.label} is none of these. Take it out."
+        )
+
+
+def _table(tree: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
+    """Return an entry that must be a table; an empty one if it is not there."""
+    value = tree.get(name, {})
+    if not isinstance(value, Mapping):
+        raise ParameterError(
+            f"{where}: '{name}' must be a table of names and values, not {value!r}."
+        )
+    return value
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    check_whole(name, value, least)
+    return int(value)
+
+
+def _listed(part: Mapping[str, Any], name: str, default: Sequence[Any]) -> list[Any]:
+    value = part.get(name, default)
+    values = [value] if isinstance(value, str | int) else value
+    listed = isinstance(values, list | tuple)
+    odd = [v for v in values if not isinstance(v, str | int)] if listed else []
+    if odd:
+        raise ParameterError(
+            f"Part '{part.get('name', '?')}': {name} cannot hold {odd[0]!r}; give names, or whole "
+            "numbers for windows and horizons."
+        )
+    if not listed or (name in part and not values):
+        raise ParameterError(
+            f"Part '{part.get('name', '?')}': {name} must be a list, not {value!r}; give at least "
+            "one entry."
+        )
+    return list(values)
+
+
+def _check_keys(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise ParameterError(unknown("entry", key, known, where))
