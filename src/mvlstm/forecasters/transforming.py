@@ -31,7 +31,7 @@ def choose_transform(
     either the skewness is above 1 and at most half of it is left, or the mean move after values
     above the median is more than twice that after the others and at most half of this ratio's
     logarithm is left. Each of several series is first brought to mean 0 and deviation 1, so that
-    their different levels do not count.
+    their different levels do not count. Neither do values that were filled in, nor moves over gaps.
 
     Parameters
     ----------
@@ -47,14 +47,15 @@ def choose_transform(
         check_target(log, frame)
         return log, ()
     rows = train if isinstance(train, np.ndarray) else slice(train)
-    y = frame.target_values[rows]
     if float(frame.target_values.min()) < 0:
         return IDENTITY, (_none(frame, "has negative values"),)
-    z, within = log.forward(y), np.ones(max(len(y) - 1, 0), dtype=bool)
+    y = frame.target_values[rows]
+    if frame.measured is not None:
+        y = np.where(frame.measured[rows], y, np.nan)
+    z, within = log.forward(y), np.diff(frame.segments[rows]) == 0
     if frame.panel is not None:
-        panel = frame.panel.take(rows)
-        within = ~panel.borders
-        y, z = _by_series(y, panel.codes), _by_series(z, panel.codes)
+        codes = frame.panel.take(rows).codes
+        y, z = _by_series(y, codes), _by_series(z, codes)
     skew, skew_left = _skewness(y), abs(_skewness(z))
     if skew > SKEWED and skew_left <= GAIN * skew:
         return log, (
@@ -93,7 +94,9 @@ def _none(frame: SeriesFrame, why: str) -> str:
 
 
 def _skewness(values: FloatArray) -> float:
-    centred = values - values.mean()
+    """Return the skewness of values that are not NaN."""
+    known = values[~np.isnan(values)]
+    centred = known - known.mean()
     spread = float(np.sqrt(np.mean(centred**2)))
     return float(np.mean((centred / spread) ** 3)) if spread > 0 else 0.0
 
@@ -103,16 +106,17 @@ def _by_series(values: FloatArray, codes: NDArray[np.int64]) -> FloatArray:
     by = pd.Series(values).groupby(codes)
     centred = values - by.transform("mean").to_numpy()
     spread = by.transform("std", ddof=0).to_numpy()
-    return np.asarray(np.divide(centred, spread, out=np.zeros_like(values), where=spread > 0))
+    return np.asarray(np.divide(centred, spread, out=0 * centred, where=spread > 0))
 
 
 def _unevenness(level: FloatArray, values: FloatArray, within: NDArray[np.bool_]) -> float:
     """Return the log of the mean move after high levels over that after low ones; 0 if unclear.
 
-    Moves that are not ``within`` a series do not count.
+    Moves that are not ``within`` a segment, or from or to NaN, do not count.
     """
-    high = (level[:-1] > np.median(level))[within]
-    moves = np.abs(np.diff(values))[within]
+    moves = np.abs(np.diff(values))
+    counted = within & ~np.isnan(moves)
+    high, moves = (level[:-1] > np.nanmedian(level))[counted], moves[counted]
     if high.all() or not high.any():
         return 0.0
     above, below = float(moves[high].mean()), float(moves[~high].mean())

@@ -281,6 +281,27 @@ def test_auto_takes_log1p_for_several_skewed_series() -> None:
     assert panel_choice(np.exp(3 + walk()), np.exp(5 + walk(seed=1))) == "log1p"
 
 
+def test_auto_does_not_count_what_was_filled_in() -> None:
+    """Fills at a low value make an even spread of values look skewed."""
+    y = np.random.default_rng(0).uniform(0, 200, size=800)
+    y[::40] = 30.0
+    y[np.arange(800) % 40 % 36 > 12] = np.nan
+    y[np.arange(800) % 40 == 12] = 30.0
+    frame = build_frame(pd.DataFrame({"y": y}), target="y", missing="fill")
+    assert chosen(frame.target_values)[0] == "log1p"
+    assert choose_transform("auto", frame, 560)[0].name == "none"
+
+
+def test_auto_does_not_count_moves_over_gaps() -> None:
+    """Every stretch rises evenly, and after a gap the next one begins low again."""
+    stretch = np.arange(1600) // 8 % 2 == 0
+    times = pd.date_range("2024-01-01", periods=1600, freq="h")[stretch]
+    y = 10 + 20 * (np.arange(800) % 8) + np.random.default_rng(1).normal(size=800)
+    assert chosen(y)[0] == "log1p"
+    frame = build_frame(pd.DataFrame({"y": y}, index=times), target="y", gaps="respect")
+    assert choose_transform("auto", frame, 560)[0].name == "none"
+
+
 def test_folds_share_one_choice() -> None:
     table = counts(600)
     model = mv.AR(window=6, transform="auto", verbose=0)
