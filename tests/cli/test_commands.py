@@ -209,3 +209,5 @@ def test_narrow_intervals_at_a_high_level_can_be_read() -> None:
 
     assert _numbers([1000.0103, 1000.0107], 4) == ["1000", "1000"]
     assert _numbers([1000.0103, 1000.0107], 4, 4e-4) == ["1000.01030", "1000.01070"]
+    assert _numbers([1.0009e10, 1.0013e10], 4, 4e6) == ["1.00090e+10", "1.00130e+10"]
+    assert _numbers([1.0009e-7, 1.0013e-7], 4, 4e-11) == ["1.00090e-07", "1.00130e-07"]

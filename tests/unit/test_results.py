@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from mvlstm.results import (
     Forecast,
     History,
 )
-from mvlstm.results._tables import finest
+from mvlstm.results._tables import finest, html
 from mvlstm.results.explanation import certain_together
 
 
@@ -172,6 +173,16 @@ class TestForecast:
         assert "400 origins x 1 step" in repr(forecast)
         assert "\n" not in repr(forecast)
         assert forecast._repr_html_().count("<tr") == 11
+
+    @pytest.mark.parametrize("level", [101_325.0, 1e10, 1e13, 1e-6])
+    def test_a_notebook_shows_intervals_of_some_width(self, level):
+        forecast, _ = make_forecast(origins=1)
+        table = forecast.to_frame()
+        scale = 1e-4 * level
+        shown = table.assign(mean=level, q05=level - scale, q95=level + 2 * scale)
+        text = html(shown[["time", "mean", "q05", "q95"]])
+        cells = [float(cell) for cell in re.findall(r"<td>([\d.e+-]+)</td>", text)[-3:]]
+        assert cells == pytest.approx([level, level - scale, level + 2 * scale], rel=1e-5)
 
     def test_shows_one_of_a_thing_and_the_whole_span(self):
         assert "1 origin x 2 steps" in repr(make_forecast(1, horizon=2)[0])

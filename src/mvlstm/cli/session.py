@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from mvlstm._words import decimals
+from mvlstm._words import decimals, significant
 from mvlstm.errors import MVLSTMError, MVLSTMWarning, StorageError, TrainingError
 
 if TYPE_CHECKING:
@@ -171,6 +171,8 @@ def _numbers(values: list[float], digits: int, finest: float = 0.0) -> list[str]
     ['1.000', '3.086', '']
     >>> _numbers([3e6, 0.00125], 4)
     ['3000000', '0.001250']
+    >>> _numbers([1.00094e10, 1.00132e10], 4, finest=4e6)
+    ['1.00094e+10', '1.00132e+10']
     """
     sizes = [abs(v) for v in values if isfinite(v) and v]
     spread = sizes and max(sizes) > 10**DECADES * min(sizes)
@@ -184,7 +186,8 @@ def _numbers_alike(values: list[float], digits: int, finest: float = 0.0) -> lis
     largest = max((abs(v) for v in values if isfinite(v)), default=0.0)
     exponent = floor(log10(largest)) if largest else 0
     if not -4 <= exponent <= 9:
-        return ["" if isnan(v) else f"{v:.{digits - 1}e}" for v in values]
+        places = significant(largest, digits, finest) - 1
+        return ["" if isnan(v) else f"{v:.{places}e}" for v in values]
     places = decimals(largest, digits, finest)
     return ["" if isnan(v) else f"{round(v, places) + 0.0:.{places}f}" for v in values]
 

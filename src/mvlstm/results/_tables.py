@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+
+from mvlstm._words import significant
 
 
 def time_index(values: NDArray[Any], like: pd.Index[Any]) -> pd.Index[Any]:
@@ -62,7 +65,17 @@ def matrix(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def html(table: pd.DataFrame) -> str:
-    return table.to_html(max_rows=60, float_format=lambda x: f"{x:.4g}", border=0)
+    sizes = finest(table)
+    digits = {
+        str(name): significant(float(column.abs().max()), 4, sizes.get(str(name), 0.0))
+        for name, column in table.select_dtypes("float").items()
+    }
+    shown = {name: partial(_short, digits=count) for name, count in digits.items()}
+    return table.rename(columns=str).to_html(max_rows=60, formatters=shown, border=0)
+
+
+def _short(value: float, *, digits: int) -> str:
+    return f"{value:.{digits}g}"
 
 
 def escape(text: str) -> str:
