@@ -11,7 +11,13 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
-from mvlstm.data._columns import MONTH, exclude_hint, missing_column_message, reads_as_time
+from mvlstm.data._columns import (
+    MONTH,
+    exclude_hint,
+    missing_column_message,
+    reads_as_time,
+    several_levels_message,
+)
 from mvlstm.data._steps import is_zone
 from mvlstm.errors import DataError
 
@@ -66,6 +72,8 @@ def _find_times(
     if len(time) == 1 and time[0] not in names and time[0] == table.index.name:
         return Times(_index_times(table.index))
     absent = [name for name in time if name not in names]
+    if absent and isinstance(table.index, pd.MultiIndex) and absent[0] in table.index.names:
+        raise DataError(several_levels_message(table.index))
     if absent:
         raise DataError(missing_column_message("Time column", absent[0], names, "--time"))
     columns = [table.iloc[:, names.index(name)] for name in time]
@@ -92,10 +100,7 @@ def _index_times(index: pd.Index) -> pd.Index:
     if isinstance(index, pd.DatetimeIndex):
         return _checked(index, "The index")
     if isinstance(index, pd.MultiIndex):
-        raise DataError(
-            "The table has an index of several levels; one time per row is needed. Use "
-            "table.reset_index() and name the time column with time=... (--time COLUMN)."
-        )
+        raise DataError(several_levels_message(index))
     if pd.api.types.is_integer_dtype(index.dtype):
         return index if isinstance(index, pd.RangeIndex) else _integers(index, index.name)
     example = f", for instance {index[:1].tolist()[0]!r}" if len(index) else ""

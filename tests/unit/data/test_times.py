@@ -226,6 +226,9 @@ def test_an_index_of_something_else() -> None:
     fails(table().set_axis(words), "Convert it with table.index = pd.to_datetime(table.index)")
     levels = pd.MultiIndex.from_product([["a", "b"], range(20)])
     fails(table().set_axis(levels), "several levels")
+    named = table().set_axis(levels.set_names(["shop", "day"]))
+    fails(named, "several levels, ['shop', 'day']; one time", series="shop")
+    fails(named, "several levels, ['shop', 'day']; one time", series="shop", time="day")
 
 
 def test_times_out_of_order() -> None:
