@@ -35,7 +35,7 @@ def plain(value: Any) -> Any:
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, np.datetime64):
         value = pd.Timestamp(value)
-    if value is pd.NaT:
+    if value is pd.NaT or value is pd.NA:
         return None
     if isinstance(value, pd.Timestamp):
         return value.isoformat()
