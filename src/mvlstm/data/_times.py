@@ -204,10 +204,30 @@ def _assembled_times(
             f"{what}: columns of numbers are put together only under the names "
             f"{', '.join(CLOCK_PARTS)}. Rename them, or make one time column before."
         )
-    joined = columns[0].astype(str).str.strip()
-    for column in columns[1:]:
-        joined = joined + " " + column.astype(str).str.strip()
+    texts = [column.astype(str).str.strip() for column in columns]
+    if len(columns) == 2 and _counts(columns[1]):
+        texts[1] = _hours(columns[1], what, names[1])
+    joined = texts[0]
+    for text in texts[1:]:
+        joined = joined + " " + text
     return _parse_dates(joined, what, "time", day_first)
+
+
+def _counts(column: pd.Series[Any]) -> bool:
+    """Whether a column holds whole numbers that can be the hours beside a date."""
+    if not pd.api.types.is_numeric_dtype(column.dtype) or column.isna().any() or not len(column):
+        return False
+    return bool((column % 1 == 0).all() and column.min() >= 0 and column.max() <= 24)
+
+
+def _hours(column: pd.Series[Any], what: str, name: str) -> pd.Series[Any]:
+    """Write the hours beside a date as times of the day."""
+    if column.max() == 24:
+        raise DataError(
+            f"{what}: '{name}' holds hours up to 24, and those of a day are 0 to 23. If 1 is the "
+            f"hour that begins at 00:00, subtract 1 (in pandas: table['{name}'] -= 1)."
+        )
+    return column.astype(int).map("{:02d}:00".format)
 
 
 def _from_clock_parts(
