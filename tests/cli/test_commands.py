@@ -195,6 +195,19 @@ def test_no_command_shows_the_list(run: Run) -> None:
     assert run("--version").stdout == f"mvlstm {mv.__version__}\n"
 
 
+def test_forecast_writes_the_quantiles_asked_for(
+    run: Run, model: Path, table: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "next.csv"
+    done = run("forecast", model, table, "--quantiles", "0.1,0.9", "--json", "--out", out)
+    row, written = json.loads(done.stdout)["rows"][0], pd.read_csv(out).iloc[0]
+    assert row["q05"] < row["q10"] < row["median"] < row["q90"] < row["q95"]
+    assert written["q90"] == pytest.approx(row["q90"])
+    for wrong, words in (("10,90", "strictly between 0 and 1"), ("a", "no number; give numbers")):
+        done = run("forecast", model, table, "--quantiles", wrong)
+        assert done.code == 2 and words in done.stderr
+
+
 def test_numbers_of_very_different_size_all_show() -> None:
     from mvlstm.cli.session import _numbers
 

@@ -184,6 +184,17 @@ class TestForecast:
         cells = [float(cell) for cell in re.findall(r"<td>([\d.e+-]+)</td>", text)[-3:]]
         assert cells == pytest.approx([level, level - scale, level + 2 * scale], rel=1e-5)
 
+    def test_further_quantiles_are_columns(self):
+        forecast, _ = make_forecast(horizon=2)
+        table = forecast.to_frame([0.9, 0.1])
+        names = [name for name in table.columns if name.startswith("q")]
+        assert names == ["q05", "q10", "q90", "q95"]
+        np.testing.assert_array_equal(table["q10"], forecast.quantile(0.1))
+        assert list(forecast.to_frame()) == [c for c in table if c not in ("q10", "q90")]
+        assert forecast.to_dict([0.975])["rows"][0]["q97.5"] == forecast.quantile(0.975).iloc[0]
+        with pytest.raises(ParameterError, match="strictly between 0 and 1"):
+            forecast.to_frame([90])
+
     def test_shows_one_of_a_thing_and_the_whole_span(self):
         assert "1 origin x 2 steps" in repr(make_forecast(1, horizon=2)[0])
         forecast, _ = make_forecast()
