@@ -334,11 +334,13 @@ def test_evaluation():
 
 
 @pytest.mark.parametrize("with_series", [False, True])
+@pytest.mark.parametrize("with_steps", [False, True])
 @pytest.mark.parametrize("with_periods", [False, True])
-def test_all_scores_of_an_evaluation_are_one_table(with_series, with_periods):
+def test_all_scores_of_an_evaluation_are_one_table(with_series, with_steps, with_periods):
     scores = pd.DataFrame({"rmse": [1.0, 2.0], "n": [10, 10]}, index=["MVLSTM", "persistence"])
     series = pd.DataFrame({"series": ["hill", "city"], "rmse": [0.5, 1.5], "n": [5, 5]})
     periods = pd.DataFrame({"month": ["2024-01"], "rmse": [1.0], "n": [10]})
+    steps = pd.DataFrame({"step": [1, 2], "rmse": [0.8, 1.2], "n": [5, 5]})
     evaluation = Evaluation(
         target="y",
         scores=scores,
@@ -346,14 +348,19 @@ def test_all_scores_of_an_evaluation_are_one_table(with_series, with_periods):
         period=(0, 9),
         by_series=series if with_series else None,
         periods=periods if with_periods else None,
+        by_step=steps if with_steps else None,
     )
     rows = evaluation.to_rows()
-    words = ["series"] * with_series + ["period"] * with_periods
+    words = ["series"] * with_series + ["step"] * with_steps + ["period"] * with_periods
     assert rows.columns.tolist() == ["model", *words, "rmse", "n"]
-    assert rows["n"].dtype == np.int64 and len(rows) == 2 + 2 * with_series + with_periods
+    parts = 2 * with_series + 2 * with_steps + with_periods
+    assert rows["n"].dtype == np.int64 and len(rows) == 2 + parts
+    assert ("by_step" in evaluation.to_dict()) == with_steps
     assert rows[words][:2].isna().all(axis=None)
     if with_series:
         assert rows.set_index("series")["rmse"]["city"] == 1.5
+    if with_steps:
+        assert rows.set_index("step")["rmse"][2] == 1.2
     if with_periods:
         assert rows.set_index("period")["model"]["2024-01"] == "MVLSTM"
 

@@ -10,7 +10,7 @@ import typer
 
 from mvlstm.cli.files import TABLE_SUFFIXES, check_output
 from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Quiet, Separator
-from mvlstm.cli.session import session, table
+from mvlstm.cli.session import first_of, session, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,8 +59,9 @@ def explain(
         output.show(importance_table(result.to_frame(), title=title))
         if result.by_series is not None:
             wide = result.by_series.pivot(index="series", columns="variable", values="importance")
+            title = f"Importance within each series{first_of(len(wide), SERIES_SHOWN)}"
             wide = wide[list(result.variables)].head(SERIES_SHOWN).reset_index()
-            output.show(table(wide, title="Importance within each series", digits=3))
+            output.show(table(wide, title=title, digits=3))
         if result.groups is not None:
             joint = result.groups[list(GROUPS_SHOWN)]
             output.show(table(joint, title="Variables that move together, scrambled as one"))

@@ -159,6 +159,17 @@ def table(
     return Group(Text(title, style="bold"), drawn) if title else drawn
 
 
+def first_of(count: int, shown: int) -> str:
+    """Say after a title that only the first rows of a table are drawn, where that is so.
+
+    Examples
+    --------
+    >>> first_of(120, 50), first_of(12, 50)
+    (', the first 50 of 120', '')
+    """
+    return f", the first {shown} of {count:,}" if count > shown else ""
+
+
 def _numbers(values: list[float], digits: int, finest: float = 0.0) -> list[str]:
     """Write numbers with the same decimals, so that the largest has ``digits`` digits.
 
