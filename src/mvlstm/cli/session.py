@@ -113,6 +113,7 @@ def table(
     title: str | None = None,
     digits: int = 4,
     exact: Collection[str] = (),
+    shares: Collection[str] = (),
 ) -> RenderableType:
     """Draw a DataFrame; a column of numbers is right-aligned with as many decimals everywhere.
 
@@ -128,6 +129,8 @@ def table(
         Significant digits of the largest number in a column.
     exact : collection of str
         Columns of settings, whose numbers are written as they were given.
+    shares : collection of str
+        Columns of shares of one whole, which are written with three decimals however small.
     """
     from pandas import isna
     from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
@@ -146,6 +149,8 @@ def table(
         texts = ["" if isna(v) else str(v) for v in column]
         if is_float_dtype(column) and name in exact:
             texts = ["" if isna(v) else f"{v:.12g}" for v in column]
+        elif is_float_dtype(column) and name in shares:
+            texts = ["" if isna(v) else f"{v:.3f}" for v in column]
         elif is_float_dtype(column):
             texts = _numbers(list(column), digits, sizes.get(str(name), 0.0))
         head = str(name).replace("_", "\n")
