@@ -173,6 +173,26 @@ def test_json_is_all_there_is_on_stdout(
     assert json.loads(done.stdout)["warnings"] == []
 
 
+def test_every_command_says_what_was_done_to_the_table(run: Run, tmp_path: Path) -> None:
+    holed, model = tmp_path / "holed.csv", tmp_path / "m.safetensors"
+    rows = make_table()
+    rows.loc[[40, 41], rows.columns[1]] = float("nan")
+    rows.to_csv(holed, index=False)
+    fit = ("fit", holed, "--target", "y", "--time", "when", "--missing", "fill", "--test", "0.2")
+    quick = ("--effort", "quick")
+    for words in (
+        (*fit, *TINY, "--out", model),
+        ("forecast", model, holed),
+        ("evaluate", model, holed),
+        ("explain", model, holed, *quick),
+        ("report", model, holed, *quick, "--out", tmp_path / "page.html"),
+    ):
+        shown, found = run(*words), json.loads(run(*words, "--json").stdout)
+        assert "Filled 2 missing values with the last known one." in found["notes"], words[0]
+        told = [line[6:] for line in shown.stdout.splitlines() if line.startswith("note: ")]
+        assert told == list(dict.fromkeys(found["notes"])), words[0]
+
+
 def test_data_list_and_path(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MVLSTM_DATA", str(tmp_path))
     assert run("data", "path").stdout.strip() == str(tmp_path)
