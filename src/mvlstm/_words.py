@@ -51,6 +51,20 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean '{near[0]}'?" if near else ""
 
 
+def significant(largest: float, digits: int, finest: float = 0.0) -> int:
+    """Return the digits that numbers up to ``largest`` need so that ``finest`` shows beside them.
+
+    Examples
+    --------
+    >>> significant(1.001e10, 4), significant(1.001e10, 4, finest=2e7), significant(2e-9, 4, 1e-9)
+    (4, 5, 4)
+    """
+    if not (largest > 0 and finest > 0 and isfinite(finest)):
+        return digits
+    finest = max(finest, largest * FINEST_SHARE)
+    return max(digits, floor(log10(largest)) - floor(log10(finest)) + 2)
+
+
 def p_text(p: float | None) -> str:
     """Write a p-value for a person; empty where there is none.
 

@@ -173,6 +173,26 @@ def test_json_is_all_there_is_on_stdout(
     assert json.loads(done.stdout)["warnings"] == []
 
 
+def test_every_command_says_what_was_done_to_the_table(run: Run, tmp_path: Path) -> None:
+    holed, model = tmp_path / "holed.csv", tmp_path / "m.safetensors"
+    rows = make_table()
+    rows.loc[[40, 41], rows.columns[1]] = float("nan")
+    rows.to_csv(holed, index=False)
+    fit = ("fit", holed, "--target", "y", "--time", "when", "--missing", "fill", "--test", "0.2")
+    quick = ("--effort", "quick")
+    for words in (
+        (*fit, *TINY, "--out", model),
+        ("forecast", model, holed),
+        ("evaluate", model, holed),
+        ("explain", model, holed, *quick),
+        ("report", model, holed, *quick, "--out", tmp_path / "page.html"),
+    ):
+        shown, found = run(*words), json.loads(run(*words, "--json").stdout)
+        assert "Filled 2 missing values with the last known one." in found["notes"], words[0]
+        told = [line[6:] for line in shown.stdout.splitlines() if line.startswith("note: ")]
+        assert told == list(dict.fromkeys(found["notes"])), words[0]
+
+
 def test_data_list_and_path(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MVLSTM_DATA", str(tmp_path))
     assert run("data", "path").stdout.strip() == str(tmp_path)
@@ -195,6 +215,35 @@ def test_no_command_shows_the_list(run: Run) -> None:
     assert run("--version").stdout == f"mvlstm {mv.__version__}\n"
 
 
+def test_forecast_writes_the_quantiles_asked_for(
+    run: Run, model: Path, table: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "next.csv"
+    done = run("forecast", model, table, "--quantiles", "0.1,0.9", "--json", "--out", out)
+    row, written = json.loads(done.stdout)["rows"][0], pd.read_csv(out).iloc[0]
+    assert row["q05"] < row["q10"] < row["median"] < row["q90"] < row["q95"]
+    assert written["q90"] == pytest.approx(row["q90"])
+    for wrong, words in (("10,90", "strictly between 0 and 1"), ("a", "no number; give numbers")):
+        done = run("forecast", model, table, "--quantiles", wrong)
+        assert done.code == 2 and words in done.stderr
+
+
+def test_shares_are_written_alike_however_small() -> None:
+    import io
+
+    from rich.console import Console
+
+    from mvlstm.cli.explain import importance_table
+
+    share = [0.99, 0.0004, 4e-6]
+    rows = {"variable": ["y", "a", "b"], "error_increase": [7856.0, 3.0, -0.02], "verdict": "weak"}
+    rows |= dict.fromkeys(("importance", "low", "high", "posterior"), share)
+    stream = io.StringIO()
+    Console(file=stream, width=100).print(importance_table(pd.DataFrame(rows), title="t"))
+    lines = [line.split() for line in stream.getvalue().splitlines() if "weak" in line]
+    assert [line[1:4] for line in lines] == [["0.990"] * 3, ["0.000"] * 3, ["0.000"] * 3]
+
+
 def test_numbers_of_very_different_size_all_show() -> None:
     from mvlstm.cli.session import _numbers
 
@@ -209,3 +258,5 @@ def test_narrow_intervals_at_a_high_level_can_be_read() -> None:
 
     assert _numbers([1000.0103, 1000.0107], 4) == ["1000", "1000"]
     assert _numbers([1000.0103, 1000.0107], 4, 4e-4) == ["1000.01030", "1000.01070"]
+    assert _numbers([1.0009e10, 1.0013e10], 4, 4e6) == ["1.00090e+10", "1.00130e+10"]
+    assert _numbers([1.0009e-7, 1.0013e-7], 4, 4e-11) == ["1.00090e-07", "1.00130e-07"]

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import mvlstm as mv
+from mvlstm.cli import evaluate, explain
 
 
 @pytest.fixture(scope="module")
@@ -106,13 +107,19 @@ def test_bad_options_are_told(
 
 
 def test_people_see_scores_and_importance_of_each_series(
-    run: Any, files: tuple[Path, Path, Path], tmp_path: Path
+    run: Any, files: tuple[Path, Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = tmp_path / "m.safetensors"
     assert run("fit", files[0], *COLUMNS, *SMALL, "--test", 0.2, "--out", model).code == 0
     scores, drivers = run("evaluate", model, files[0]), run("explain", model, files[0])
     assert "Scores by series" in scores.stdout and "village" in scores.stdout
     assert "Importance within each series" in drivers.stdout and "city" in drivers.stdout
+    assert "the first" not in scores.stdout + drivers.stdout
+    for module in (evaluate, explain):
+        monkeypatch.setattr(module, "SERIES_SHOWN", 1)
+    scores, drivers = run("evaluate", model, files[0]), run("explain", model, files[0])
+    assert "Scores by series, the first 1 of 2" in scores.stdout and "city" in scores.stdout
+    assert "within each series, the first 1 of 2" in drivers.stdout
 
 
 def test_a_model_fitted_on_an_index_reads_it_as_a_column(run: Any, tmp_path: Path) -> None:

@@ -24,6 +24,32 @@ def daily(n: int = 600, *, zone: object = "Europe/Berlin", seed: int = 0) -> pd.
     return pd.DataFrame({"x": rng.normal(size=n), "y": y}, index=times)
 
 
+@pytest.mark.parametrize("panel", [False, True])
+def test_each_step_ahead_is_scored_as_one_would_by_hand(panel: bool) -> None:
+    table = daily().assign(place="a")
+    table.iloc[-40:-30, 1] = np.nan
+    other = daily(seed=1).assign(place="b")
+    rows = pd.concat([table, other]) if panel else table.drop(columns="place")
+    model = mv.AR(window=3, horizon=3, missing="fill", transform="none", verbose=0)
+    model.fit(rows, "y", test=0.2, **({"series": "place"} if panel else {}))
+    found = model.evaluate(rows)
+    one = model.predict(rows).to_frame()
+    keys = ["series", "origin"] if panel else ["origin"]
+    whole = one.groupby(keys)["part"].transform(lambda part: (part == "new").all())
+    scored = one[whole & one["actual"].notna()]
+    assert found.by_step is not None and found.by_step["step"].tolist() == [1, 2, 3]
+    for row, (_, mine) in zip(
+        found.by_step.itertuples(), scored.groupby("step", sort=True), strict=True
+    ):
+        assert row.n == len(mine)
+        assert row.rmse == pytest.approx(np.sqrt(np.mean((mine["mean"] - mine["actual"]) ** 2)))
+        assert row.mae == pytest.approx((mine["median"] - mine["actual"]).abs().mean())
+        assert row.coverage == pytest.approx(mine["actual"].between(mine.q05, mine.q95).mean())
+    assert found.by_step["n"].sum() == found.scores["n"].iloc[0]
+    single = mv.AR(window=3, missing="fill", verbose=0)
+    assert single.fit(table.drop(columns="place"), "y").evaluate(table).by_step is None
+
+
 class TestZones:
     def test_the_calendar_goes_by_the_clock_of_fit(self) -> None:
         table = daily()  # over the change to summer time

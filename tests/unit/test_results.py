@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from mvlstm.results import (
     Forecast,
     History,
 )
-from mvlstm.results._tables import finest
+from mvlstm.results._tables import finest, html
 from mvlstm.results.explanation import certain_together
 
 
@@ -173,6 +174,27 @@ class TestForecast:
         assert "\n" not in repr(forecast)
         assert forecast._repr_html_().count("<tr") == 11
 
+    @pytest.mark.parametrize("level", [101_325.0, 1e10, 1e13, 1e-6])
+    def test_a_notebook_shows_intervals_of_some_width(self, level):
+        forecast, _ = make_forecast(origins=1)
+        table = forecast.to_frame()
+        scale = 1e-4 * level
+        shown = table.assign(mean=level, q05=level - scale, q95=level + 2 * scale)
+        text = html(shown[["time", "mean", "q05", "q95"]])
+        cells = [float(cell) for cell in re.findall(r"<td>([\d.e+-]+)</td>", text)[-3:]]
+        assert cells == pytest.approx([level, level - scale, level + 2 * scale], rel=1e-5)
+
+    def test_further_quantiles_are_columns(self):
+        forecast, _ = make_forecast(horizon=2)
+        table = forecast.to_frame([0.9, 0.1])
+        names = [name for name in table.columns if name.startswith("q")]
+        assert names == ["q05", "q10", "q90", "q95"]
+        np.testing.assert_array_equal(table["q10"], forecast.quantile(0.1))
+        assert list(forecast.to_frame()) == [c for c in table if c not in ("q10", "q90")]
+        assert forecast.to_dict([0.975])["rows"][0]["q97.5"] == forecast.quantile(0.975).iloc[0]
+        with pytest.raises(ParameterError, match="strictly between 0 and 1"):
+            forecast.to_frame([90])
+
     def test_shows_one_of_a_thing_and_the_whole_span(self):
         assert "1 origin x 2 steps" in repr(make_forecast(1, horizon=2)[0])
         forecast, _ = make_forecast()
@@ -312,11 +334,13 @@ def test_evaluation():
 
 
 @pytest.mark.parametrize("with_series", [False, True])
+@pytest.mark.parametrize("with_steps", [False, True])
 @pytest.mark.parametrize("with_periods", [False, True])
-def test_all_scores_of_an_evaluation_are_one_table(with_series, with_periods):
+def test_all_scores_of_an_evaluation_are_one_table(with_series, with_steps, with_periods):
     scores = pd.DataFrame({"rmse": [1.0, 2.0], "n": [10, 10]}, index=["MVLSTM", "persistence"])
     series = pd.DataFrame({"series": ["hill", "city"], "rmse": [0.5, 1.5], "n": [5, 5]})
     periods = pd.DataFrame({"month": ["2024-01"], "rmse": [1.0], "n": [10]})
+    steps = pd.DataFrame({"step": [1, 2], "rmse": [0.8, 1.2], "n": [5, 5]})
     evaluation = Evaluation(
         target="y",
         scores=scores,
@@ -324,14 +348,19 @@ def test_all_scores_of_an_evaluation_are_one_table(with_series, with_periods):
         period=(0, 9),
         by_series=series if with_series else None,
         periods=periods if with_periods else None,
+        by_step=steps if with_steps else None,
     )
     rows = evaluation.to_rows()
-    words = ["series"] * with_series + ["period"] * with_periods
+    words = ["series"] * with_series + ["step"] * with_steps + ["period"] * with_periods
     assert rows.columns.tolist() == ["model", *words, "rmse", "n"]
-    assert rows["n"].dtype == np.int64 and len(rows) == 2 + 2 * with_series + with_periods
+    parts = 2 * with_series + 2 * with_steps + with_periods
+    assert rows["n"].dtype == np.int64 and len(rows) == 2 + parts
+    assert ("by_step" in evaluation.to_dict()) == with_steps
     assert rows[words][:2].isna().all(axis=None)
     if with_series:
         assert rows.set_index("series")["rmse"]["city"] == 1.5
+    if with_steps:
+        assert rows.set_index("step")["rmse"][2] == 1.2
     if with_periods:
         assert rows.set_index("period")["model"]["2024-01"] == "MVLSTM"
 

@@ -9,7 +9,7 @@ import typer
 
 from mvlstm.cli.files import TABLE_SUFFIXES, check_output
 from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Separator
-from mvlstm.cli.session import session, table
+from mvlstm.cli.session import first_of, session, table
 
 EXAMPLE = "Example: mvlstm evaluate model.safetensors air.csv"
 
@@ -59,8 +59,11 @@ def evaluate(
         start = "" if since is None else f" since {describe_time(read_time(fitted, since))}"
         title = f"Scores for {result.target} on {result.part} rows{start}, {first} to {last}"
         output.show(table(scores, title=title))
+        if result.by_step is not None:
+            output.show(table(result.by_step, title="Scores by step ahead"))
         if result.by_series is not None:
-            output.show(table(result.by_series.head(SERIES_SHOWN), title="Scores by series"))
+            title = f"Scores by series{first_of(len(result.by_series), SERIES_SHOWN)}"
+            output.show(table(result.by_series.head(SERIES_SHOWN), title=title))
         if result.periods is not None:
             word = str(result.periods.columns[0])  # "from" where times are integers
             title = f"Scores by {'period' if word == 'from' else word}"

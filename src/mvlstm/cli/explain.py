@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from mvlstm._words import p_text
 from mvlstm.cli.files import TABLE_SUFFIXES, check_output
 from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Quiet, Separator
-from mvlstm.cli.session import session, table
+from mvlstm.cli.session import first_of, session, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: mvlstm explain model.safetensors air.csv --out importance.csv"
 SHOWN = ("variable", "importance", "low", "high", "error_increase", "posterior", "verdict")
+SHARES = ("importance", "low", "high", "posterior", "gradients")
 
 GROUPS_SHOWN = ("group", "error_increase", "error_increase_low", "error_increase_high", "verdict")
 SERIES_SHOWN = 50  # on a screen; --json has all
@@ -59,8 +61,9 @@ def explain(
         output.show(importance_table(result.to_frame(), title=title))
         if result.by_series is not None:
             wide = result.by_series.pivot(index="series", columns="variable", values="importance")
+            title = f"Importance within each series{first_of(len(wide), SERIES_SHOWN)}"
             wide = wide[list(result.variables)].head(SERIES_SHOWN).reset_index()
-            output.show(table(wide, title="Importance within each series", digits=3))
+            output.show(table(wide, title=title, digits=3, shares=result.variables))
         if result.groups is not None:
             joint = result.groups[list(GROUPS_SHOWN)]
             output.show(table(joint, title="Variables that move together, scrambled as one"))
@@ -68,7 +71,9 @@ def explain(
         if settled:
             output.show(settled)
         if result.agreement is not None:
-            output.show(table(result.agreement, title="Other measures beside it", digits=3))
+            others = result.agreement.assign(granger_p=result.agreement["granger_p"].map(p_text))
+            title = "Other measures beside it"
+            output.show(table(others, title=title, digits=3, shares=SHARES))
         output.notes(result.notes)
         if out is not None:
             output.show(f"wrote {out}")
@@ -87,4 +92,4 @@ def order_words(stability: Mapping[str, Any]) -> str:
 
 def importance_table(frame: pd.DataFrame, *, title: str) -> RenderableType:
     """Draw the columns of an importance table that a person reads first."""
-    return table(frame[list(SHOWN)], title=title, digits=3)
+    return table(frame[list(SHOWN)], title=title, digits=3, shares=SHARES)

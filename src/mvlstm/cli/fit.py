@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -350,9 +351,8 @@ def fit(
         if model.stopped_ is None:
             remove_checkpoint(folder)
 
-        if anew:
-            output.notes([f"There was no unfinished fit in '{folder}': this one began anew."])
-        _show_model(output, model, out)
+        none = f"There was no unfinished fit in '{folder}': this one began anew."
+        _show_model(output, model, out, [none] if anew else [])
         output.show(next_command("evaluate", out, data, sep=sep, decimal=decimal))
         if model.stopped_ is not None:
             output.show(f"to go on training: the same command with --resume (state in {folder})")
@@ -360,9 +360,11 @@ def fit(
             output.code = INTERRUPTED
 
 
-def _show_model(output: Output, model: MVLSTM, file: Path) -> None:
-    """Tell what was fitted and written."""
+def _show_model(output: Output, model: MVLSTM, file: Path, first: Sequence[str]) -> None:
+    """Tell what was fitted and written; ``first`` are notes before those of the model."""
     history = model.history_
+    told = () if model.stopped_ else history.notes  # an early end was warned of
+    notes = [*first, *model.notes_, *told]
     output.data = {
         "model": str(file),
         "forecaster": type(model).__name__,
@@ -371,11 +373,10 @@ def _show_model(output: Output, model: MVLSTM, file: Path) -> None:
         "variables": list(model.layout_.names),
         "history": history.to_dict(),
         "seconds": model.fit_seconds_,
-        "notes": list(model.notes_),
+        "notes": notes,
         "stopped": model.stopped_,
     }
-    told = () if model.stopped_ else history.notes  # an early end was warned of
-    output.notes([*model.notes_, *told])
+    output.notes(notes)
     output.show(f"{history.summary}{_scale(model)}", f"wrote {file}")
 
 

@@ -9,7 +9,16 @@ from typing import Annotated
 import typer
 
 from mvlstm.cli.files import TABLE_SUFFIXES, check_output
-from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, Future, ModelFile, Separator
+from mvlstm.cli.options import (
+    AsJson,
+    DataFile,
+    Debug,
+    Decimal,
+    Future,
+    ModelFile,
+    Separator,
+    numbers,
+)
 from mvlstm.cli.session import session, table
 
 EXAMPLE = "Example: mvlstm forecast model.safetensors air.csv --out next.csv"
@@ -19,6 +28,10 @@ def forecast(
     model: ModelFile,
     data: DataFile,
     future: Future = None,
+    quantiles: Annotated[
+        str | None,
+        typer.Option(metavar="Q[,Q...]", help="Further quantiles, such as 0.1,0.25,0.75,0.9."),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write them to a .csv, .parquet or .json file."),
@@ -43,6 +56,8 @@ def forecast(
         if append is not None:
             check_output(append, suffixes=(".csv",), inputs=inputs, option="--append")
 
+        levels = numbers("--quantiles", quantiles)
+
         from mvlstm import load
         from mvlstm.data.appending import append_rows
         from mvlstm.data.io import read_table, write_table
@@ -50,7 +65,7 @@ def forecast(
         rows_of = partial(read_table, sep=sep, decimal=decimal)
         ahead = None if future is None else rows_of(future)
         result = load(model).forecast(rows_of(data), future=ahead)
-        rows = result.to_frame()
+        rows = result.to_frame(levels)
         if out is not None:
             write_table(out, rows)
 
@@ -61,7 +76,7 @@ def forecast(
             added = append_rows(append, kept, key=key)
 
         output.data = {
-            **result.to_dict(),
+            **result.to_dict(levels),
             "out": None if out is None else str(out),
             "append": None if append is None else str(append),
             "appended": added,

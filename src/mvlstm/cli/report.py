@@ -61,5 +61,7 @@ def report(
             "evaluation": found.evaluation.to_dict(),
             "explanation": found.explanation.to_dict(),
             "forecast": found.future.to_dict(),
+            "notes": list(found.evaluation.notes),
         }
+        output.notes(found.evaluation.notes)
         output.show(f"wrote {out} ({out.stat().st_size / 1e6:.1f} MB)")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from mvlstm._words import decimals
+from mvlstm._words import decimals, significant
 from mvlstm.errors import MVLSTMError, MVLSTMWarning, StorageError, TrainingError
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ def table(
     title: str | None = None,
     digits: int = 4,
     exact: Collection[str] = (),
+    shares: Collection[str] = (),
 ) -> RenderableType:
     """Draw a DataFrame; a column of numbers is right-aligned with as many decimals everywhere.
 
@@ -128,6 +129,8 @@ def table(
         Significant digits of the largest number in a column.
     exact : collection of str
         Columns of settings, whose numbers are written as they were given.
+    shares : collection of str
+        Columns of shares of one whole, which are written with three decimals however small.
     """
     from pandas import isna
     from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
@@ -146,6 +149,8 @@ def table(
         texts = ["" if isna(v) else str(v) for v in column]
         if is_float_dtype(column) and name in exact:
             texts = ["" if isna(v) else f"{v:.12g}" for v in column]
+        elif is_float_dtype(column) and name in shares:
+            texts = ["" if isna(v) else f"{v:.3f}" for v in column]
         elif is_float_dtype(column):
             texts = _numbers(list(column), digits, sizes.get(str(name), 0.0))
         head = str(name).replace("_", "\n")
@@ -157,6 +162,17 @@ def table(
     for row in zip(*cells, strict=True):
         drawn.add_row(*(Text(cell) for cell in row))
     return Group(Text(title, style="bold"), drawn) if title else drawn
+
+
+def first_of(count: int, shown: int) -> str:
+    """Say after a title that only the first rows of a table are drawn, where that is so.
+
+    Examples
+    --------
+    >>> first_of(120, 50), first_of(12, 50)
+    (', the first 50 of 120', '')
+    """
+    return f", the first {shown} of {count:,}" if count > shown else ""
 
 
 def _numbers(values: list[float], digits: int, finest: float = 0.0) -> list[str]:
@@ -171,6 +187,8 @@ def _numbers(values: list[float], digits: int, finest: float = 0.0) -> list[str]
     ['1.000', '3.086', '']
     >>> _numbers([3e6, 0.00125], 4)
     ['3000000', '0.001250']
+    >>> _numbers([1.00094e10, 1.00132e10], 4, finest=4e6)
+    ['1.00094e+10', '1.00132e+10']
     """
     sizes = [abs(v) for v in values if isfinite(v) and v]
     spread = sizes and max(sizes) > 10**DECADES * min(sizes)
@@ -184,7 +202,8 @@ def _numbers_alike(values: list[float], digits: int, finest: float = 0.0) -> lis
     largest = max((abs(v) for v in values if isfinite(v)), default=0.0)
     exponent = floor(log10(largest)) if largest else 0
     if not -4 <= exponent <= 9:
-        return ["" if isnan(v) else f"{v:.{digits - 1}e}" for v in values]
+        places = significant(largest, digits, finest) - 1
+        return ["" if isnan(v) else f"{v:.{places}e}" for v in values]
     places = decimals(largest, digits, finest)
     return ["" if isnan(v) else f"{round(v, places) + 0.0:.{places}f}" for v in values]
 

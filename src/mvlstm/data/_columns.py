@@ -58,6 +58,17 @@ def missing_column_message(what: str, name: str, names: Sequence[str], option: s
     return f"{what} '{name}' is not in the table; its columns are {name_list(names)}. {hint}"
 
 
+def several_levels_message(index: pd.MultiIndex) -> str:
+    """Say what to do with an index of several levels."""
+    levels = [str(name) for name in index.names if name is not None]
+    which = f", {name_list(levels)}" if levels else ""
+    return (
+        f"The table has an index of several levels{which}; one time per row is needed. Make them "
+        "columns with table.reset_index(), then name the time with time=... (--time COLUMN) and, "
+        "if there are several series, their column with series=... (--series COLUMN)."
+    )
+
+
 def as_in_table(name: str, columns: Sequence[str]) -> str:
     """Return the column that is meant: of that name, or the only one but for blanks around it.
 
@@ -90,11 +101,30 @@ def as_names(
     return names
 
 
+def as_name(what: str, value: Any) -> str:
+    """Return the name of one column as text, after checking that it is a name and no column.
+
+    Examples
+    --------
+    >>> as_name("target", "y"), as_name("target", 2)
+    ('y', '2')
+    """
+    if pd.api.types.is_hashable(value):
+        return str(value)
+    found = getattr(value, "name", None)
+    named = "y" if found is None or callable(found) else found
+    raise ParameterError(
+        f"{what} is a {type(value).__name__}, but the name of a column is needed: the table holds "
+        f"all columns, '{named}' among them, and {what}={named!r} says which."
+    )
+
+
 def column_names(table: Any) -> list[str]:
     """Return the column names as text, after checking that this is a table with unique names."""
     if not isinstance(table, pd.DataFrame):
         path = isinstance(table, str | os.PathLike)
         make = "mvlstm.data.read_table(path)" if path else "pandas.DataFrame(...)"
+        make = "its to_pandas()" if hasattr(table, "to_pandas") else make
         raise DataError(
             f"A pandas DataFrame is needed, not {type(table).__name__}. Make one with {make}."
         )
@@ -246,8 +276,14 @@ def _not_numeric_message(
         )
     if not fitting:
         return f"{message} The model was fitted on numbers there: turn it into numbers first."
+    marks = " Take out what is not part of the number, such as , or % marks."
     if target in names:
-        return f"{message} '{target}' is the target: make it numbers first, or choose another."
+        value = dict((entry[0], entry[2]) for entry in bad)[target]
+        dressed = marks if is_dressed(value) else ""
+        return (
+            f"{message}{dressed} '{target}' is the target: make it numbers first, or choose "
+            "another."
+        )
     advice = (
         f"Leave out what is no number with {exclude_hint(names)}, take it as categories with "
         f"categorical={names!r} (--categorical {option_list(names)}), or make it numbers first."
@@ -257,7 +293,7 @@ def _not_numeric_message(
         others = f" and {exclude_hint(rest)}" if rest else ""
         return f"{message} If '{times[0]}' holds the times, use {clock}{others}. {advice}"
     if is_dressed(value):
-        return f"{message} Take out what is not part of the number, such as , or % marks. {advice}"
+        return f"{message}{marks} {advice}"
     if isinstance(value, str) and not re.search(r"\d", value):
         advice += f" If {shown} stands for a missing value, leave the cell empty."
     return f"{message} {advice}"

@@ -11,7 +11,13 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
-from mvlstm.data._columns import MONTH, exclude_hint, missing_column_message, reads_as_time
+from mvlstm.data._columns import (
+    MONTH,
+    exclude_hint,
+    missing_column_message,
+    reads_as_time,
+    several_levels_message,
+)
 from mvlstm.data._steps import is_zone
 from mvlstm.errors import DataError
 
@@ -66,6 +72,8 @@ def _find_times(
     if len(time) == 1 and time[0] not in names and time[0] == table.index.name:
         return Times(_index_times(table.index))
     absent = [name for name in time if name not in names]
+    if absent and isinstance(table.index, pd.MultiIndex) and absent[0] in table.index.names:
+        raise DataError(several_levels_message(table.index))
     if absent:
         raise DataError(missing_column_message("Time column", absent[0], names, "--time"))
     columns = [table.iloc[:, names.index(name)] for name in time]
@@ -92,10 +100,7 @@ def _index_times(index: pd.Index) -> pd.Index:
     if isinstance(index, pd.DatetimeIndex):
         return _checked(index, "The index")
     if isinstance(index, pd.MultiIndex):
-        raise DataError(
-            "The table has an index of several levels; one time per row is needed. Use "
-            "table.reset_index() and name the time column with time=... (--time COLUMN)."
-        )
+        raise DataError(several_levels_message(index))
     if pd.api.types.is_integer_dtype(index.dtype):
         return index if isinstance(index, pd.RangeIndex) else _integers(index, index.name)
     example = f", for instance {index[:1].tolist()[0]!r}" if len(index) else ""
@@ -199,10 +204,30 @@ def _assembled_times(
             f"{what}: columns of numbers are put together only under the names "
             f"{', '.join(CLOCK_PARTS)}. Rename them, or make one time column before."
         )
-    joined = columns[0].astype(str).str.strip()
-    for column in columns[1:]:
-        joined = joined + " " + column.astype(str).str.strip()
+    texts = [column.astype(str).str.strip() for column in columns]
+    if len(columns) == 2 and _counts(columns[1]):
+        texts[1] = _hours(columns[1], what, names[1])
+    joined = texts[0]
+    for text in texts[1:]:
+        joined = joined + " " + text
     return _parse_dates(joined, what, "time", day_first)
+
+
+def _counts(column: pd.Series[Any]) -> bool:
+    """Whether a column holds whole numbers that can be the hours beside a date."""
+    if not pd.api.types.is_numeric_dtype(column.dtype) or column.isna().any() or not len(column):
+        return False
+    return bool((column % 1 == 0).all() and column.min() >= 0 and column.max() <= 24)
+
+
+def _hours(column: pd.Series[Any], what: str, name: str) -> pd.Series[Any]:
+    """Write the hours beside a date as times of the day."""
+    if column.max() == 24:
+        raise DataError(
+            f"{what}: '{name}' holds hours up to 24, and those of a day are 0 to 23. If 1 is the "
+            f"hour that begins at 00:00, subtract 1 (in pandas: table['{name}'] -= 1)."
+        )
+    return column.astype(int).map("{:02d}:00".format)
 
 
 def _from_clock_parts(

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from mvlstm._words import counted
 from mvlstm.data._calendar import calendar_columns, check_calendar, choose_parts
 from mvlstm.data._categories import check_levels, encode, unseen_note
-from mvlstm.data._columns import as_in_table, as_names, column_names, exclude_hint, name_list
+from mvlstm.data._columns import (
+    as_in_table,
+    as_name,
+    as_names,
+    column_names,
+    exclude_hint,
+    name_list,
+)
 from mvlstm.data._future import after_last, usable_rows
 from mvlstm.data._gaps import check_series_steps, check_spacing, find_segments
 from mvlstm.data._panel import is_stacked, stacked_rows
@@ -103,14 +110,14 @@ def build_frame(
     names = column_names(table)
     check_calendar(calendar)
     layout = Layout(
-        target=as_in_table(str(target), names),
+        target=as_in_table(as_name("target", target), names),
         time=as_names("time", time, [*names, str(table.index.name)]),
         exclude=as_names("exclude", exclude, names),
         missing=missing,
         fill_limit=fill_limit,
         gaps=gaps,
         known=as_names("known", known, names),
-        series=None if series is None else as_in_table(str(series), names),
+        series=None if series is None else as_in_table(as_name("series", series), names),
     )
     layout.check()
     layout, categories = choose_columns(table, names, layout, variables, categorical)

@@ -165,7 +165,10 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
             "the header, or name the separator with sep=... (--sep)."
         ) from error
     except UnicodeError as error:
-        raise DataError(f"'{file}' is not UTF-8 text ({error}). Save it as UTF-8.") from error
+        raise DataError(
+            f"'{file}' is not UTF-8 text ({error}). Save it as UTF-8; in Excel that is the file "
+            "type 'CSV UTF-8'."
+        ) from error
     except (ValueError, OverflowError, EOFError, zlib.error) as error:
         raise DataError(
             f"'{file}' cannot be read as a table: {_first_line(error)}. Name the separator with "

@@ -187,12 +187,28 @@ def split_windows(
             f"{n_times:,} {what} are too few: {settings} needs at least {least:,}. "
             f"{_short_part(parts, empty, window, horizon)} or supply more history."
         )
+    if frame.panel is not None:
+        _check_longest_series(frame.panel.codes, frame.layout.series, window, horizon)
     longest = int(np.unique(frame.segments, return_counts=True)[1].max())
     raise DataError(
         f"No window fits into the {empty[0]} rows: {settings} needs {window + horizon} rows "
         f"without a gap there, and the longest stretch anywhere has {longest:,}. Shorten the "
         "window (--window), or use gaps='close' (--gaps close)."
     )
+
+
+def _check_longest_series(
+    codes: NDArray[np.int64], column: str | None, window: int, horizon: int
+) -> None:
+    """Say that no series is long enough for a window, where that is so."""
+    rows = np.unique(codes, return_counts=True)[1]
+    if rows.max() < window + horizon:
+        raise DataError(
+            f"No series is long enough: window={window} with horizon={horizon} needs "
+            f"{window + horizon} rows, and the longest of the {len(rows):,} series that column "
+            f"'{column}' names has {int(rows.max()):,}. Shorten the window (--window), or name "
+            "another column with series=... (--series COLUMN)."
+        )
 
 
 def _short_part(parts: Parts, empty: list[PartName], window: int, horizon: int) -> str:

@@ -243,7 +243,7 @@ def fold_rows(n_rows: int, *, folds: int, test: float, valid: float) -> list[tup
     if n_rows - first < folds:
         raise ParameterError(
             f"test={test:g} leaves {n_rows - first:,} rows to score on, too few for {folds} folds; "
-            "make it larger (--test 0.2) or use fewer folds (--folds)."
+            "make it larger (--test) or use fewer folds (--folds)."
         )
     borders = [first + k * (n_rows - first) // folds for k in range(folds + 1)]
     return list(pairwise(borders))

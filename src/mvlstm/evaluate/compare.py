@@ -395,6 +395,7 @@ def _comparison(
     rows = pd.DataFrame(full, columns=list(COLUMNS))
     order = rows["rmse"].fillna(np.inf).argsort(kind="stable")
     rows = rows.iloc[order].reset_index(drop=True)
+    rows["n"] = rows["n"].astype("Int64")  # also where a method failed and has none
     rows["error"] = rows["error"].astype(object).where(rows["error"].notna(), None)
     per_fold = pd.DataFrame(
         [

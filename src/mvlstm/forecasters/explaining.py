@@ -117,6 +117,7 @@ def explain_forecaster(
         n_windows=measured.n_windows,
         effort=effort,
         notes=(
+            *prepared.frame.notes,
             *part_notes,
             *_series_notes(prepared),
             *measured.notes,

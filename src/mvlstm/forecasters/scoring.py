@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -55,6 +56,7 @@ def score_unseen(
         period=period,
         notes=(*forecast.notes, *notes),
         by_series=_by_series(chosen, persistence),
+        by_step=_by_step(chosen, persistence),
         experts=_expert_scores(model, chosen),
     )
 
@@ -96,6 +98,32 @@ def _by_series(forecast: Forecast, persistence: Forecast) -> pd.DataFrame | None
         score, reference = (one.take(mine).score(part="all") for one in (forecast, persistence))
         rows.append({"series": str(series), **score_row(score, reference["rmse"])})
     return pd.DataFrame(rows)
+
+
+def _by_step(forecast: Forecast, persistence: Forecast) -> pd.DataFrame | None:
+    """Score each step ahead alone, where there are several: the model's scores, and skill."""
+    if forecast.horizon == 1:
+        return None
+    rows = []
+    for k in range(forecast.horizon):
+        if np.isfinite(forecast.actual[:, k]).any():
+            score, reference = (_at_step(one, k).score("all") for one in (forecast, persistence))
+            rows.append({"step": k + 1, **score_row(score, reference["rmse"])})
+    return pd.DataFrame(rows)
+
+
+def _at_step(forecast: Forecast, k: int) -> Forecast:
+    here = slice(k, k + 1)
+    return replace(
+        forecast,
+        time=forecast.time[:, here],
+        weights=forecast.weights[:, here],
+        means=forecast.means[:, here],
+        variances=forecast.variances[:, here],
+        members=forecast.members[:, :, here],
+        part=forecast.part[:, here],
+        actual=forecast.actual[:, here],
+    )
 
 
 def persistence_forecast(model: AbstractForecaster, like: Forecast, prepared: Prepared) -> Forecast:

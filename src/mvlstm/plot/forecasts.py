@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from mvlstm._words import decimals
+from mvlstm._words import decimals, significant
 from mvlstm.plot._tables import (
     check_step,
     one_forecast,
@@ -194,9 +194,9 @@ def _values_after(forecast: Forecast, step: int) -> pd.DataFrame:
 def _written(rows: pd.DataFrame) -> str:
     """Return Plotly's format of values, with digits that show the width of the intervals."""
     largest = float(np.nanmax(rows[["q05", "q95"]].abs().to_numpy(), initial=0.0))
-    if not 1e-4 < largest < 1e12:
-        return ".4g"
     width = float((rows["q95"] - rows["q05"]).median())
+    if not 1e-4 < largest < 1e12:
+        return f".{significant(largest, 4, width)}g"
     return f",.{decimals(largest, 4, width)}f"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm._words import decimals
+from mvlstm._words import decimals, significant
 
 MINUS = "−"
 DIGITS = 6  # of the range that numbers which are only drawn cover
@@ -136,6 +136,8 @@ def number(value: float, digits: int = 3, finest: float = 0.0) -> str:
     --------
     >>> number(20.368), number(1234.5), number(0.0312), number(0.0), number(2e-7)
     ('20.4', '1,234', '0.0312', '0', '2e−07')
+    >>> number(1.00094e13, finest=4e9)
+    '1.00094e+13'
     """
     if not np.isfinite(value):
         return "unknown"
@@ -143,7 +145,7 @@ def number(value: float, digits: int = 3, finest: float = 0.0) -> str:
         return "0"
     size = int(np.floor(np.log10(abs(value))))
     if size < -4 or size > 11:
-        return f"{value:.{digits}g}".replace("-", MINUS)
+        return f"{value:.{significant(abs(value), digits, finest)}g}".replace("-", MINUS)
     places = decimals(abs(value), digits, finest)
     text = f"{round(value, places) + 0.0:,.{places}f}"
     return text.replace("-", MINUS)

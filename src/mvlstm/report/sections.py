@@ -161,6 +161,15 @@ def _quality(data: ReportData) -> Section:
         if table["skill"].isna().any():
             caption += " There is none where persistence makes no error."
         series = [Table("series-scores", "Scores of each series", caption, table)]
+    steps: list[Table] = []
+    if data.evaluation.by_step is not None:
+        caption = (
+            f"Of the same {data.scored_on} rows, one step ahead at a time; skill is against "
+            "persistence as many steps ahead."
+        )
+        steps = [
+            Table("step-scores", "Scores of each step ahead", caption, data.evaluation.by_step)
+        ]
     return Section(
         "quality",
         _quality_question(data),
@@ -169,6 +178,7 @@ def _quality(data: ReportData) -> Section:
         "is that of the 90 % interval.",
         [
             Table("scores", "Scores", SCORES, scores),
+            *steps,
             *series,
             panel,
             Panel(

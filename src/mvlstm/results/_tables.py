@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+
+from mvlstm._words import significant
 
 
 def time_index(values: NDArray[Any], like: pd.Index[Any]) -> pd.Index[Any]:
@@ -32,7 +35,7 @@ def plain(value: Any) -> Any:
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, np.datetime64):
         value = pd.Timestamp(value)
-    if value is pd.NaT:
+    if value is pd.NaT or value is pd.NA:
         return None
     if isinstance(value, pd.Timestamp):
         return value.isoformat()
@@ -62,7 +65,17 @@ def matrix(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def html(table: pd.DataFrame) -> str:
-    return table.to_html(max_rows=60, float_format=lambda x: f"{x:.4g}", border=0)
+    sizes = finest(table)
+    digits = {
+        str(name): significant(float(column.abs().max()), 4, sizes.get(str(name), 0.0))
+        for name, column in table.select_dtypes("float").items()
+    }
+    shown = {name: partial(_short, digits=count) for name, count in digits.items()}
+    return table.rename(columns=str).to_html(max_rows=60, formatters=shown, border=0)
+
+
+def _short(value: float, *, digits: int) -> str:
+    return f"{value:.{digits}g}"
 
 
 def escape(text: str) -> str:

@@ -31,6 +31,8 @@ class Evaluation:
         What to bear in mind.
     by_series : DataFrame, optional
         The model's scores on each series alone, where there are several.
+    by_step : DataFrame, optional
+        The model's scores of each step ahead alone, where there are several.
     periods : DataFrame, optional
         The model's scores by day, week, month, quarter or year, for ``evaluate(since=...)``.
     slips : DataFrame, optional
@@ -47,6 +49,7 @@ class Evaluation:
     by_series: pd.DataFrame | None = None
     periods: pd.DataFrame | None = None
     slips: pd.DataFrame | None = None
+    by_step: pd.DataFrame | None = None
 
     @property
     def slipped(self) -> tuple[str, ...]:
@@ -60,13 +63,14 @@ class Evaluation:
         return self.scores.copy()
 
     def to_rows(self) -> pd.DataFrame:
-        """Return all scores as one table: of the models, then by period and by series.
+        """Return all scores as one table: of the models, then by period, by step and by series.
 
-        Columns ``model`` and the scores; where there are series or periods, also ``series`` or
-        ``period``, which are empty in lines about all of them.
+        Columns ``model`` and the scores; where there are series, steps ahead or periods, also
+        ``series``, ``step`` or ``period``, which are empty in lines about all of them.
         """
         lines = self.scores.rename_axis("model").reset_index()
-        for word, part in (("period", self.periods), ("series", self.by_series)):
+        parts = {"period": self.periods, "step": self.by_step, "series": self.by_series}
+        for word, part in parts.items():
             if part is not None:
                 lines.insert(1, word, None)
                 named = part.rename(columns={part.columns[0]: word})
@@ -76,7 +80,12 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form."""
-        tables = {"by_series": self.by_series, "periods": self.periods, "slips": self.slips}
+        tables = {
+            "by_series": self.by_series,
+            "by_step": self.by_step,
+            "periods": self.periods,
+            "slips": self.slips,
+        }
         return {
             "target": self.target,
             "part": self.part,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
@@ -208,13 +209,21 @@ class Forecast:
             series=None if self.series is None else self.series[rows],
         )
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self, quantiles: Sequence[float] = ()) -> pd.DataFrame:
         """One row per origin and step: origin, step, time, mean, median, q05, q95, part[, actual].
 
         The column ``actual`` is there when at least one actual value is known, and ``series``
         comes first when there are several.
+
+        Parameters
+        ----------
+        quantiles : sequence of float
+            Further quantiles, each a column: ``[0.1, 0.9]`` adds ``q10`` and ``q90``.
         """
+        for q in quantiles:
+            _check_number("q", q)
         m, h = self.time.shape
+        levels = sorted({0.05, 0.95, *(float(q) for q in quantiles)})
         columns: dict[str, Any] = {
             **({} if self.series is None else {"series": self.series.repeat(h)}),
             "origin": self.origin.repeat(h),
@@ -222,15 +231,14 @@ class Forecast:
             "time": time_index(self.time.reshape(-1), self.origin),
             "mean": self._mean().reshape(-1),
             "median": self._quantile(0.5).reshape(-1),
-            "q05": self._quantile(0.05).reshape(-1),
-            "q95": self._quantile(0.95).reshape(-1),
+            **{quantile_name(q): self._quantile(q).reshape(-1) for q in levels},
             "part": self.part.reshape(-1).astype(object),
         }
         if np.isfinite(self.actual).any():
             columns["actual"] = self.actual.reshape(-1)
         return pd.DataFrame(columns)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, quantiles: Sequence[float] = ()) -> dict[str, Any]:
         """JSON-able form: what the fields say, and the rows of `to_frame`."""
         return {
             "target": self.target,
@@ -239,7 +247,7 @@ class Forecast:
             "transform": self.transform.name,
             "notes": list(self.notes),
             "warnings": list(self.warnings),
-            "rows": records(self.to_frame()),
+            "rows": records(self.to_frame(quantiles)),
         }
 
     def __len__(self) -> int:

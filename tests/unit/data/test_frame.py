@@ -159,9 +159,30 @@ def test_repeated_and_malformed_lists_of_names() -> None:
         build_frame(table(), target="pm25", exclude=3)  # type: ignore[arg-type]
 
 
+def test_a_column_in_place_of_its_name() -> None:
+    """As those may write who know estimators that take X and y."""
+    source = table()
+    with pytest.raises(
+        ParameterError, match=r"target is a Series.*target='pm25' says which"
+    ) as one:
+        build_frame(source[["wind", "temp"]], target=source["pm25"])  # type: ignore[arg-type]
+    assert "\n" not in str(one.value)
+    with pytest.raises(ParameterError, match="target is a list"):
+        build_frame(source, target=["pm25"])  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="series is a ndarray"):
+        build_frame(source, target="pm25", series=np.arange(50))  # type: ignore[arg-type]
+
+
+def test_a_target_with_marks_says_so() -> None:
+    marked = [f"1,{200 + i}.5" for i in range(50)]
+    fails("Take out what is not part of the number, such as , or % marks.", table(pm25=marked))
+
+
 def test_something_else_than_a_table() -> None:
     fails("not str. Make one with mvlstm.data.read_table(path)", "data.csv")
     fails("not ndarray. Make one with pandas.DataFrame", np.zeros((3, 3)))
+    other = type("Frame", (), {"to_pandas": table})
+    fails("not Frame. Make one with its to_pandas()", other())
     levels = table()
     levels.columns = pd.MultiIndex.from_product([["a"], levels.columns])
     fails("several levels", levels)

@@ -101,7 +101,7 @@ def test_byte_order_marks_and_unicode(tmp_path: Path, encoding: str) -> None:
 
 
 def test_other_encodings_are_refused_by_name(tmp_path: Path) -> None:
-    fails(text_file(tmp_path, "größe,y\n1,2\n".encode("latin-1")), "is not UTF-8 text")
+    fails(text_file(tmp_path, "größe,y\n1,2\n".encode("latin-1")), "file type 'CSV UTF-8'")
 
 
 def test_gzip_and_parquet(tmp_path: Path) -> None:

@@ -218,6 +218,16 @@ def test_columns_of_numbers_that_are_no_clock_parts() -> None:
     fails(table(a=1, b=2), "only under the names year, month", time=["a", "b"])
 
 
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y"])
+def test_a_date_beside_the_number_of_the_hour(form) -> None:
+    hours = pd.date_range("2024-01-30 05:00", periods=40, freq="h")
+    source, time = table(date=hours.strftime(form), hr=hours.hour), ["date", "hr"]
+    assert list(build(source, time=time).times) == list(hours)
+    assert list(build(source.assign(date=hours.normalize()), time=time).times) == list(hours)
+    fails(source.assign(hr=hours.hour + 1), "subtract 1 (in pandas: table['hr'] -= 1)", time=time)
+    fails(source.assign(hr=hours.hour * 100), "cannot be read as dates", time=time)
+
+
 def test_an_index_of_something_else() -> None:
     fails(table().set_axis([f"r{i}" for i in range(40)]), "'r0'). Convert it with table = table.re")
     fails(table().set_axis(np.arange(40) / 2), "0.0). Convert it with table = table.reset_index(")
@@ -226,6 +236,9 @@ def test_an_index_of_something_else() -> None:
     fails(table().set_axis(words), "Convert it with table.index = pd.to_datetime(table.index)")
     levels = pd.MultiIndex.from_product([["a", "b"], range(20)])
     fails(table().set_axis(levels), "several levels")
+    named = table().set_axis(levels.set_names(["shop", "day"]))
+    fails(named, "several levels, ['shop', 'day']; one time", series="shop")
+    fails(named, "several levels, ['shop', 'day']; one time", series="shop", time="day")
 
 
 def test_times_out_of_order() -> None:

@@ -198,6 +198,17 @@ def test_gaps_that_leave_no_window_are_the_reason_given() -> None:
     assert "--gaps close" in str(caught.value)
 
 
+def test_series_shorter_than_a_window_are_the_reason_given() -> None:
+    """As where a column of numbers was taken for the names of series."""
+    frame = make_frame(100)
+    table = pd.DataFrame(frame.values, columns=["a", "b", "y"]).assign(day=range(100))
+    many = build_frame(table, target="y", series="a", time="day")
+    with pytest.raises(DataError) as caught:
+        split_windows(many, window=10)
+    assert "the longest of the 100 series that column 'a' names has 1." in str(caught.value)
+    assert "gaps" not in str(caught.value)
+
+
 def test_parts_not_asked_for_may_be_empty() -> None:
     parts, windows = split_windows(make_frame(20), window=5, valid=0.0)
     assert parts.a == parts.b == parts.n == 20

@@ -61,7 +61,8 @@ def test_folds_fill_the_test_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"), [({"folds": 0}, "folds=0"), ({"folds": 80}, "too few for 80 folds")]
+    ("changes", "words"),
+    [({"folds": 0}, "folds=0"), ({"folds": 80}, r"80 folds; make it larger \(--test\)")],
 )
 def test_impossible_folds_are_refused(
     table: pd.DataFrame, changes: dict[str, int], words: str

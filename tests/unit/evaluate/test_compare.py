@@ -104,6 +104,10 @@ def test_a_failure_is_a_row_and_the_rest_go_on(
     assert rows.loc["AR", "error"] is None and rows.loc["AR", "rmse"] > 0
     assert list(found.rows["method"].iloc[-2:]) == ["GBT", "DUAL"]
     assert any("Failed" in note and "GBT" in note for note in found.notes)
+    counts = {record["method"]: record["n"] for record in found.to_records()}
+    assert counts["GBT"] is None and isinstance(counts["AR"], int)  # no 80.0 in JSON or CSV
+    assert f",{counts['AR']}," in found.to_frame().to_csv()
+    assert "RuntimeError" in found._repr_html_()
     json.dumps(found.to_dict(), allow_nan=False)
 
 

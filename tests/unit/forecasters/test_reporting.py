@@ -212,6 +212,7 @@ def test_a_report_of_several_series_names_the_one_shown_and_has_tables_of_all(tm
     tables = {b.key: b.frame for s in page.sections for b in s.blocks if b.kind == "table"}
     assert len(tables["next-values"]) == 6
     assert tables["series-scores"]["series"].tolist() == ["a", "b", "c"]
+    assert tables["step-scores"]["step"].tolist() == [1, 2]
     shares = tables["series-importance"].set_index("series")
     assert list(shares.index) == ["a", "b", "c"]
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)

@@ -115,6 +115,8 @@ class TestForecast:
         )
         figure = plot.forecast(level)
         assert trace(figure, "forecast").hovertemplate == "%{y:,.2f}"
+        far = replace(level, means=1e13 + level.means, variances=1e18 + 0 * level.variances)
+        assert trace(plot.forecast(far), "forecast").hovertemplate == "%{y:.6g}"
 
     def test_members(self, forecast):
         figure = plot.members(forecast, last=50)
