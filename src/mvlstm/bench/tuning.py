@@ -39,7 +39,7 @@ def is_network(job: Job) -> bool:
 def is_random(job: Job) -> bool:
     """Say whether repeats with other seeds give other results."""
     method = find_method(job.base)
-    return "seed" in method.parameters and not method.is_a("XGT", "STRX", "ARIMAX")
+    return "seed" in method.parameters and method.kind.seed_matters
 
 
 def build(job: Job, cell: Cell, /, *, device: str, **changes: Any) -> AbstractForecaster:

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from mvlstm._words import counted
 from mvlstm.cli.files import PAGE_SUFFIXES, check_output
 from mvlstm.cli.options import AsJson, Debug, Quiet
 from mvlstm.cli.session import session
-from mvlstm.cli.words import NamedPage, SpacedLists, numbers, words
+from mvlstm.cli.words import NamedPage, SpacedLists, whole_numbers, words
 from mvlstm.errors import ParameterError
 
 app = typer.Typer(
@@ -129,7 +130,7 @@ def run(
         chosen = chosen.select(
             datasets=words(datasets),
             methods=words(methods),
-            windows=numbers("--windows", windows),
+            windows=whole_numbers("--windows", windows),
             protocols=words(protocol),
             parts=words(parts),
         )
@@ -157,7 +158,7 @@ def run(
             "failed_before": summary.failed_before,
             "errors": summary.errors,
         }
-        counts = f"{summary.done} jobs done, {summary.failed} failed"
+        counts = f"{counted(summary.done, 'job')} done, {summary.failed} failed"
         earlier = f"{summary.skipped - summary.failed_before} were done before"
         lost = f", {summary.failed_before} had failed before" if summary.failed_before else ""
         output.show(f"{counts}, {earlier}{lost}")

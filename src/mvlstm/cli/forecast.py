@@ -9,17 +9,9 @@ from typing import Annotated
 import typer
 
 from mvlstm.cli.files import TABLE_SUFFIXES, check_output
-from mvlstm.cli.options import (
-    AsJson,
-    DataFile,
-    Debug,
-    Decimal,
-    Future,
-    ModelFile,
-    Separator,
-    numbers,
-)
+from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, Future, ModelFile, Separator
 from mvlstm.cli.session import session, table
+from mvlstm.cli.words import numbers
 
 EXAMPLE = "Example: mvlstm forecast model.safetensors air.csv --out next.csv"
 

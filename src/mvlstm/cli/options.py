@@ -174,22 +174,6 @@ def fraction_or_count(option: str, text: str | None) -> float | int | None:
     )
 
 
-def numbers(option: str, text: str | None) -> list[float]:
-    """Read ``0.1,0.9`` as numbers; none if the option was not given.
-
-    Examples
-    --------
-    >>> numbers("--quantiles", "0.1,0.9"), numbers("--quantiles", None)
-    ([0.1, 0.9], [])
-    """
-    try:
-        return [float(word) for word in (text or "").split(",") if word.strip()]
-    except ValueError:
-        raise ParameterError(
-            f"{option} {text!r} holds something that is no number; give numbers such as 0.1,0.9."
-        ) from None
-
-
 def number_or_word(text: str | None) -> float | str | None:
     """Read a number as a number and anything else as the word it is, for the model to judge."""
     if text is None:

@@ -51,12 +51,12 @@ def words(given: Iterable[str] | None) -> list[str]:
     return [word.strip() for text in given or () for word in text.split(",") if word.strip()]
 
 
-def numbers(option: str, given: Iterable[str] | None) -> list[int]:
+def whole_numbers(option: str, given: Iterable[str] | None) -> list[int]:
     """Read the values of a list option as whole numbers.
 
     Examples
     --------
-    >>> numbers("--windows", ["10,20"])
+    >>> whole_numbers("--windows", ["10,20"])
     [10, 20]
     """
     try:
@@ -65,3 +65,19 @@ def numbers(option: str, given: Iterable[str] | None) -> list[int]:
         raise ParameterError(
             f"{option} {' '.join(words(given))}: give whole numbers such as 10 20 30."
         ) from error
+
+
+def numbers(option: str, text: str | None) -> list[float]:
+    """Read ``0.1,0.9`` as numbers; none if the option was not given.
+
+    Examples
+    --------
+    >>> numbers("--quantiles", "0.1,0.9"), numbers("--quantiles", None)
+    ([0.1, 0.9], [])
+    """
+    try:
+        return [float(word) for word in (text or "").split(",") if word.strip()]
+    except ValueError:
+        raise ParameterError(
+            f"{option} {text!r} holds something that is no number; give numbers such as 0.1,0.9."
+        ) from None

@@ -48,10 +48,6 @@ class Method:
         """The forecaster's class."""
         return forecaster_class(self.forecaster)
 
-    def is_a(self, *names: str) -> bool:
-        """Say whether its class is, or descends from, one of the package's with these names."""
-        return issubclass(self.kind, tuple(forecaster_class(name) for name in names))
-
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the constructor's arguments."""

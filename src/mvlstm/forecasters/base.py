@@ -93,6 +93,7 @@ class AbstractForecaster(BaseEstimator, ABC):
     verbose: int
     ensemble: ClassVar[bool] = False  # whether there are members with seeds of their own
     members_differ: ClassVar[bool] = False  # whether each of them may have settings of its own
+    seed_matters: ClassVar[bool] = True  # whether another seed, if there is one, fits another model
     local: ClassVar[bool] = True  # whether a forecast depends on its window alone
     table_dtype: ClassVar[type] = np.float64  # precision of the prepared table
     short_batches: ClassVar[bool] = False  # whether few windows are learned in smaller batches

@@ -18,7 +18,7 @@ from mvlstm.data._steps import describe_time
 from mvlstm.data.frame import SeriesFrame, time_columns, with_fitted_names
 from mvlstm.errors import DataError, MVLSTMError, MVLSTMWarning
 from mvlstm.forecasters.command import fit_command
-from mvlstm.forecasters.registry import forecaster_class
+from mvlstm.forecasters.registry import forecaster_class, is_registered
 from mvlstm.forecasters.scoring import score_unseen
 from mvlstm.results import Evaluation, Forecast
 
@@ -217,7 +217,8 @@ def repeat_command(model: AbstractForecaster, frame: SeriesFrame, *, future: boo
     and those without validation rows.
     """
     valid, test = part_sizes(model, frame)
-    if type(model).__name__ != "MVLSTM" or model.updates_ or not valid:
+    ours = type(model).__name__ == "MVLSTM" and is_registered(type(model))
+    if not ours or model.updates_ or not valid:
         return ""
     layout, params, defaults = model.layout_, model.get_params(), type(model)().get_params()
     time = list(layout.time)

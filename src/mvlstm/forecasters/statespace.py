@@ -58,6 +58,7 @@ class AbstractStateSpace(AbstractForecaster):
     """
 
     local: ClassVar[bool] = False  # the filter runs over the whole past
+    seed_matters: ClassVar[bool] = False  # it says at most which windows calibrate
     mode: Mode
     fit_rows: int | None
     max_iterations: int

@@ -330,6 +330,7 @@ class XGT(AbstractTrees):
 
     single_inputs: ClassVar[bool] = True
     single_sums: ClassVar[bool] = True
+    seed_matters: ClassVar[bool] = False  # no rows or columns are drawn
 
     def __init__(
         self,
