@@ -205,7 +205,7 @@ def _assembled_times(
             f"{', '.join(CLOCK_PARTS)}. Rename them, or make one time column before."
         )
     texts = [column.astype(str).str.strip() for column in columns]
-    if len(columns) == 2 and _counts(columns[1]):
+    if len(columns) == 2 and _has_day(columns[0]) and _are_hours(columns[1]):
         texts[1] = _hours(columns[1], what, names[1])
     joined = texts[0]
     for text in texts[1:]:
@@ -213,9 +213,16 @@ def _assembled_times(
     return _parse_dates(joined, what, "time", day_first)
 
 
-def _counts(column: pd.Series[Any]) -> bool:
+def _has_day(column: pd.Series[Any]) -> bool:
+    """Whether the first date has year, month and day: a number beside it is none of these."""
+    first = next(iter(column.dropna().astype(str).str.strip()), "")
+    return bool(re.fullmatch(r"\d{8}", first)) or len(re.findall(r"\d+|[^\W\d]+", first)) >= 3
+
+
+def _are_hours(column: pd.Series[Any]) -> bool:
     """Whether a column holds whole numbers that can be the hours beside a date."""
-    if not pd.api.types.is_numeric_dtype(column.dtype) or column.isna().any() or not len(column):
+    numeric = pd.api.types.is_numeric_dtype(column.dtype)
+    if not numeric or pd.api.types.is_bool_dtype(column.dtype) or column.isna().any():
         return False
     return bool((column % 1 == 0).all() and column.min() >= 0 and column.max() <= 24)
 

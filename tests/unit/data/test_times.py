@@ -226,6 +226,33 @@ def test_a_date_beside_the_number_of_the_hour(form) -> None:
     assert list(build(source.assign(date=hours.normalize()), time=time).times) == list(hours)
     fails(source.assign(hr=hours.hour + 1), "subtract 1 (in pandas: table['hr'] -= 1)", time=time)
     fails(source.assign(hr=hours.hour * 100), "cannot be read as dates", time=time)
+    for dates in (source["date"], pd.Series(hours.normalize())):
+        fails(source.assign(date=dates.where(dates.index > 0)), "at row 0", time=time)
+
+
+@pytest.mark.parametrize("form", ["%Y%m%d", "%d%b%Y", "%d %B %Y"])
+def test_dates_beside_the_hour_may_be_without_marks(form) -> None:
+    hours = pd.date_range("2024-01-30 05:00", periods=40, freq="h")
+    source = table(date=hours.strftime(form), hr=hours.hour)
+    assert list(build(source, time=["date", "hr"]).times) == list(hours)
+
+
+def test_a_number_beside_a_year_or_month_is_no_hour() -> None:
+    months = pd.date_range("2024-01-01", periods=12, freq="MS")
+    days = pd.date_range("2024-01-01", periods=20, freq="D")
+    for times, form, number in (
+        (months, "%Y", months.month),
+        (days, "%Y-%m", days.day),
+        (days, "%b %Y", days.day),
+    ):
+        source = table().iloc[: len(times)].assign(a=times.strftime(form), b=number)
+        assert list(build(source, time=["a", "b"]).times) == list(times)
+
+
+def test_a_column_of_true_and_false_beside_a_date_is_no_hour() -> None:
+    source = table(date=[f"2024-01-{day:02}" for day in range(1, 21) for _ in range(2)])
+    source["late"] = [False, True] * 20
+    fails(source, "cannot be read as dates", time=["date", "late"])
 
 
 def test_an_index_of_something_else() -> None:
