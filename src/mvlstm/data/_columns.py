@@ -111,12 +111,14 @@ def as_name(what: str, value: Any) -> str:
     """
     if pd.api.types.is_hashable(value):
         return str(value)
+    wrong = f"{what} is a {type(value).__name__}, but the name of a column is needed"
     found = getattr(value, "name", None)
-    named = "y" if found is None or callable(found) else found
-    raise ParameterError(
-        f"{what} is a {type(value).__name__}, but the name of a column is needed: the table holds "
-        f"all columns, '{named}' among them, and {what}={named!r} says which."
-    )
+    if isinstance(found, str):
+        raise ParameterError(
+            f"{wrong}: the table holds all columns, '{found}' among them, and {what}={found!r} "
+            "says which."
+        )
+    raise ParameterError(f"{wrong}, such as {what}='y'.")
 
 
 def column_names(table: Any) -> list[str]:
