@@ -194,6 +194,16 @@ class TestForecast:
         assert forecast.to_dict([0.975])["rows"][0]["q97.5"] == forecast.quantile(0.975).iloc[0]
         with pytest.raises(ParameterError, match="strictly between 0 and 1"):
             forecast.to_frame([90])
+        for wrong in (0.9, ["a"], [True]):
+            with pytest.raises(ParameterError, match="numbers strictly between 0 and 1, such as"):
+                forecast.to_frame(wrong)
+
+    @pytest.mark.parametrize("near", [0.05, np.float32(0.05), 0.05 + 1e-9])
+    def test_the_interval_stays_what_it_is_beside_a_quantile_of_the_same_name(self, near):
+        forecast, _ = make_forecast()
+        table = forecast.to_frame([near])
+        assert list(table) == list(forecast.to_frame())
+        np.testing.assert_array_equal(table["q05"], forecast.quantile(0.05))
 
     def test_shows_one_of_a_thing_and_the_whole_span(self):
         assert "1 origin x 2 steps" in repr(make_forecast(1, horizon=2)[0])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mvlstm import metrics
 from mvlstm._words import counted
-from mvlstm.errors import DataError, ParameterError, check_option
+from mvlstm.errors import DataError, ParameterError, check_option, is_number
 from mvlstm.results._tables import escape, html, plain, records, time_index
 from mvlstm.results.transform import IDENTITY, Transform
 
@@ -220,10 +220,7 @@ class Forecast:
         quantiles : sequence of float
             Further quantiles, each a column: ``[0.1, 0.9]`` adds ``q10`` and ``q90``.
         """
-        for q in quantiles:
-            _check_number("q", q)
         m, h = self.time.shape
-        levels = sorted({0.05, 0.95, *(float(q) for q in quantiles)})
         columns: dict[str, Any] = {
             **({} if self.series is None else {"series": self.series.repeat(h)}),
             "origin": self.origin.repeat(h),
@@ -231,7 +228,7 @@ class Forecast:
             "time": time_index(self.time.reshape(-1), self.origin),
             "mean": self._mean().reshape(-1),
             "median": self._quantile(0.5).reshape(-1),
-            **{quantile_name(q): self._quantile(q).reshape(-1) for q in levels},
+            **{name: self._quantile(q).reshape(-1) for name, q in _levels(quantiles).items()},
             "part": self.part.reshape(-1).astype(object),
         }
         if np.isfinite(self.actual).any():
@@ -309,6 +306,17 @@ def _check_number(name: str, value: object) -> None:
             f"{name}={value!r} must be one number strictly between 0 and 1, such as 0.9; for "
             "several, call once for each."
         )
+
+
+def _levels(quantiles: Sequence[float]) -> dict[str, float]:
+    """Return the quantiles of a table by column name, in order: 0.05, 0.95 and further ones."""
+    if np.ndim(quantiles) != 1 or not all(is_number(q) for q in quantiles):
+        raise ParameterError(
+            f"quantiles={quantiles!r} must be a list of numbers strictly between 0 and 1, such as "
+            "[0.1, 0.9]."
+        )
+    named = {quantile_name(q): float(q) for q in (*quantiles, 0.05, 0.95)}
+    return dict(sorted(named.items(), key=lambda item: item[1]))
 
 
 def quantile_name(q: float) -> str:
