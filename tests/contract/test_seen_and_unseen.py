@@ -30,12 +30,15 @@ def test_each_step_ahead_is_scored_as_one_would_by_hand(panel: bool) -> None:
     table.iloc[-40:-30, 1] = np.nan
     other = daily(seed=1).assign(place="b")
     rows = pd.concat([table, other]) if panel else table.drop(columns="place")
-    model = mv.AR(window=3, horizon=3, missing="fill", transform="none", verbose=0)
-    model.fit(rows, "y", test=0.2, **({"series": "place"} if panel else {}))
+    settings = {"window": 3, "horizon": 3, "missing": "fill", "verbose": 0}
+    model, persistence = mv.AR(transform="none", **settings), mv.Persistence(**settings)
+    for each in (model, persistence):
+        each.fit(rows, "y", test=0.2, **({"series": "place"} if panel else {}))
     found = model.evaluate(rows)
     one = model.predict(rows).to_frame()
     keys = ["series", "origin"] if panel else ["origin"]
     whole = one.groupby(keys)["part"].transform(lambda part: (part == "new").all())
+    one["last"] = persistence.predict(rows).to_frame()["mean"]
     scored = one[whole & one["actual"].notna()]
     assert found.by_step is not None and found.by_step["step"].tolist() == [1, 2, 3]
     for row, (_, mine) in zip(
@@ -45,6 +48,8 @@ def test_each_step_ahead_is_scored_as_one_would_by_hand(panel: bool) -> None:
         assert row.rmse == pytest.approx(np.sqrt(np.mean((mine["mean"] - mine["actual"]) ** 2)))
         assert row.mae == pytest.approx((mine["median"] - mine["actual"]).abs().mean())
         assert row.coverage == pytest.approx(mine["actual"].between(mine.q05, mine.q95).mean())
+        reference = np.sqrt(np.mean((mine["last"] - mine["actual"]) ** 2))
+        assert row.skill == pytest.approx(1 - row.rmse / reference)
     assert found.by_step["n"].sum() == found.scores["n"].iloc[0]
     single = mv.AR(window=3, missing="fill", verbose=0)
     assert single.fit(table.drop(columns="place"), "y").evaluate(table).by_step is None
