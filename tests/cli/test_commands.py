@@ -228,7 +228,7 @@ def test_forecast_writes_the_quantiles_asked_for(
         assert done.code == 2 and words in done.stderr
 
 
-def test_shares_are_written_alike_however_small() -> None:
+def test_importance_is_written_alike_however_small() -> None:
     import io
 
     from rich.console import Console
@@ -236,12 +236,13 @@ def test_shares_are_written_alike_however_small() -> None:
     from mvlstm.cli.explain import importance_table
 
     share = [0.99, 0.0004, 4e-6]
-    rows = {"variable": ["y", "a", "b"], "error_increase": [7856.0, 3.0, -0.02], "verdict": "weak"}
+    rows = {"variable": ["y", "a", "b"], "error_increase": [7.856, 0.004, -2e-5], "verdict": "weak"}
     rows |= dict.fromkeys(("importance", "low", "high", "posterior"), share)
     stream = io.StringIO()
     Console(file=stream, width=100).print(importance_table(pd.DataFrame(rows), title="t"))
     lines = [line.split() for line in stream.getvalue().splitlines() if "weak" in line]
     assert [line[1:4] for line in lines] == [["0.990"] * 3, ["0.000"] * 3, ["0.000"] * 3]
+    assert [line[4] for line in lines] == ["7.86", "0.00", "0.00"]
 
 
 def test_numbers_of_very_different_size_all_show() -> None:

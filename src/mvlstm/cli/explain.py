@@ -92,4 +92,5 @@ def order_words(stability: Mapping[str, Any]) -> str:
 
 def importance_table(frame: pd.DataFrame, *, title: str) -> RenderableType:
     """Draw the columns of an importance table that a person reads first."""
-    return table(frame[list(SHOWN)], title=title, digits=3, shares=SHARES)
+    shown = frame[list(SHOWN)]
+    return table(shown, title=title, digits=3, shares=SHARES, beside=("error_increase",))

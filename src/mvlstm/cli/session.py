@@ -114,6 +114,7 @@ def table(
     digits: int = 4,
     exact: Collection[str] = (),
     shares: Collection[str] = (),
+    beside: Collection[str] = (),
 ) -> RenderableType:
     """Draw a DataFrame; a column of numbers is right-aligned with as many decimals everywhere.
 
@@ -131,6 +132,8 @@ def table(
         Columns of settings, whose numbers are written as they were given.
     shares : collection of str
         Columns of shares of one whole, which are written with three decimals however small.
+    beside : collection of str
+        Columns of which only what shows beside the largest matters: all have its decimals.
     """
     from pandas import isna
     from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
@@ -151,6 +154,8 @@ def table(
             texts = ["" if isna(v) else f"{v:.12g}" for v in column]
         elif is_float_dtype(column) and name in shares:
             texts = ["" if isna(v) else f"{v:.3f}" for v in column]
+        elif is_float_dtype(column) and name in beside:
+            texts = _numbers_alike(list(column), digits)
         elif is_float_dtype(column):
             texts = _numbers(list(column), digits, sizes.get(str(name), 0.0))
         head = str(name).replace("_", "\n")
