@@ -14,18 +14,16 @@ from mvlstm.bench.spec import Job
 from mvlstm.data.splits import chronological
 from mvlstm.data.stationarity import choose_differencing, difference
 from mvlstm.errors import DataError
-from mvlstm.explain.granger import MOST_LAGS, granger_tests
+from mvlstm.explain.granger import fewest_rows, granger_tests, longest_stretch
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-ROWS_EACH = 3  # rows for each coefficient at least, where gaps leave a stretch of them
 
 
 def granger_record(job: Job) -> dict[str, Any]:
     """Test every variable on the training rows, conditionally on the others and in a pair.
 
-    Of rows with gaps that are not closed the longest stretch without one is tested. Series are
+    Of rows with gaps that are not closed, or with targets that were filled in, the longest stretch
+    without is tested. Series are
     standardised, and differenced where their tests say so; categories and the calendar are left
     out. A variable is important if its p-value, corrected by Holm over all variables, is below
     0.01. With many rows nearly every variable is, so the share of the remaining variance that it
@@ -45,7 +43,8 @@ def granger_record(job: Job) -> dict[str, Any]:
     if len(names) < 2:
         raise DataError(f"Data set '{job.dataset}' has no variable of numbers to test.")
     train = found.frame.order < end
-    stretch = _longest_segment(found.frame.segments[train])
+    known = None if found.frame.measured is None else found.frame.measured[train]
+    stretch = longest_stretch(found.frame.segments[train], known)
     values = found.frame.values[train][:, measured][stretch]
     notes = _notes_on_gaps(len(values), int(train.sum()), len(names), job.dataset)
     choice = choose_differencing(values, names)
@@ -67,25 +66,21 @@ def granger_record(job: Job) -> dict[str, Any]:
     }
 
 
-def _longest_segment(segments: IntArray) -> slice:
-    _, first, counts = np.unique(segments, return_index=True, return_counts=True)
-    longest = int(counts.argmax())
-    return slice(int(first[longest]), int(first[longest] + counts[longest]))
-
-
 def _notes_on_gaps(rows: int, train: int, columns: int, dataset: str) -> tuple[str, ...]:
     """Say that gaps leave some of the training rows to test; refuse too few."""
     if rows == train:
         return ()
-    least = ROWS_EACH * (1 + MOST_LAGS * columns)
+    least = fewest_rows(columns)
     if rows < least:
         raise DataError(
-            f"The longest stretch of data set '{dataset}' without a gap has {rows:,} training "
-            f"rows; Granger's tests of {columns} columns need {least:,}. Use gaps='close', or "
-            "fewer variables."
+            f"The longest stretch of data set '{dataset}' without a gap or a missing target has "
+            f"{rows:,} training rows; Granger's tests of {columns} columns need {least:,}. Use "
+            "gaps='close' and missing='drop', or fewer variables."
         )
-    longest = f"{rows:,} of {train:,} training rows, the longest stretch without a gap"
-    return (f"Granger's tests rest on {longest}.",)
+    return (
+        f"Granger's tests rest on {rows:,} of {train:,} training rows, the longest stretch without "
+        "a gap or a missing target.",
+    )
 
 
 def _standardised(series: FloatArray) -> FloatArray:

@@ -12,9 +12,26 @@ from mvlstm.errors import MissingExtraError
 from mvlstm.metrics import holm
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 MOST_LAGS = 10
+ROWS_EACH = 3  # rows for each coefficient at least, where gaps leave a stretch of them
 SIGNIFICANCE = 0.01
+
+
+def fewest_rows(columns: int) -> int:
+    """Return the rows without a gap that tests of so many columns need."""
+    return ROWS_EACH * (1 + MOST_LAGS * columns)
+
+
+def longest_stretch(segments: IntArray, measured: NDArray[np.bool_] | None = None) -> slice:
+    """Return the longest stretch of rows of one segment whose targets were all measured."""
+    whole = segments[1:] == segments[:-1]
+    if measured is not None:
+        whole &= measured[1:] & measured[:-1]
+    borders = np.flatnonzero(~np.r_[False, whole, False])
+    longest = int(np.argmax(np.diff(borders)))
+    return slice(int(borders[longest]), int(borders[longest + 1]))
 
 
 def granger_tests(series: FloatArray) -> dict[str, Any]:

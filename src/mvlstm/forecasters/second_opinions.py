@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.base import clone
 
 from mvlstm.data._columns import name_list
 from mvlstm.errors import DataError, MissingExtraError, MVLSTMError, MVLSTMWarning
+from mvlstm.explain.granger import fewest_rows, granger_tests, longest_stretch
 from mvlstm.forecasters.preparation import Prepared
 from mvlstm.metrics import holm, kendall_tau
 from mvlstm.results import VERDICTS
@@ -31,7 +33,6 @@ IntArray = NDArray[np.int64]
 
 ROWS = 8_000  # newest rows before the unseen ones that the other models learn from
 SMALLER = {"members": 3, "max_epochs": 15, "patience": 5}  # at most, of the other models
-ROWS_EACH = 3  # rows for each coefficient at least, where Granger's tests have a stretch of them
 SHADOW = " (shadow)"
 LEAST_SHADOW = 1e-3  # of the squared error, that the strongest shadow counts as at least
 SIGNIFICANT = 0.01  # p-value of Granger's tests
@@ -115,9 +116,9 @@ def agreement_table(
     def every(values: FloatArray) -> FloatArray:
         return np.asarray(pd.Series(values, others).reindex(names), dtype=np.float64)
 
-    learned = (model, table, frame.target, others, owner, test)
+    refits = Refits(model, table, frame.target, others, owner, test)
     try:
-        drop_refit, shadow = _drop_and_refit(*learned), _against_shadows(*learned)
+        drop_refit, shadow = refits.without_each(), refits.against_shadows()
     except MVLSTMError as error:  # what was measured before stands all the same
         return None, (f"{NOT_FITTED} {error}",)
     columns: dict[str, object] = {
@@ -130,7 +131,8 @@ def agreement_table(
         "shadow": every(shadow),
     }
     seen = table.iloc[: len(table) - test]
-    stretch = _longest_stretch(seen[frame.target], frame.segments[-len(table) :])
+    segments = frame.segments[-len(table) :][: len(seen)]
+    stretch = longest_stretch(segments, seen[frame.target].notna().to_numpy())
     numbers = set(np.array(frame.columns)[np.array(frame.layout.measured)])
     granger, p, note = _granger(seen, stretch, others, owner, numbers)
     columns |= {"granger": every(granger), "granger_p": every(p)}
@@ -175,85 +177,83 @@ def _plain_table(
     return table, test
 
 
-def _refit(
-    model: AbstractForecaster, table: pd.DataFrame, target: str, test: int
-) -> AbstractForecaster:
-    """Fit a smaller model of the same kind to the rows of `_plain_table`, or some columns."""
-    params = model.get_params()
-    changes = {k: min(v, params[k]) for k, v in SMALLER.items() if k in params}
-    changes["verbose"] = 0
-    if "calendar" in params:
-        changes["calendar"] = "none"
-    other = clone(model).set_params(**changes)
-    with warnings.catch_warnings(action="ignore", category=MVLSTMWarning):
-        fitted: AbstractForecaster = other.fit(table, target, test=test)
-    fitted._require_whole()
-    return fitted
+@dataclass(frozen=True, eq=False)
+class Refits:
+    """Smaller models of a model's kind, fitted to the rows of `_plain_table`.
+
+    Parameters
+    ----------
+    model : AbstractForecaster
+    table : DataFrame
+    target : str
+    names : sequence of str
+        Variables that are judged.
+    owner : dict
+        The variable of each column.
+    test : int
+        Rows at the end that are left unseen.
+    """
+
+    model: AbstractForecaster
+    table: pd.DataFrame
+    target: str
+    names: Sequence[str]
+    owner: dict[str, str]
+    test: int
+
+    def without_each(self) -> FloatArray:
+        """Return the relative rise in squared error of models fitted without each variable.
+
+        NaN for a variable that the method cannot do without.
+        """
+        whole = _error(self._fit(self.table), self.table)
+        rises = np.full(len(self.names), np.nan)
+        for place, name in enumerate(self.names):
+            fewer = self.table[[c for c in self.table if self.owner[str(c)] != name]]
+            with contextlib.suppress(DataError):
+                rises[place] = _error(self._fit(fewer), fewer) / whole - 1.0
+        return rises
+
+    def against_shadows(self) -> FloatArray:
+        """Return each variable's rise in error over the largest rise of any shadow.
+
+        A shadow is a copy of a variable turned in a circle past the target: it has the same values
+        and the same memory, and cannot help. One model is fitted with all variables and all
+        shadows. Where none of these raises the error by a thousandth, that is what variables are
+        compared with.
+        """
+        rng = np.random.default_rng(0)
+        n = len(self.table)
+        shadows = {}
+        for name in self.names:
+            shift = int(rng.integers(n // 4, n - n // 4 + 1))
+            for column in [c for c in self.table if self.owner[str(c)] == name]:
+                shadows[f"{column}{SHADOW}"] = np.roll(self.table[column].to_numpy(), shift)
+        both = pd.concat([pd.DataFrame(shadows, self.table.index), self.table], axis=1)
+        fitted = self._fit(both)
+        explained = fitted.explain(both, effort="quick", contributions=0)
+        rises = explained.importance.set_index("variable")["error_increase"]
+        least = max(LEAST_SHADOW * _error(fitted, both), np.finfo(np.float64).tiny)
+        strongest = max(float(rises[list(shadows)].max()), least)
+        own = rises.groupby(rises.index.map(lambda column: self.owner.get(column, column))).max()
+        return np.asarray(own.loc[list(self.names)].to_numpy() / strongest)
+
+    def _fit(self, table: pd.DataFrame) -> AbstractForecaster:
+        """Fit a smaller model to some columns, or to more."""
+        params = self.model.get_params()
+        changes = {k: min(v, params[k]) for k, v in SMALLER.items() if k in params}
+        changes["verbose"] = 0
+        if "calendar" in params:
+            changes["calendar"] = "none"
+        other = clone(self.model).set_params(**changes)
+        with warnings.catch_warnings(action="ignore", category=MVLSTMWarning):
+            fitted: AbstractForecaster = other.fit(table, self.target, test=self.test)
+        fitted._require_whole()
+        return fitted
 
 
 def _error(model: AbstractForecaster, table: pd.DataFrame) -> float:
     return float(model.evaluate(table).scores["rmse"].iloc[0]) ** 2
-
-
-def _drop_and_refit(
-    model: AbstractForecaster,
-    table: pd.DataFrame,
-    target: str,
-    names: Sequence[str],
-    owner: dict[str, str],
-    test: int,
-) -> FloatArray:
-    """Return the relative rise in squared error of models fitted without each variable.
-
-    NaN for a variable that the method cannot do without.
-    """
-    whole = _error(_refit(model, table, target, test), table)
-    rises = np.full(len(names), np.nan)
-    for place, name in enumerate(names):
-        fewer = table[[column for column in table if owner[str(column)] != name]]
-        with contextlib.suppress(DataError):
-            rises[place] = _error(_refit(model, fewer, target, test), fewer) / whole - 1.0
-    return rises
-
-
-def _against_shadows(
-    model: AbstractForecaster,
-    table: pd.DataFrame,
-    target: str,
-    names: Sequence[str],
-    owner: dict[str, str],
-    test: int,
-) -> FloatArray:
-    """Return each variable's rise in error over the largest rise of any shadow.
-
-    A shadow is a copy of a variable turned in a circle past the target: it has the same values and
-    the same memory, and cannot help. One model is fitted with all variables and all shadows. Where
-    none of these raises the error by a thousandth, that is what variables are compared with.
-    """
-    rng = np.random.default_rng(0)
-    n = len(table)
-    shadows = {}
-    for name in names:
-        shift = int(rng.integers(n // 4, n - n // 4 + 1))
-        for column in [c for c in table if owner[str(c)] == name]:
-            shadows[f"{column}{SHADOW}"] = np.roll(table[column].to_numpy(), shift)
-    both = pd.concat([pd.DataFrame(shadows, table.index), table], axis=1)
-    fitted = _refit(model, both, target, test)
-    explained = fitted.explain(both, effort="quick", contributions=0)
-    rises = explained.importance.set_index("variable")["error_increase"]
-    least = max(LEAST_SHADOW * _error(fitted, both), np.finfo(np.float64).tiny)
-    strongest = max(float(rises[list(shadows)].max()), least)
-    own = rises.groupby(rises.index.map(lambda column: owner.get(column, column))).max()
-    return np.asarray(own.loc[list(names)].to_numpy() / strongest)
-
-
-def _longest_stretch(target: pd.Series[float], segments: IntArray) -> slice:
-    """Return the longest stretch of rows without a gap whose targets were all measured."""
-    known = target.notna().to_numpy()
-    whole = known[1:] & known[:-1] & (segments[1 : len(known)] == segments[: len(known) - 1])
-    borders = np.flatnonzero(~np.r_[False, whole, False])
-    longest = int(np.argmax(np.diff(borders)))
-    return slice(int(borders[longest]), int(borders[longest + 1]))
 
 
 def _granger(
@@ -269,7 +269,6 @@ def _granger(
     The columns ``numbers``, which are no levels, are differenced where their tests say so.
     """
     from mvlstm.data.stationarity import choose_differencing, difference
-    from mvlstm.explain.granger import MOST_LAGS, granger_tests
 
     nothing = np.full(len(names), np.nan)
     owners = pd.Series([owner[str(column)] for column in seen])
@@ -277,9 +276,8 @@ def _granger(
     table = seen.loc[:, ~(several & ~owners.duplicated()).to_numpy()].iloc[stretch]
     notes: tuple[str, ...] = ()
     if len(table) < len(seen):
-        least = ROWS_EACH * (1 + MOST_LAGS * table.shape[1])
         longest = f"{len(table):,} rows, the longest stretch without a gap or a missing target"
-        if len(table) < least:
+        if len(table) < fewest_rows(table.shape[1]):
             return nothing, nothing, (f"Granger's tests were left out: {longest}, are too few.",)
         notes = (f"Granger's tests rest on {longest}.",)
     values = table.to_numpy(np.float64)

@@ -101,6 +101,14 @@ def test_no_difference_or_lag_reaches_across_a_gap(tmp_path: Path) -> None:
     )
 
 
+def test_no_target_that_was_filled_in_is_tested(tmp_path: Path) -> None:
+    table = torn([1000])
+    table.loc[[200, 210], "y"] = np.nan
+    found = granger_of(table, tmp_path, missing="fill", test=0.2, valid=0.1)
+    assert found["rows"] == 700 - 211  # what follows the last one
+    assert "rest on 489 of 700 training rows" in str(found["notes"])
+
+
 def test_several_series_are_not_joined(tmp_path: Path) -> None:
     frames = [torn([rows]).assign(who=f"s{rows}") for rows in (400, 600)]
     found = granger_of(pd.concat(frames), tmp_path, series="who", exclude=["noise"], test=0.2)

@@ -159,7 +159,7 @@ def test_shadows_that_do_no_harm_are_no_measure_for_noise(monkeypatch) -> None:
     monkeypatch.setattr(AR, "explain", rises)
     names = [name for name in table if name != "y"]
     owner = {name: name for name in table}
-    found = second_opinions._against_shadows(model, table, "y", names, owner, 60)
+    found = second_opinions.Refits(model, table, "y", names, owner, 60).against_shadows()
     assert (np.abs(found) < 1).all()
 
 
