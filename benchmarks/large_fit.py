@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mvlstm.forecasters.checkpoint import NAME
-from mvlstm.forecasters.container import unpack
+from mvlstm.storage import unpack
+from mvlstm.train.checkpoint import NAME
 
 COLUMNS = 24
 VALID = 0.02  # of the default fit, whose closing work would take minutes otherwise

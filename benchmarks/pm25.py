@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 import mvlstm.nn.mvlstm as network_module
-from mvlstm.nn._packed import batched_recurrence
+from mvlstm.nn.backends.packed import batched_recurrence
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.nn.reference import reference_attention, reference_recurrence
 from mvlstm.train.config import Member, TrainConfig

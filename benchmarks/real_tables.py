@@ -20,9 +20,10 @@ import numpy as np
 import pandas as pd
 
 import mvlstm as mv
-from mvlstm.data import data_folder, synthetic
-from mvlstm.data._catalogue import PM25_FILE
-from mvlstm.data.io import read_table
+from mvlstm.datasets.catalogue import PM25_FILE
+from mvlstm.datasets.loading import data_folder
+from mvlstm.datasets.synthetic import synthetic
+from mvlstm.table.files import read_table
 
 
 def fitted(

@@ -22,15 +22,15 @@ from torch import Tensor
 from mvlstm import MVLSTM
 from mvlstm.bench.search import parse_grid
 from mvlstm.errors import ParameterError, check_option
-from mvlstm.forecasters.base import AbstractForecaster
-from mvlstm.forecasters.calibration import calibrate
-from mvlstm.forecasters.link import LinkName
-from mvlstm.forecasters.predictive import Predictive
-from mvlstm.forecasters.problem import Problem
-from mvlstm.forecasters.trained import Labels
+from mvlstm.methods.network.link import LinkName
+from mvlstm.methods.network.trained import Labels
+from mvlstm.model.calibration import calibrate
+from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.nn.mixture import Prediction, mean_loss
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.nn.parameters import Parameters
+from mvlstm.problem.predictive import Predictive
+from mvlstm.problem.problem import Problem
 from mvlstm.train.stepper import Stepper
 
 Class = TypeVar("Class", bound=type)

@@ -70,7 +70,7 @@ GROUPS = {
         "results": "gallery",
     },
     "Data": {
-        "data": "guide#real-tables",
+        "table": "guide#real-tables",
         "datasets": "experiments#the-two-protocols",
     },
     "Explaining and drawing": {

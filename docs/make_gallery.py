@@ -19,8 +19,8 @@ from playwright.sync_api import sync_playwright
 
 import mvlstm as mv
 from mvlstm import plot
-from mvlstm.data.io import write_atomic
 from mvlstm.report import ReportData, render_report
+from mvlstm.storage import write_atomic
 
 FOLDER = Path(__file__).parent / "gallery"
 SETTINGS: dict[str, Any] = {"window": 24, "members": 3, "max_epochs": 12, "seed": 0}

@@ -16,24 +16,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from mvlstm._version import __version__
-from mvlstm.forecasters.registry import FORECASTERS as _FORECASTERS
+from mvlstm.model.registry import FORECASTERS as _FORECASTERS
 
 if TYPE_CHECKING:
-    from mvlstm import data, errors, explain, metrics, plot, results, testing
-    from mvlstm.data import datasets
+    from mvlstm import datasets, errors, explain, metrics, plot, results, table, testing
     from mvlstm.errors import MVLSTMError, MVLSTMWarning
     from mvlstm.evaluate.backtest import backtest
     from mvlstm.evaluate.compare import compare
-    from mvlstm.forecasters.clstm import CLSTM
-    from mvlstm.forecasters.dual import DUAL
-    from mvlstm.forecasters.io import load
-    from mvlstm.forecasters.linear import AR, ENET
-    from mvlstm.forecasters.lstm import LSTM
-    from mvlstm.forecasters.mvlstm import MVLSTM
-    from mvlstm.forecasters.naive import Persistence, SeasonalPersistence
-    from mvlstm.forecasters.retain import RETAIN
-    from mvlstm.forecasters.statespace import ARIMAX, STRX
-    from mvlstm.forecasters.trees import GBT, RF, XGT
+    from mvlstm.methods.clstm import CLSTM
+    from mvlstm.methods.dual import DUAL
+    from mvlstm.methods.linear import AR, ENET
+    from mvlstm.methods.lstm import LSTM
+    from mvlstm.methods.mvlstm import MVLSTM
+    from mvlstm.methods.naive import Persistence, SeasonalPersistence
+    from mvlstm.methods.retain import RETAIN
+    from mvlstm.methods.statespace import ARIMAX, STRX
+    from mvlstm.methods.trees import GBT, RF, XGT
+    from mvlstm.model.saving import load
     from mvlstm.results import Comparison, Evaluation, Explanation, Forecast, History
 
 __all__ = [
@@ -61,7 +60,6 @@ __all__ = [
     "__version__",
     "backtest",
     "compare",
-    "data",
     "datasets",
     "errors",
     "explain",
@@ -69,22 +67,23 @@ __all__ = [
     "metrics",
     "plot",
     "results",
+    "table",
     "testing",
 ]
 
 _MODULES = {
-    "data": "mvlstm.data",
-    "datasets": "mvlstm.data.datasets",
+    "datasets": "mvlstm.datasets",
     "errors": "mvlstm.errors",
     "explain": "mvlstm.explain",
     "metrics": "mvlstm.metrics",
     "plot": "mvlstm.plot",
     "results": "mvlstm.results",
+    "table": "mvlstm.table",
     "testing": "mvlstm.testing",
 }
 _NAMES = {
     **_FORECASTERS,
-    "load": "mvlstm.forecasters.io",
+    "load": "mvlstm.model.saving",
     "backtest": "mvlstm.evaluate.backtest",
     "compare": "mvlstm.evaluate.compare",
     "Comparison": "mvlstm.results",

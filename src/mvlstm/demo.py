@@ -11,13 +11,14 @@ from typing import Any
 
 import pandas as pd
 
-from mvlstm.data import datasets
-from mvlstm.data.io import write_atomic, write_table
+from mvlstm import datasets
 from mvlstm.errors import MissingExtraError, ParameterError
-from mvlstm.forecasters.mvlstm import MVLSTM
-from mvlstm.forecasters.reporting import gather_report
+from mvlstm.methods.mvlstm import MVLSTM
 from mvlstm.report import render_report
+from mvlstm.report.gather import gather_report
 from mvlstm.results import Evaluation, Explanation, Forecast
+from mvlstm.storage import write_atomic
+from mvlstm.table.files import write_table
 
 ROWS, DATA_SEED = 10_000, 0
 SETTINGS: dict[str, Any] = {

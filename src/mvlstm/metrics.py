@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erf, ndtr, ndtri, stdtr
 
 from mvlstm.errors import DataError, ParameterError
+from mvlstm.types import BoolArray, FloatArray
 
 __all__ = [
     "DieboldMariano",
@@ -39,8 +40,6 @@ __all__ = [
     "variance_of_mean",
 ]
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 Measure = Literal["rmse", "mae"]  # by which settings are chosen
 
 _CHUNK = 262_144  # mixture components held in a temporary array at once (2 MB)

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import mvlstm as mv
-from mvlstm.forecasters import explaining
-from mvlstm.forecasters.steps import show_steps
+from mvlstm.model import explaining
+from mvlstm.progress import show_steps
 
 from .conftest import TINY, Run, make_table
 

@@ -10,9 +10,9 @@ import pytest
 from sklearn.base import clone
 
 import mvlstm as mv
-from mvlstm.forecasters import mixed
-from mvlstm.forecasters.networks import Kind
-from mvlstm.forecasters.registry import FORECASTERS, forecaster_class
+from mvlstm.methods.network import kinds as mixed
+from mvlstm.methods.network.training import Kind
+from mvlstm.model.registry import FORECASTERS, forecaster_class
 from mvlstm.testing import CHECKS, check_forecaster
 from mvlstm.testing.checks import check_save_and_load, example_table, fitted
 

@@ -57,7 +57,7 @@ def test_every_public_name_resolves(name: str) -> None:
 
 
 def test_the_reader_of_tables_is_there_in_a_fresh_session() -> None:
-    code = "import mvlstm; print(mvlstm.data.read_table.__name__)"
+    code = "import mvlstm; print(mvlstm.table.read_table.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "read_table", done.stderr
 

@@ -14,8 +14,8 @@ from tests.contract.test_forecasters import small
 
 import mvlstm as mv
 from mvlstm.errors import DataError, ParameterError
-from mvlstm.forecasters.base import AbstractForecaster
-from mvlstm.forecasters.registry import FORECASTERS
+from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.registry import FORECASTERS
 
 ONE_SERIES = ("STRX", "ARIMAX")  # model one series at a time
 NO_CALENDAR = (*ONE_SERIES, "Persistence", "SeasonalPersistence")

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import mvlstm as mv
-from mvlstm.data.frame import build_frame
 from mvlstm.errors import DataError
 from mvlstm.evaluate.compare import compare
+from mvlstm.table.frame import build_frame
 
 pytestmark = pytest.mark.filterwarnings("ignore::mvlstm.errors.MVLSTMWarning")
 

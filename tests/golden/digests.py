@@ -95,7 +95,10 @@ def panel_table() -> pd.DataFrame:
     table = plain_table()
     parts = [table.iloc[s : s + 140] * (1 + k) for k, s in enumerate((0, 140, 280))]
     return pd.concat(
-        [part.assign(station=name).set_axis(parts[0].index) for part, name in zip(parts, "pqr")]
+        [
+            part.assign(station=name).set_axis(parts[0].index)
+            for part, name in zip(parts, "pqr", strict=True)
+        ]
     )
 
 

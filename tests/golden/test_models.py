@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import mvlstm as mv
-from mvlstm.forecasters.container import pack, unpack
+from mvlstm.storage import pack, unpack
 
 FOLDERS = sorted(path for path in Path(__file__).parent.glob("schema*") if path.is_dir())
 FILES = [path for folder in FOLDERS for path in sorted(folder.glob("*.safetensors"))]
@@ -41,7 +41,7 @@ def test_a_model_runs_wherever_it_was_trained(tmp_path: Path, device: str) -> No
 
 
 def test_there_are_files_of_every_schema() -> None:
-    from mvlstm.forecasters.io import SCHEMA
+    from mvlstm.model.saving import SCHEMA
 
     assert [folder.name for folder in FOLDERS] == [f"schema{i}" for i in range(1, SCHEMA + 1)]
     assert all(len(list(folder.glob("*.safetensors"))) >= 10 for folder in FOLDERS)

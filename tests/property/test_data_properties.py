@@ -13,22 +13,16 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from mvlstm.data import (
-    Layout,
-    Scaler,
-    SeriesFrame,
-    build_frame,
-    chronological,
-    gather_labels,
-    gather_windows,
-    origin_rows,
-    origins_by_part,
-    read_table,
-    rebuild_frame,
-    split_windows,
-)
-from mvlstm.data.stationarity import difference, restore, undifference
 from mvlstm.errors import DataError, MVLSTMError
+from mvlstm.problem.scaling import Scaler
+from mvlstm.problem.splits import origins_by_part, split_windows
+from mvlstm.problem.stationarity import difference, restore, undifference
+from mvlstm.problem.windows import gather_labels, gather_windows, origin_rows
+from mvlstm.table.files import read_table
+from mvlstm.table.frame import build_frame, rebuild_frame
+from mvlstm.table.layout import Layout
+from mvlstm.table.parts import chronological
+from mvlstm.table.series_frame import SeriesFrame
 
 FAST = settings(deadline=None, max_examples=60)
 

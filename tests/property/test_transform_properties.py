@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from mvlstm import metrics
-from mvlstm.results.transform import IDENTITY, Transform
+from mvlstm.transforms import IDENTITY, Transform
 
 LOG = Transform("log1p")
 

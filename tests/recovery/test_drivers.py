@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mvlstm.data.controls import make_control
-from mvlstm.data.synthetic import synthetic
-from mvlstm.forecasters.mvlstm import MVLSTM
+from mvlstm.datasets.controls import make_control
+from mvlstm.datasets.synthetic import synthetic
+from mvlstm.methods.mvlstm import MVLSTM
 from mvlstm.metrics import auroc
 
 pytestmark = pytest.mark.slow

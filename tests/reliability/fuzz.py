@@ -46,7 +46,7 @@ def data_bytes() -> int:
 
 
 def model_files(draw: random.Random) -> Iterator[tuple[bytes, str]]:
-    from mvlstm.forecasters.container import unpack
+    from mvlstm.storage import unpack
 
     paths = sorted(GOLDEN.glob("schema*/*.safetensors"))
     whole = [path.read_bytes() for path in paths]
@@ -100,7 +100,7 @@ def use_table(path: Path, table: Any, draw: random.Random) -> None:
     import numpy as np
 
     import mvlstm as mv
-    from mvlstm.data.io import read_table
+    from mvlstm.table.files import read_table
 
     decimal = draw.choice((".", ".", ","))
     table = read_table(path, sep=draw.choice((None, None, ",", ";")), decimal=decimal)
@@ -192,7 +192,7 @@ def work(kind: str, files: int, seconds: float, seed: int, answers: Any) -> None
 def fuzz(kind: str, files: int, *, seconds: float = 1e9, seed: int = 0) -> dict[str, Any]:
     """Try mutated files in a process of its own; a crash of that process is a find, too."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["mvlstm.forecasters.mvlstm", "safetensors.numpy"])
+    context.set_forkserver_preload(["mvlstm.methods.mvlstm", "safetensors.numpy"])
     answers = context.Queue()
     process = context.Process(target=work, args=(kind, files, seconds, seed, answers))
     process.start()

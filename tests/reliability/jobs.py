@@ -35,7 +35,7 @@ def fit_and_save(folder: str, out: str, every: str, started: Any = None) -> None
     """Fit with checkpoints in ``folder`` and save the model; say when the fit begins."""
     import torch
 
-    from mvlstm.forecasters.mvlstm import MVLSTM
+    from mvlstm.methods.mvlstm import MVLSTM
 
     torch.set_num_threads(1)
     os.environ["MVLSTM_CHECKPOINT_SECONDS"] = every
@@ -59,7 +59,7 @@ def run_experiments(suite: str, folder: str, started: Any) -> None:
 
 def contents(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return a model file's header, less what depends on the clock, and its arrays' bytes."""
-    from mvlstm.forecasters.container import unpack
+    from mvlstm.storage import unpack
 
     header, arrays = unpack(path, "mvlstm", "model")
     header.pop("fit_seconds")

@@ -149,7 +149,7 @@ def _change_arrays(arrays: Arrays, draw: random.Random) -> None:
 
 def mutate_model(header: dict[str, Any], arrays: Arrays, draw: random.Random) -> bytes:
     """Return a model file with a sound checksum and something wrong inside."""
-    from mvlstm.forecasters.container import _checksum
+    from mvlstm.storage import _checksum
 
     header, arrays = copy.deepcopy(header), dict(arrays)
     for _ in range(draw.choice((1, 1, 1, 2, 4))):

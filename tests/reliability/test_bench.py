@@ -43,7 +43,7 @@ LONG = SUITE.replace("max_epochs = 3", "max_epochs = 100, patience = 100")
 @pytest.fixture(scope="module")
 def processes() -> Any:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["mvlstm.bench.run", "mvlstm.forecasters.mvlstm"])
+    context.set_forkserver_preload(["mvlstm.bench.run", "mvlstm.methods.mvlstm"])
     return context
 
 

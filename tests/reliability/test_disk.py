@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 import mvlstm as mv
 from mvlstm.cli.app import app
-from mvlstm.data.io import write_atomic
 from mvlstm.errors import DataError
-from mvlstm.forecasters.checkpoint import NAME
+from mvlstm.storage import write_atomic
+from mvlstm.train.checkpoint import NAME
 from reliability.jobs import SETTINGS, make_table
 
 Fail = Callable[[pytest.MonkeyPatch], None]
@@ -52,14 +52,16 @@ def _full_on_write(patch: pytest.MonkeyPatch) -> None:
             return Full()
         return stream
 
-    patch.setattr("mvlstm.data.io.open", opened, raising=False)
+    patch.setattr("mvlstm.storage.open", opened, raising=False)
 
 
 def _read_only(patch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
+    def refuse(path: Any, mode: str = "r", **options: Any) -> Any:
+        if mode == "rb":
+            return open(path, mode, **options)
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    patch.setattr("mvlstm.data.io.open", refuse, raising=False)
+    patch.setattr("mvlstm.storage.open", refuse, raising=False)
 
 
 def _no_rename(patch: pytest.MonkeyPatch) -> None:

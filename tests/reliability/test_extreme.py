@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import mvlstm as mv
 from mvlstm.cli.app import app
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
-from mvlstm.forecasters import memory
+from mvlstm.train import memory
 
 SETTINGS: dict[str, Any] = {
     "window": 5,

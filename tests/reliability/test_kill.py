@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from mvlstm.forecasters.checkpoint import AGAIN, NAME
-from mvlstm.forecasters.container import unpack
+from mvlstm.storage import unpack
+from mvlstm.train.checkpoint import AGAIN, NAME
 from reliability.jobs import contents, fit_and_save
 
 SEED = int(os.environ.get("MVLSTM_TEST_SEED", "0"))
@@ -21,7 +21,7 @@ SEED = int(os.environ.get("MVLSTM_TEST_SEED", "0"))
 @pytest.fixture(scope="module")
 def processes() -> Any:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["mvlstm.forecasters.mvlstm", "safetensors.numpy"])
+    context.set_forkserver_preload(["mvlstm.methods.mvlstm", "safetensors.numpy"])
     return context
 
 

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import mvlstm as mv
 from mvlstm.cli.app import app
-from mvlstm.data.io import read_table
 from mvlstm.errors import DataError
+from mvlstm.table.files import read_table
 
 SMALL = ("--window", "4", "--hidden-size", "2", "--members", "2", "--max-epochs", "2", "--quiet")
 SETTINGS: dict[str, Any] = {"window": 4, "hidden_size": 2, "members": 1, "max_epochs": 1}

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import mvlstm as mv
 from mvlstm.cli.app import app
 from mvlstm.errors import DataError, ModelFileError, MVLSTMWarning, ParameterError
-from mvlstm.forecasters.checkpoint import NAME
+from mvlstm.train.checkpoint import NAME
 from mvlstm.train.stepper import Stepper
 from reliability.jobs import SETTINGS, contents, make_table
 

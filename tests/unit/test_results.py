@@ -13,14 +13,7 @@ import pytest
 import made_results
 from mvlstm import metrics
 from mvlstm.errors import DataError, ParameterError
-from mvlstm.results import (
-    IMPORTANCE_COLUMNS,
-    VERDICTS,
-    Evaluation,
-    Explanation,
-    Forecast,
-    History,
-)
+from mvlstm.results import IMPORTANCE_COLUMNS, VERDICTS, Evaluation, Explanation, Forecast, History
 from mvlstm.results._tables import finest, html
 from mvlstm.results.explanation import certain_together
 

@@ -12,19 +12,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import DTypeLike, NDArray
 
+from mvlstm import datasets
 from mvlstm.bench.protocols import PROTOCOLS, Protocol, Ranges
 from mvlstm.bench.spec import Job, file_digest
-from mvlstm.data import datasets
-from mvlstm.data.frame import SeriesFrame, build_frame
-from mvlstm.data.scaling import Scaler
-from mvlstm.data.splits import chronological
-from mvlstm.data.synthetic import Truth
+from mvlstm.datasets.synthetic import Truth
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.evaluate.backtest import clean_columns, clean_table, fold_rows, fold_table
-from mvlstm.forecasters.preparation import Preparation
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from mvlstm.problem.preparation import Preparation
+from mvlstm.problem.scaling import Scaler
+from mvlstm.table.frame import SeriesFrame, build_frame
+from mvlstm.table.parts import chronological
+from mvlstm.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +40,7 @@ class StepScaler(Scaler):
     centers: FloatArray
     scales: FloatArray
 
-    def transform(
-        self, values: NDArray[np.float64], *, dtype: DTypeLike = np.float64
-    ) -> NDArray[Any]:
+    def transform(self, values: FloatArray, *, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """Scale whole stretches of rows."""
         shaped = values.reshape(-1, *self.centers.shape)
         return ((shaped - self.centers) / self.scales).astype(dtype).reshape(values.shape)
@@ -90,7 +86,7 @@ class Cell:
     series: FloatArray
     times: pd.Index[Any]
     rows: IntArray
-    scored: NDArray[np.bool_] | None
+    scored: BoolArray | None
     truth: Truth | None
     facts: dict[str, Any]
     apart: bool = False
@@ -153,7 +149,7 @@ def _load_rows(name: str, options_text: str) -> Rows:
 
 def _user_rows(name: str, options: dict[str, Any]) -> Rows:
     """Read a user's own table, as `mvlstm fit` does."""
-    from mvlstm.data.io import read_table
+    from mvlstm.table.files import read_table
 
     given = {k: v for k, v in options.items() if k not in ("sha256", "test", "valid")}
     reading = {key: given.pop(key) for key in ("sep", "decimal") if key in given}
@@ -209,7 +205,7 @@ def _plain(
     end: int,
     test: int,
     valid: int,
-    scored: NDArray[np.bool_] | None = None,
+    scored: BoolArray | None = None,
 ) -> Cell:
     table, test = fold_table(found.frame, found.table, end - test, end)
     # Levels of categories are those of the training rows.

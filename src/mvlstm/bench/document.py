@@ -12,7 +12,8 @@ from typing import Any
 import pandas as pd
 
 from mvlstm._words import decimals
-from mvlstm.data.io import write_atomic, write_table
+from mvlstm.storage import write_atomic
+from mvlstm.table.files import write_table
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,17 +6,14 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mvlstm.bench.cells import Cell
-from mvlstm.data.windows import spread_evenly
 from mvlstm.errors import DataError
-from mvlstm.forecasters.base import AbstractForecaster
-from mvlstm.forecasters.explaining import explain_forecaster
-from mvlstm.forecasters.problem import Problem
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from mvlstm.model.explaining import explain_forecaster
+from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.problem.problem import Problem
+from mvlstm.problem.windows import spread_evenly
+from mvlstm.types import FloatArray
 
 BINS = 40  # of every histogram
 WINDOWS = 4_000  # training windows whose attention is looked at

@@ -6,17 +6,15 @@ import time as clock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mvlstm.bench.cells import load_rows, shares_of
 from mvlstm.bench.protocols import PROTOCOLS
 from mvlstm.bench.spec import Job
-from mvlstm.data.splits import chronological
-from mvlstm.data.stationarity import choose_differencing, difference
 from mvlstm.errors import DataError
 from mvlstm.explain.granger import fewest_rows, granger_tests, longest_stretch
-
-FloatArray = NDArray[np.float64]
+from mvlstm.problem.stationarity import choose_differencing, difference
+from mvlstm.table.parts import chronological
+from mvlstm.types import FloatArray
 
 
 def granger_record(job: Job) -> dict[str, Any]:

@@ -15,23 +15,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from mvlstm import datasets
 from mvlstm.bench.spec import Job, Suite
-from mvlstm.data import datasets
-from mvlstm.data.controls import CONTROLS, NULL_CONTROLS, make_control
-from mvlstm.data.stationarity import choose_differencing, difference
-from mvlstm.data.synthetic import Truth
+from mvlstm.datasets.controls import CONTROLS, NULL_CONTROLS, make_control
+from mvlstm.datasets.synthetic import Truth
 from mvlstm.errors import check_option
 from mvlstm.evaluate.methods import find_method
 from mvlstm.explain.faithfulness import faithfulness_areas
 from mvlstm.explain.granger import granger_tests
-from mvlstm.forecasters.base import AbstractForecaster
-from mvlstm.forecasters.explaining import explain_forecaster
 from mvlstm.metrics import auprc, auroc, kendall_tau
+from mvlstm.model.explaining import explain_forecaster
+from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.problem.stationarity import choose_differencing, difference
 from mvlstm.results import VERDICTS, Explanation
 
-FloatArray = NDArray[np.float64]
 Settings = dict[str, Any]
 Record = dict[str, Any]
 Build = Callable[..., AbstractForecaster]

@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm._words import decimals, p_text
 from mvlstm.bench.document import Table, fixed, number, spark
 from mvlstm.bench.frames import PAPER_SETS, as_float, mean_and_error, paper_tables
 from mvlstm.bench.records import Record
 from mvlstm.metrics import auprc, auroc, kendall_tau
+from mvlstm.types import BoolArray, FloatArray
 
-FloatArray = NDArray[np.float64]
 OWN_PAST = "Autoregressive"  # the paper's name of the target's own past
 MARK = " ★"
 THEIRS = ("dual", "retain", "clstm")  # methods whose own measures the paper prints
@@ -325,7 +324,7 @@ def _quality(
     return Table(f"{where}: how well the marked variables are found", shown, numbers, (note,))
 
 
-def precision_at(values: FloatArray, truth: NDArray[np.bool_]) -> float:
+def precision_at(values: FloatArray, truth: BoolArray) -> float:
     """Return the share of important variables among as many leading ones as there are."""
     k = int(truth.sum())
     return float(truth[np.argsort(-values, kind="stable")[:k]].mean()) if k else float("nan")

@@ -16,8 +16,8 @@ from mvlstm.bench.scoring import Scored, average, forecast_cell, references, sco
 from mvlstm.bench.spec import Job, check_source
 from mvlstm.bench.tuning import build, is_batched, is_network, is_random, tune
 from mvlstm.evaluate.methods import find_method
-from mvlstm.forecasters.base import FREE_SETTINGS, AbstractForecaster
-from mvlstm.forecasters.members import (
+from mvlstm.methods.network.base import AbstractNetwork
+from mvlstm.methods.network.members import (
     MEMBER_SETTINGS,
     Member,
     fit_frame,
@@ -27,8 +27,8 @@ from mvlstm.forecasters.members import (
     with_all_rows,
     with_weights,
 )
-from mvlstm.forecasters.network_base import AbstractNetwork
-from mvlstm.forecasters.problem import Problem
+from mvlstm.model.forecaster import FREE_SETTINGS, AbstractForecaster
+from mvlstm.problem.problem import Problem
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvlstm.data.io import write_atomic
 from mvlstm.errors import DataError
 from mvlstm.results._tables import plain
+from mvlstm.storage import write_atomic
 
 SCHEMA = 1
 Record = dict[str, Any]

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mvlstm import datasets
 from mvlstm.bench.cells import load_rows
 from mvlstm.bench.circumstances import circumstances
 from mvlstm.bench.job import Arrays, run_job
 from mvlstm.bench.records import SCHEMA, Record, Records, Writer, read_records
 from mvlstm.bench.spec import Job, Suite
-from mvlstm.data import datasets
 from mvlstm.errors import DataError, MVLSTMError, ParameterError, check_option, check_whole
-from mvlstm.forecasters.steps import show_steps
+from mvlstm.progress import show_steps
 from mvlstm.results._tables import plain
 
 ENGINES = ("local", "ray")

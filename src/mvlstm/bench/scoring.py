@@ -8,19 +8,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm import metrics
 from mvlstm.bench.cells import Cell
-from mvlstm.data.splits import PartName
-from mvlstm.data.windows import measured_labels
-from mvlstm.forecasters.base import AbstractForecaster
-from mvlstm.forecasters.members import forecast_part
-from mvlstm.forecasters.problem import Problem
+from mvlstm.methods.network.members import forecast_part
+from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.problem.problem import Problem
+from mvlstm.problem.windows import measured_labels
 from mvlstm.results import Forecast
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from mvlstm.table.parts import PartName
+from mvlstm.types import FloatArray, IntArray
 
 LEAST_OF_A_MONTH = 100  # rows with which a month's coverage is worth a number
 

@@ -13,8 +13,6 @@ import pandas as pd
 from mvlstm.bench.records import read_records
 from mvlstm.bench.run import run_suite
 from mvlstm.bench.spec import MEASURES, Job, Suite, check_settings, file_digest
-from mvlstm.data.frame import SeriesFrame
-from mvlstm.data.splits import require_validation, split_windows
 from mvlstm.errors import (
     DataError,
     MVLSTMError,
@@ -24,9 +22,12 @@ from mvlstm.errors import (
     check_whole,
 )
 from mvlstm.evaluate.methods import find_method
-from mvlstm.forecasters.command import COLUMNS, fit_command
-from mvlstm.forecasters.members import MEMBER_SETTINGS
+from mvlstm.methods.network.members import MEMBER_SETTINGS
 from mvlstm.metrics import Measure
+from mvlstm.problem.splits import split_windows
+from mvlstm.report.command import COLUMNS, fit_command
+from mvlstm.table.frame import SeriesFrame
+from mvlstm.table.parts import require_validation
 
 PRESETS = {"default": "mvlstm", "paper": "paper", "indep": "indep", "fusion": "fusion"}
 # the same for all settings of a search

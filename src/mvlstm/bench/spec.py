@@ -14,7 +14,7 @@ from typing import Any, get_args
 from mvlstm._words import did_you_mean
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.evaluate.methods import find_method
-from mvlstm.forecasters.user_classes import own_file
+from mvlstm.evaluate.own_classes import own_file
 from mvlstm.metrics import Measure
 
 MEASURES: tuple[Measure, ...] = get_args(Measure)

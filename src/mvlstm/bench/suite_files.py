@@ -12,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from mvlstm import datasets
 from mvlstm.bench.importance import importance_suite
 from mvlstm.bench.protocols import PROTOCOLS
 from mvlstm.bench.spec import (
@@ -23,7 +24,6 @@ from mvlstm.bench.spec import (
     source_digest,
     unknown,
 )
-from mvlstm.data import datasets
 from mvlstm.errors import ParameterError, check_option, check_whole
 from mvlstm.evaluate.methods import METHODS, Method, find_method
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from mvlstm.bench.document import Table
 from mvlstm.bench.frames import as_float
-from mvlstm.data.controls import NULL_CONTROLS
+from mvlstm.datasets.controls import NULL_CONTROLS
 
 Found = Mapping[str, Any]
 

@@ -11,8 +11,8 @@ from mvlstm.bench.cells import Cell
 from mvlstm.bench.spec import Job
 from mvlstm.errors import MVLSTMError, TrainingError
 from mvlstm.evaluate.methods import find_method, quick_epochs
-from mvlstm.forecasters.base import AbstractForecaster
-from mvlstm.forecasters.members import (
+from mvlstm.methods.network.base import AbstractNetwork
+from mvlstm.methods.network.members import (
     MEMBER_SETTINGS,
     Member,
     fit_frame,
@@ -20,7 +20,7 @@ from mvlstm.forecasters.members import (
     member_errors,
     seeds_of,
 )
-from mvlstm.forecasters.network_base import AbstractNetwork
+from mvlstm.model.forecaster import AbstractForecaster
 
 MOST_MEMBERS = 128  # trained as one batch
 

@@ -205,8 +205,8 @@ def tables(
         if out is not None:
             output.data = {"written": [str(path) for path in document.write(out)]}
         if html is not None:
-            from mvlstm.data.io import write_atomic
             from mvlstm.report import experiments_page
+            from mvlstm.storage import write_atomic
 
             write_atomic(html, experiments_page(document.title, document.sections))
         if as_json:

@@ -161,9 +161,9 @@ def compare(
             "budget": budget,
         }
 
-        from mvlstm.data.io import read_table, write_table
         from mvlstm.evaluate.compare import compare as run
         from mvlstm.evaluate.methods import choose_methods
+        from mvlstm.table.files import read_table, write_table
 
         choose_methods(methods)  # a wrong name shows before a large file is read
         own = None if with_file is None else read_table(with_file, sep=sep, decimal=decimal)
@@ -196,8 +196,8 @@ def compare(
         if out is not None:
             write_table(out, result.to_frame())
         if html is not None:
-            from mvlstm.data.io import write_atomic
             from mvlstm.report import comparison_page
+            from mvlstm.storage import write_atomic
 
             write_atomic(html, comparison_page(result))
 

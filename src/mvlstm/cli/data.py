@@ -24,7 +24,7 @@ def list_sets(as_json: AsJson = False, debug: Debug = False) -> None:
 
         import pandas as pd
 
-        from mvlstm.data import datasets
+        from mvlstm import datasets
 
         infos = [datasets.describe(name) for name in datasets.available()]
         present = {info.name: datasets.is_present(info.name) for info in infos}
@@ -56,7 +56,7 @@ def list_sets(as_json: AsJson = False, debug: Debug = False) -> None:
 def path(as_json: AsJson = False, debug: Debug = False) -> None:
     """Print the folder in which data files are looked for."""
     with session(as_json=as_json, debug=debug) as output:
-        from mvlstm.data import datasets
+        from mvlstm import datasets
 
         folder = datasets.data_folder()
         output.data = {"path": str(folder)}
@@ -80,8 +80,8 @@ def fetch_sets(
 ) -> None:
     """Download data sets of the UCI repository into the data folder, and verify their contents."""
     with session(as_json=as_json, debug=debug) as output:
-        from mvlstm.data import datasets
-        from mvlstm.data.fetch import fetch, fetchable
+        from mvlstm import datasets
+        from mvlstm.datasets.download import fetch, fetchable
         from mvlstm.errors import ParameterError
 
         chosen = list(dict.fromkeys(names or fetchable()))

@@ -43,9 +43,9 @@ def evaluate(
             check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))
 
         from mvlstm import load
-        from mvlstm.data._steps import describe_time
-        from mvlstm.data.io import read_table, write_table
-        from mvlstm.forecasters.monitoring import read_time
+        from mvlstm.model.monitoring import read_time
+        from mvlstm.table.files import read_table, write_table
+        from mvlstm.table.spacing import describe_time
 
         rows = read_table(data, sep=sep, decimal=decimal)
         fitted = load(model)

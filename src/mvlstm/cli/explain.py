@@ -47,7 +47,7 @@ def explain(
             check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))
 
         from mvlstm import load
-        from mvlstm.data.io import read_table, write_table
+        from mvlstm.table.files import read_table, write_table
 
         rows = read_table(data, sep=sep, decimal=decimal)
         fitted = load(model)

@@ -318,8 +318,8 @@ def fit(
         }
 
         from mvlstm import MVLSTM
-        from mvlstm.data.io import read_table
-        from mvlstm.forecasters.checkpoint import (
+        from mvlstm.table.files import read_table
+        from mvlstm.train.checkpoint import (
             is_unfinished,
             prepared_checkpoint,
             remove_checkpoint,

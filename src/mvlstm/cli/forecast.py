@@ -51,8 +51,8 @@ def forecast(
         levels = numbers("--quantiles", quantiles)
 
         from mvlstm import load
-        from mvlstm.data.appending import append_rows
-        from mvlstm.data.io import read_table, write_table
+        from mvlstm.table.appending import append_rows
+        from mvlstm.table.files import read_table, write_table
 
         rows_of = partial(read_table, sep=sep, decimal=decimal)
         ahead = None if future is None else rows_of(future)

@@ -47,7 +47,7 @@ def report(
         )
 
         from mvlstm import load
-        from mvlstm.data.io import read_table
+        from mvlstm.table.files import read_table
 
         rows = read_table(data, sep=sep, decimal=decimal)
         ahead = None if future is None else read_table(future, sep=sep, decimal=decimal)

@@ -156,8 +156,8 @@ def tune(
             tune_table,
             tuned_command,
         )
-        from mvlstm.data.frame import build_frame
-        from mvlstm.data.io import read_table, write_table
+        from mvlstm.table.files import read_table, write_table
+        from mvlstm.table.frame import build_frame
 
         rows = read_table(data, sep=sep, decimal=decimal)
         options: dict[str, Any] = {

@@ -58,7 +58,7 @@ def update(
         check_output(out, suffixes=MODEL_SUFFIXES, inputs=(data,))
 
         from mvlstm import load
-        from mvlstm.data.io import read_table
+        from mvlstm.table.files import read_table
 
         found = load(model)
         verbose = found.verbose

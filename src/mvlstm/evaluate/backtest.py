@@ -10,23 +10,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mvlstm import metrics
 from mvlstm._words import counted
-from mvlstm.data._future import future_rows
-from mvlstm.data._steps import describe_time
-from mvlstm.data.frame import SeriesFrame, build_frame
-from mvlstm.data.splits import chronological
 from mvlstm.errors import DataError, ParameterError, check_whole
-from mvlstm.forecasters.base import AbstractForecaster
-from mvlstm.forecasters.scoring import score_row
-from mvlstm.forecasters.steps import show_steps
-from mvlstm.forecasters.transforming import choose_transform
+from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.scoring import score_row
+from mvlstm.problem.transform_choice import choose_transform
+from mvlstm.progress import show_steps
 from mvlstm.results import Forecast
-
-FloatArray = NDArray[np.float64]
+from mvlstm.table.frame import SeriesFrame, build_frame
+from mvlstm.table.future import future_rows
+from mvlstm.table.parts import chronological
+from mvlstm.table.spacing import describe_time
+from mvlstm.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +49,13 @@ class FoldRun:
     forecasts_per_second: float
 
     @property
-    def stop(self) -> NDArray[np.bool_]:
+    def stop(self) -> BoolArray:
         """Origins whose steps all lie in the rows that stop and select."""
         later = self.model.borders_.calibration_rows(self.recent.time).any(axis=1)
         return self.validation & ~np.asarray(later)
 
     @property
-    def calibration(self) -> NDArray[np.bool_]:
+    def calibration(self) -> BoolArray:
         """Origins whose steps all lie in the later half of the validation rows.
 
         Nothing was fitted to these or selected by them.
@@ -66,12 +64,12 @@ class FoldRun:
         return self.validation & np.asarray(later)
 
     @property
-    def validation(self) -> NDArray[np.bool_]:
+    def validation(self) -> BoolArray:
         """Origins whose steps all lie in the validation rows."""
         return np.asarray((self.recent.part == "validation").all(axis=1))
 
     @property
-    def new(self) -> NDArray[np.bool_]:
+    def new(self) -> BoolArray:
         """Origins whose steps all lie in the fold."""
         return np.asarray(self.model.borders_.after(self.recent.time).all(axis=1))
 

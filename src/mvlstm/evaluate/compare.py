@@ -10,15 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm import metrics
-from mvlstm.data._calendar import Calendar
-from mvlstm.data._columns import column_names
-from mvlstm.data._times import read_times
-from mvlstm.data.frame import SeriesFrame, build_frame
-from mvlstm.data.splits import require_validation, split_windows
-from mvlstm.data.windows import measured_labels, origin_rows
 from mvlstm.errors import DataError, MVLSTMError, ParameterError, check_option
 from mvlstm.evaluate.backtest import (
     FoldRun,
@@ -31,15 +24,22 @@ from mvlstm.evaluate.backtest import (
     run_fold,
 )
 from mvlstm.evaluate.methods import BUDGETS, METHODS, Budget, build, choose_methods
-from mvlstm.forecasters.base import AbstractForecaster
-from mvlstm.forecasters.calibration import cover_factors
-from mvlstm.forecasters.scoring import score_row
-from mvlstm.forecasters.steps import show_steps
-from mvlstm.forecasters.transforming import TRANSFORM_CHOICES, TransformChoice, choose_transform
+from mvlstm.model.calibration import cover_factors
+from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.scoring import score_row
+from mvlstm.problem.splits import split_windows
+from mvlstm.problem.transform_choice import TRANSFORM_CHOICES, TransformChoice, choose_transform
+from mvlstm.problem.windows import measured_labels, origin_rows
+from mvlstm.progress import show_steps
 from mvlstm.results import Comparison, Forecast
 from mvlstm.results.comparison import COLUMNS
+from mvlstm.table.calendar import Calendar
+from mvlstm.table.columns import column_names
+from mvlstm.table.frame import SeriesFrame, build_frame
+from mvlstm.table.parts import require_validation
+from mvlstm.table.times import read_times
+from mvlstm.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 Kind = Literal["single", "ensemble"]
 KINDS: tuple[Kind, ...] = ("single", "ensemble")
 TOP = 3

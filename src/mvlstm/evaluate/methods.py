@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from mvlstm._words import did_you_mean
 from mvlstm.errors import ParameterError
-from mvlstm.forecasters.base import AbstractForecaster
-from mvlstm.forecasters.registry import forecaster_class
+from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.registry import forecaster_class
 
 Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = ("quick", "full")
@@ -163,7 +163,7 @@ def find_method(key: str) -> Method:
 
     Examples
     --------
-    >>> find_method("ar").label, find_method("mvlstm.forecasters.linear:ENET").label
+    >>> find_method("ar").label, find_method("mvlstm.methods.linear:ENET").label
     ('AR', 'ENET')
     """
     if key in METHODS:

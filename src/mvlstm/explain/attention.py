@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mvlstm.explain.blocks import BlockBootstrap, block_length, over_time
 from mvlstm.explain.importance import LEVEL
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from mvlstm.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

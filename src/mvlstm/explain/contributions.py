@@ -23,10 +23,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from mvlstm.types import BoolArray, FloatArray, IntArray
+
 Gradient = Callable[[FloatArray], FloatArray]
 """Windows (m, T, C) to the gradient of each member's forecast (K, m, H, T, C)."""
 Forecast = Callable[[FloatArray], FloatArray]
@@ -160,7 +159,7 @@ class _Pieces:
     def rise(self) -> FloatArray:
         return self.at_high - self.at_low
 
-    def take(self, which: NDArray[np.bool_] | slice) -> _Pieces:
+    def take(self, which: BoolArray | slice) -> _Pieces:
         return _Pieces(**{name: values[which] for name, values in vars(self).items()})
 
     def batches(self) -> list[_Pieces]:
@@ -183,7 +182,7 @@ def _quadrature(
     return np.asarray(slope * (distance * part.length[:, None, None])[:, None])
 
 
-def _settle(sums: FloatArray, rise: FloatArray, tolerance: float, depth: int) -> NDArray[np.bool_]:
+def _settle(sums: FloatArray, rise: FloatArray, tolerance: float, depth: int) -> BoolArray:
     """Say which pieces (S,) need no halving; scale the sums over jumps to their rise, in place."""
     found = sums.sum(axis=(3, 4)).mean(axis=0)  # (S, H)
     fine = np.abs(found - rise).max(axis=1) <= tolerance

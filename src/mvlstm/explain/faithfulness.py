@@ -12,13 +12,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm.explain.blocks import exchange
 from mvlstm.explain.importance import Scrambled
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from mvlstm.types import FloatArray, IntArray
 
 RANDOM_ORDERS = 3
 

@@ -6,13 +6,10 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mvlstm.errors import MissingExtraError
 from mvlstm.metrics import holm
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from mvlstm.types import BoolArray, FloatArray, IntArray
 
 MOST_LAGS = 10
 ROWS_EACH = 3  # rows for each coefficient at least, where gaps leave a stretch of them
@@ -24,7 +21,7 @@ def fewest_rows(columns: int) -> int:
     return ROWS_EACH * (1 + MOST_LAGS * columns)
 
 
-def longest_stretch(segments: IntArray, measured: NDArray[np.bool_] | None = None) -> slice:
+def longest_stretch(segments: IntArray, measured: BoolArray | None = None) -> slice:
     """Return the longest stretch of rows of one segment whose targets were all measured."""
     whole = segments[1:] == segments[:-1]
     if measured is not None:

@@ -30,9 +30,7 @@ from scipy.special import stdtr
 from mvlstm.explain.blocks import BlockBootstrap, block_length, exchange, over_time
 from mvlstm.metrics import holm
 from mvlstm.results import VERDICTS
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from mvlstm.types import BoolArray, FloatArray, IntArray
 
 Predict = Callable[[FloatArray], FloatArray]
 """Windows (M, T, C) in raw units to the members' point forecasts (K, M, H)."""
@@ -441,7 +439,7 @@ def _long_block_p(by_time: FloatArray, shortest: int) -> float:
     return float(1.0 - stdtr(LONG_BLOCKS - 1, means.mean() / spread))
 
 
-def _shares(rises: FloatArray, among: NDArray[np.bool_]) -> FloatArray:
+def _shares(rises: FloatArray, among: BoolArray) -> FloatArray:
     """Positive parts of (B, N) divided by their sum over ``among``; NaN elsewhere or if none."""
     positive = np.where(among, np.maximum(rises, 0.0), 0.0)
     total = positive.sum(axis=1, keepdims=True)

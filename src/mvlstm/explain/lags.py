@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm.explain.importance import LEVEL
-
-FloatArray = NDArray[np.float64]
+from mvlstm.types import FloatArray
 
 DRAWS = 200
 BLOCKS = 20  # pieces of neighbouring forecasts that are drawn as a whole

@@ -38,9 +38,7 @@ from mvlstm.explain.tables import (
 )
 from mvlstm.results import VERDICTS
 from mvlstm.results.explanation import certain_together
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from mvlstm.types import FloatArray, IntArray
 
 FEWEST = 3  # held-out windows
 NOTES = (

@@ -7,11 +7,9 @@ from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mvlstm.metrics import kendall_tau
-
-FloatArray = NDArray[np.float64]
+from mvlstm.types import FloatArray
 
 SETTLED = 0.95  # share of bootstrap draws that must agree on which of two variables comes first
 PAIRS = 40  # bootstrap draws compared with one another

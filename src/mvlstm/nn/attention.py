@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from mvlstm.nn._device import kernels_run_on
-from mvlstm.nn._pooling import TemporalPooling
+from mvlstm.nn.backends.device import kernels_run_on
+from mvlstm.nn.backends.pooling import TemporalPooling
 
 
 class Summary(NamedTuple):
@@ -34,6 +34,6 @@ def temporal_attention(h: Tensor, Ws: Tensor, bs: Tensor) -> Summary:
     """
     pooling: Any = TemporalPooling
     if kernels_run_on(h):
-        from mvlstm.nn._triton import Pooling as pooling
+        from mvlstm.nn.backends.triton import Pooling as pooling
     vectors, weights = pooling.apply(h, Ws, bs)  # weights (K, T - 1, B, N)
     return Summary(vectors, weights.permute(0, 2, 3, 1))

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from mvlstm.nn._device import kernels_run_on
-from mvlstm.nn._library import library_recurrence
-from mvlstm.nn._packed import batched_recurrence
-from mvlstm.nn._rounded import rounded_recurrence, suits
+from mvlstm.nn.backends.device import kernels_run_on
+from mvlstm.nn.backends.library import library_recurrence
+from mvlstm.nn.backends.packed import batched_recurrence
+from mvlstm.nn.backends.rounded import rounded_recurrence, suits
 from mvlstm.nn.cell import Layer
 from mvlstm.nn.parameters import Parameters
 from mvlstm.nn.precision import gradients_are_rounded
@@ -24,7 +24,7 @@ from mvlstm.nn.precision import gradients_are_rounded
 def recurrence(layer: Layer, p: Parameters, x: Tensor) -> Tensor:
     """Run a layer over a window: x (K, T, B, C) to states (K, T, B, N, d)."""
     if kernels_run_on(x):
-        from mvlstm.nn._triton import triton_recurrence
+        from mvlstm.nn.backends.triton import triton_recurrence
 
         return triton_recurrence(layer, p, x)
     if x.is_cuda:

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.results import Explanation, Forecast, PointExplanation
+from mvlstm.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-IntArray = NDArray[np.int64]
 
 
 def variable_order(explanation: Explanation) -> tuple[str, ...]:
@@ -120,7 +119,7 @@ def step_rows(forecast: Forecast, step: int) -> pd.DataFrame:
     return rows
 
 
-def scored_rows(forecast: Forecast, part: str | None) -> NDArray[np.bool_]:
+def scored_rows(forecast: Forecast, part: str | None) -> BoolArray:
     """Choose what to judge (M, H): rows of ``part`` whose value is known.
 
     Parameters
@@ -143,7 +142,7 @@ def scored_rows(forecast: Forecast, part: str | None) -> NDArray[np.bool_]:
     )
 
 
-def thin(values: NDArray[np.float64], limit: int, *, recent: int = 0) -> IntArray:
+def thin(values: FloatArray, limit: int, *, recent: int = 0) -> IntArray:
     """Choose rows to draw so that the line looks the same: lowest and highest of each stretch.
 
     Parameters

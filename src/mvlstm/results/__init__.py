@@ -13,8 +13,8 @@ from mvlstm.results.forecast import PARTS, Forecast
 from mvlstm.results.history import History
 from mvlstm.results.point import PointExplanation
 from mvlstm.results.reference import Reference
-from mvlstm.results.transform import Transform
 from mvlstm.results.update import Update
+from mvlstm.transforms import Transform
 
 __all__ = [
     "IMPORTANCE_COLUMNS",

@@ -15,9 +15,8 @@ from mvlstm import metrics
 from mvlstm._words import counted
 from mvlstm.errors import DataError, ParameterError, check_option, is_number
 from mvlstm.results._tables import escape, html, plain, records, time_index
-from mvlstm.results.transform import IDENTITY, Transform
-
-FloatArray = NDArray[np.float64]
+from mvlstm.transforms import IDENTITY, Transform
+from mvlstm.types import BoolArray, FloatArray
 
 PARTS = ("train", "validation", "new")
 
@@ -285,7 +284,7 @@ class Forecast:
     def _quantile_of(
         self,
         q: float,
-        chosen: NDArray[np.bool_],
+        chosen: BoolArray,
         mixture: tuple[FloatArray, FloatArray, FloatArray],
     ) -> FloatArray:
         if q in self._quantiles:
@@ -295,7 +294,7 @@ class Forecast:
     def _series(self, values: FloatArray, name: str) -> pd.Series[float]:
         return pd.Series(values.reshape(-1), index=self.index, name=name)
 
-    def _part_counts(self, where: NDArray[np.bool_]) -> str:
+    def _part_counts(self, where: BoolArray) -> str:
         counts = {p: int((where & (self.part == p)).sum()) for p in PARTS}
         return ", ".join(f"{n} {p}" for p, n in counts.items() if n)
 

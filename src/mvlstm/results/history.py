@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm._words import counted
 from mvlstm.results._tables import escape, html, plain
-
-FloatArray = NDArray[np.float64]
+from mvlstm.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,10 +38,10 @@ class History:
 
     train_loss: FloatArray
     valid_rmse: FloatArray
-    best_epoch: NDArray[np.int64]
+    best_epoch: IntArray
     seconds: float = float("nan")
     notes: tuple[str, ...] = ()
-    lowered: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    lowered: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
         if not self.lowered.size:
@@ -58,7 +56,7 @@ class History:
         return int(self.train_loss.shape[0])
 
     @property
-    def epochs(self) -> NDArray[np.int64]:
+    def epochs(self) -> IntArray:
         """Epochs trained by each member, shape (K,)."""
         return np.asarray(np.isfinite(self.valid_rmse).sum(axis=1), dtype=np.int64)
 
@@ -71,7 +69,7 @@ class History:
         return np.asarray(np.take_along_axis(self.valid_rmse, column, axis=1)[:, 0])
 
     @property
-    def epochs_found(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def epochs_found(self) -> tuple[IntArray, IntArray]:
         """Epochs that led to the kept weights, at the full rate and at the lower one, each (K,)."""
         slow = np.where(self.lowered > 0, np.maximum(self.best_epoch - self.lowered, 0), 0)
         full = self.best_epoch.copy()
@@ -79,7 +77,7 @@ class History:
             full[k] = np.nanargmin(self.valid_rmse[k, : self.lowered[k]]) + 1
         return full, slow
 
-    def take(self, rows: NDArray[np.int64]) -> History:
+    def take(self, rows: IntArray) -> History:
         """Return the history of some members."""
         return replace(
             self,
@@ -89,7 +87,7 @@ class History:
             lowered=self.lowered[rows],
         )
 
-    def with_rows(self, rows: NDArray[np.int64], other: History) -> History:
+    def with_rows(self, rows: IntArray, other: History) -> History:
         """Return this history with some members' replaced; time and notes are those of both."""
         epochs = max(self.train_loss.shape[1], other.train_loss.shape[1])
         loss, rmse = _widened(self.train_loss, epochs), _widened(self.valid_rmse, epochs)

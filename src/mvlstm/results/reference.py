@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm import metrics
 from mvlstm.results.forecast import Forecast
+from mvlstm.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 LEVEL = 0.9  # of the interval whose coverage is measured
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from mvlstm.data.synthetic import synthetic
+from mvlstm.datasets.synthetic import synthetic
 from mvlstm.errors import (
     DataError,
     MVLSTMError,
@@ -20,9 +20,9 @@ from mvlstm.errors import (
     NotFittedError,
     ParameterError,
 )
-from mvlstm.forecasters.base import AbstractForecaster
-from mvlstm.forecasters.io import load
-from mvlstm.forecasters.registry import is_registered
+from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.registry import is_registered
+from mvlstm.model.saving import load
 
 Check = Callable[[AbstractForecaster], None]
 TARGET = "y"

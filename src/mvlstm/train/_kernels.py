@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mvlstm.train.adam import BETA1, BETA2, EPSILON
+from mvlstm.train.config import BETA1, BETA2, EPSILON
 
 BLOCK = 1024
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from mvlstm.nn._device import kernels_run_on
-
-BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # the usual constants
+from mvlstm.nn.backends.device import kernels_run_on
+from mvlstm.train.config import BETA1, BETA2, EPSILON
 
 
 def take_step(

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 FINISHING = 5  # most epochs to wait at the lower rate
 
 
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # the usual constants
+
+
 @dataclass(frozen=True)
 class Member:
     """One network of the ensemble: its seed and the settings that may differ between members.

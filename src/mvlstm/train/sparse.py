@@ -22,7 +22,8 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor
 
-from mvlstm.train.adam import BETA1, BETA2, EPSILON, clip
+from mvlstm.train.adam import clip
+from mvlstm.train.config import BETA1, BETA2, EPSILON
 from mvlstm.train.shrinkage import kept_share
 from mvlstm.train.streams import ORDER_SITE, member_key, random_bits
 from mvlstm.train.workers import run_all

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mvlstm import datasets
 from mvlstm.bench import cells
 from mvlstm.bench.cells import StepScaler, build_cell, load_rows, step_preparation, window_rows
 from mvlstm.bench.protocols import PROTOCOLS, Ranges
 from mvlstm.bench.spec import Job, file_digest
-from mvlstm.data import datasets
-from mvlstm.data.windows import origin_rows
 from mvlstm.errors import DataError, ParameterError
+from mvlstm.problem.windows import origin_rows
 
 BESIDE = Path(__file__).resolve().parents[4] / "shared" / "data"
 JOB = Job(suite="s", part="p", dataset="synthetic", method="ar", base="ar", window=10)

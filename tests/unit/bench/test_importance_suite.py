@@ -17,9 +17,9 @@ from mvlstm.bench.importance import (
 from mvlstm.bench.run import run_suite
 from mvlstm.bench.tables import make_tables
 from mvlstm.bench.truth_tables import false_alarm, truth_tables
-from mvlstm.data.stationarity import choose_differencing, difference
 from mvlstm.explain.granger import granger_tests
-from mvlstm.forecasters.lstm import LSTM
+from mvlstm.methods.lstm import LSTM
+from mvlstm.problem.stationarity import choose_differencing, difference
 
 SMALL = {"window": 4, "members": 2, "effort": "quick"}
 

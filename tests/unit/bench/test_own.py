@@ -24,10 +24,10 @@ from mvlstm.evaluate.methods import find_method
 OWN = """
 import numpy as np
 from mvlstm import LSTM
-from mvlstm.forecasters.base import AbstractForecaster
-from mvlstm.forecasters.naive import Persistence
-from mvlstm.forecasters.network_base import AbstractNetwork
-from mvlstm.forecasters.predictive import Predictive
+from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.methods.naive import Persistence
+from mvlstm.methods.network.base import AbstractNetwork
+from mvlstm.problem.predictive import Predictive
 
 class Raised(Persistence):
     def __init__(
@@ -139,7 +139,7 @@ def test_what_descends_from_a_network_is_one() -> None:
         ("own.py:Alike", True, False),
         ("lstm", True, True),
         ("clstm", True, False),
-        ("mvlstm.forecasters.mvlstm:MVLSTM", True, True),
+        ("mvlstm.methods.mvlstm:MVLSTM", True, True),
     ]:
         one = replace(job, base=base)
         assert (is_network(one), is_batched(one)) == (network, batched)
@@ -169,8 +169,8 @@ def test_each_ensemble_of_clstm_chooses_variables_with_a_seed_of_its_own() -> No
 
 
 def test_a_class_of_a_package_needs_no_file() -> None:
-    assert find_method("mvlstm.forecasters.naive:Persistence").label == "Persistence"
-    suite = read(method="mvlstm.forecasters.naive:Persistence", each={})
+    assert find_method("mvlstm.methods.naive:Persistence").label == "Persistence"
+    suite = read(method="mvlstm.methods.naive:Persistence", each={})
     assert [job.source for job in suite.select(methods=["raised"]).jobs] == [""]
 
 

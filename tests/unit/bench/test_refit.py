@@ -11,7 +11,7 @@ from mvlstm.bench.job import run_job
 from mvlstm.bench.spec import Job
 from mvlstm.bench.suite_files import parse_suite
 from mvlstm.errors import ParameterError
-from mvlstm.forecasters import members
+from mvlstm.methods.network import members
 
 TREE = {
     "name": "again",

@@ -15,7 +15,7 @@ from sklearn.base import clone
 import mvlstm as mv
 from mvlstm.bench.suite_files import load_suite
 from mvlstm.errors import ParameterError
-from mvlstm.forecasters.registry import forecaster_class
+from mvlstm.model.registry import forecaster_class
 from mvlstm.nn.parameters import unflatten
 from mvlstm.train.stepper import Stepper
 

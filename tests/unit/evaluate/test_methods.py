@@ -7,7 +7,7 @@ import pytest
 import mvlstm as mv
 from mvlstm.errors import ParameterError
 from mvlstm.evaluate.methods import METHODS, build, choose_methods, quick_epochs
-from mvlstm.forecasters.registry import FORECASTERS
+from mvlstm.model.registry import FORECASTERS
 
 SHARED = {"window": 7, "members": 2, "seed": 3, "verbose": 0}
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from mvlstm.nn._library import library_recurrence
-from mvlstm.nn._packed import batched_recurrence, packing
 from mvlstm.nn.attention import temporal_attention
+from mvlstm.nn.backends.library import library_recurrence
+from mvlstm.nn.backends.packed import batched_recurrence, packing
 from mvlstm.nn.cell import Layer
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.nn.parameters import Parameters, count, unflatten

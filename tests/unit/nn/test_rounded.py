@@ -9,9 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from mvlstm.nn import _rounded, precision
-from mvlstm.nn._library import each_member, library_recurrence
-from mvlstm.nn._rounded import NAMES, RoundedLSTM, rounded_recurrence, suits
+from mvlstm.nn import precision
+from mvlstm.nn.backends import rounded as _rounded
+from mvlstm.nn.backends.library import each_member, library_recurrence
+from mvlstm.nn.backends.rounded import NAMES, RoundedLSTM, rounded_recurrence, suits
 from mvlstm.nn.cell import Layer
 from mvlstm.nn.parameters import Parameters
 from mvlstm.nn.precision import gradients_are_rounded, rounded_gradients

@@ -11,8 +11,8 @@ import torch
 
 import mvlstm as mv
 from mvlstm.errors import ModelFileError, MVLSTMWarning, ParameterError, TrainingError
-from mvlstm.forecasters import further_training
-from mvlstm.forecasters.networks import patience_notes
+from mvlstm.methods.network import further_training
+from mvlstm.methods.network.training import patience_notes
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.results import History
 from mvlstm.train import loop

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import mvlstm as mv
-from mvlstm.data.frame import build_frame
 from mvlstm.errors import ParameterError
 from mvlstm.nn.mvlstm import MVLSTMNetwork
+from mvlstm.table.frame import build_frame
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.data import WindowData
 from mvlstm.train.loop import train, validation_errors
@@ -122,7 +122,7 @@ def test_fit_leaves_out_what_it_is_told_to(series, monkeypatch) -> None:
         seen.append((data, config))
         return train(network, data, members, config, **rest)
 
-    monkeypatch.setattr("mvlstm.forecasters.networks.train", spy)
+    monkeypatch.setattr("mvlstm.methods.network.training.train", spy)
     table = several() if series else several().iloc[:200].drop(columns="place")
     for share in (0.0, 0.2):
         model = mv.MVLSTM(window=5, hidden_size=2, members=2, max_epochs=1, leave_out=share)

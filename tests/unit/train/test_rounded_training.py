@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from mvlstm.nn import _rounded, precision
+from mvlstm.nn import precision
+from mvlstm.nn.backends import rounded as _rounded
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.nn.parameters import unflatten
 from mvlstm.train.config import Member, TrainConfig

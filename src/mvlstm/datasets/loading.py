@@ -1,0 +1,307 @@
+"""The data sets of the paper by name: two built in, four read from the data folder."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mvlstm.datasets.catalogue import (
+    CATALOGUE,
+    ENERGY_FILE,
+    PLANT_FILES,
+    PM25_FILE,
+    SML_FILES,
+    WIND_LEVELS,
+    DatasetInfo,
+)
+from mvlstm.datasets.synthetic import Truth, lorenz96, synthetic
+from mvlstm.errors import DataError, ParameterError
+
+__all__ = [
+    "Dataset",
+    "DatasetInfo",
+    "available",
+    "data_folder",
+    "describe",
+    "is_present",
+    "load",
+    "verify",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A table ready to fit, with what is known about it.
+
+    Parameters
+    ----------
+    name : str
+    frame : DataFrame
+        The variables in order with the target last; the index is the time.
+    target : str
+    info : DatasetInfo
+    truth : Truth or None
+        The true drivers, for made-up sets.
+    missing, gaps : str
+        How missing values and gaps are to be handled, as constructor arguments of a forecaster.
+
+    Examples
+    --------
+    >>> data = load("synthetic", n=200)
+    >>> data.target, data.frame.shape, data.truth.drivers
+    ('y', (200, 11), ('x2', 'x3'))
+    """
+
+    name: str
+    frame: pd.DataFrame
+    target: str
+    info: DatasetInfo
+    truth: Truth | None = None
+    missing: str = "error"
+    gaps: str = "error"
+
+    @property
+    def fit_options(self) -> dict[str, Any]:
+        """Arguments of ``fit`` besides table and target; none, the frame is ready as it is."""
+        return {}
+
+    @property
+    def model_options(self) -> dict[str, str]:
+        """Arguments of a forecaster's constructor that suit this set."""
+        return {"missing": self.missing, "gaps": self.gaps}
+
+    @property
+    def frame_options(self) -> dict[str, Any]:
+        """Arguments of `mvlstm.table.build_frame` besides the table."""
+        return {"target": self.target, **self.fit_options, **self.model_options}
+
+
+def available() -> tuple[str, ...]:
+    """Names of the data sets that `load` knows, present or not."""
+    return tuple(CATALOGUE)
+
+
+def describe(name: str) -> DatasetInfo:
+    """Facts about one data set: rows, variables, licence, citation, oddities."""
+    if name not in CATALOGUE:
+        near = difflib.get_close_matches(str(name), CATALOGUE, n=1)
+        hint = f"Did you mean '{near[0]}'?" if near else "See `mvlstm data list`."
+        raise ParameterError(
+            f"There is no data set '{name}'; choose one of {', '.join(CATALOGUE)}. {hint}"
+        )
+    return CATALOGUE[name]
+
+
+def is_present(name: str) -> bool:
+    """Whether a data set can be loaded now: it is built in, or its files are in the folder."""
+    return all((data_folder() / file).is_file() for file in describe(name).files)
+
+
+def verify(name: str) -> None:
+    """Raise `DataError` unless a data set's files hold what the package knows them to hold."""
+    info = describe(name)
+    get = f" (mvlstm data fetch {name} --force)" if info.archive else ""
+    for file, expected in info.files.items():
+        path = _path(info, file)
+        with open(path, "rb") as stream:
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
+        if found != expected:
+            raise DataError(
+                f"The file '{path}' of data set '{name}' is not the published one: its SHA-256 is "
+                f"{found[:12]}..., not {expected[:12]}.... Replace it with a fresh copy{get}."
+            )
+
+
+def data_folder() -> Path:
+    """Folder of the real data sets: ``MVLSTM_DATA`` if set, else one in the user's cache."""
+    chosen = os.environ.get("MVLSTM_DATA", "").strip()
+    if chosen:
+        return Path(chosen).expanduser()
+    if sys.platform == "win32":
+        cache = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        cache = Path.home() / "Library" / "Caches"
+    else:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "mvlstm"
+
+
+def load(name: str, **options: Any) -> Dataset:
+    """Load a data set by name.
+
+    Parameters
+    ----------
+    name : str
+        One of `available()`.
+    **options
+        For ``synthetic``: ``n, seed, snr, lin``; for ``lorenz96``: ``n, p, forcing, noise, seed``;
+        for ``pm25``: ``with_wind`` (wind direction as four 0/1 columns); for ``plant``: ``folder``
+        (where the challenge's CSV files lie). Others take none.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DataError
+        If its files are not in the data folder or cannot be read.
+
+    Examples
+    --------
+    >>> load("lorenz96", n=50).truth.drivers
+    ('x0', 'x7', 'x8')
+    """
+    info = describe(name)
+    check_options(name, options)
+    return _LOADERS[name](info, **options)
+
+
+def check_options(name: str, options: Iterable[str]) -> None:
+    """Raise `ParameterError` unless `load` takes such options for a data set."""
+    allowed = [key for key in inspect.signature(_LOADERS[name]).parameters if key != "info"]
+    for key in options:
+        if key not in allowed:
+            takes = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
+            raise ParameterError(f"Data set '{name}' has no option '{key}'; {takes}.")
+
+
+def _path(info: DatasetInfo, file: str, place: Path | None = None) -> Path:
+    """Find one file of a data set, or say where it was looked for."""
+    path = place or data_folder() / file
+    if path.is_file():
+        return path
+    source = f" It comes from {info.url}." if info.url else ""
+    get = f", or download it: mvlstm data fetch {info.name}" if info.archive else ""
+    raise DataError(
+        f"Data set '{info.name}' needs the file '{path}', which is not there.{source} Set "
+        f"MVLSTM_DATA to the folder that holds '{file}', or put the file there{get}."
+    )
+
+
+def _read_csv(
+    info: DatasetInfo, file: str, *, place: Path | None = None, **options: Any
+) -> pd.DataFrame:
+    """Read one file of a data set, turning every fault into one message."""
+    path = _path(info, file, place)
+    try:
+        table = pd.read_csv(path, **options)
+    except (OSError, ValueError, UnicodeError) as error:
+        raise DataError(
+            f"The file '{path}' of data set '{info.name}' cannot be read: {error}. "
+            "Replace it with a fresh copy."
+        ) from error
+    assert isinstance(table, pd.DataFrame)
+    return table
+
+
+def _take(info: DatasetInfo, table: pd.DataFrame, rows: int, file: str) -> pd.DataFrame:
+    """Take the set's columns as floats, checking that the file holds what it should."""
+    absent = [name for name in info.variables if name not in table]
+    if absent or len(table) != rows:
+        what = f"lacks {absent}" if absent else f"gives {len(table):,} rows, not {rows:,}"
+        raise DataError(
+            f"The file '{data_folder() / file}' of data set '{info.name}' {what}. "
+            "Replace it with a fresh copy."
+        )
+    return table[list(info.variables)].astype("float64")
+
+
+def _load_synthetic(
+    info: DatasetInfo, n: int = 10_000, seed: int = 0, snr: float = 2.0, lin: float = 0.5
+) -> Dataset:
+    frame, truth = synthetic(n, seed=seed, snr=snr, lin=lin)
+    return Dataset(info.name, frame, "y", info, truth)
+
+
+def _load_lorenz96(
+    info: DatasetInfo,
+    n: int = 20_000,
+    p: int = 10,
+    forcing: float = 10.0,
+    noise: float = 0.1,
+    seed: int = 0,
+) -> Dataset:
+    frame, truth = lorenz96(n, p=p, forcing=forcing, noise=noise, seed=seed)
+    return Dataset(info.name, frame, f"x{p - 1}", info, truth)
+
+
+def _load_pm25(info: DatasetInfo, with_wind: bool = False) -> Dataset:
+    raw = _read_csv(info, PM25_FILE)
+    frame = _take(info, raw, info.rows, PM25_FILE)
+    frame.index = pd.DatetimeIndex(pd.to_datetime(raw[["year", "month", "day", "hour"]]))
+    frame.index.name = "time"
+    if with_wind:
+        for place, level in enumerate(WIND_LEVELS):
+            frame.insert(6 + place, f"cbwd_{level}", (raw["cbwd"] == level).to_numpy(float))
+    return Dataset(info.name, frame, info.target, info, missing="drop", gaps="close")
+
+
+def _load_energy(info: DatasetInfo) -> Dataset:
+    raw = _read_csv(info, ENERGY_FILE, parse_dates=["date"], skipinitialspace=True)
+    frame = _take(info, raw, info.rows, ENERGY_FILE)
+    frame.index = pd.DatetimeIndex(raw["date"], name="time")
+    return Dataset(info.name, frame, info.target, info)
+
+
+def _load_sml2010(info: DatasetInfo) -> Dataset:
+    parts = []
+    for file in SML_FILES:
+        with open(_path(info, file), encoding="utf-8") as stream:
+            header = stream.readline().lstrip("#").split()
+        names = [entry.split(":", 1)[-1] for entry in header]
+        parts.append(_read_csv(info, file, sep=r"\s+", skiprows=1, names=names, index_col=False))
+    raw = pd.concat(parts, ignore_index=True)
+    frame = _take(info, raw, info.rows, SML_FILES[0])
+    times = pd.to_datetime(raw["Date"] + " " + raw["Time"], format="%d/%m/%Y %H:%M")
+    frame.index = pd.DatetimeIndex(times, name="time")
+    return Dataset(info.name, frame, info.target, info, gaps="close")
+
+
+def _load_plant(info: DatasetInfo, folder: str | Path | None = None) -> Dataset:
+    hours = list(range(2, 21))
+    clock = pd.to_timedelta(hours, unit="h").to_numpy()
+    columns = {}
+    for name, file in PLANT_FILES.items():
+        place = None if folder is None else Path(folder).expanduser() / Path(file).name
+        raw = _read_csv(
+            info,
+            file,
+            place=place,
+            sep=";",
+            skiprows=1,
+            header=None,
+            names=["plant", "day", *hours],
+        )
+        raw = raw[raw["plant"] == 1]
+        try:
+            days = pd.to_datetime(raw["day"], format="%d/%m/%Y")
+            values = raw[hours].to_numpy(float).ravel()
+        except ValueError as error:
+            raise DataError(
+                f"The file '{place or data_folder() / file}' of data set 'plant' cannot be read: "
+                f"{error}. Replace it with a fresh copy."
+            ) from error
+        times = (days.to_numpy()[:, None] + clock).ravel()
+        columns[name] = pd.Series(values, index=pd.DatetimeIndex(times, name="time"))
+    frame = _take(info, pd.DataFrame(columns), info.rows, PLANT_FILES["power"])
+    return Dataset(info.name, frame, info.target, info, gaps="close")
+
+
+_LOADERS: dict[str, Callable[..., Dataset]] = {
+    "synthetic": _load_synthetic,
+    "lorenz96": _load_lorenz96,
+    "pm25": _load_pm25,
+    "energy": _load_energy,
+    "sml2010": _load_sml2010,
+    "plant": _load_plant,
+}

@@ -1,1 +1,0 @@
-"""The forecasters: one contract, many models."""

@@ -1,0 +1,1 @@
+"""What learns: one file for each method."""

@@ -1,0 +1,356 @@
+"""`CLSTM`: an LSTM that learns which variables to leave out."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time as clock
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from sklearn.base import clone
+from torch import Tensor
+
+from mvlstm.errors import ModelFileError, MVLSTMWarning, ParameterError, check_option, is_number
+from mvlstm.methods.network.base import AbstractNetwork
+from mvlstm.methods.network.link import LINKS, LinkName
+from mvlstm.methods.network.trained import Labels, TrainedNetwork
+from mvlstm.methods.network.training import SEEDS_APART, fit_batch
+from mvlstm.model.forecaster import Difference
+from mvlstm.model.saving import take_array
+from mvlstm.nn.clstm import every_step_loss, input_membership
+from mvlstm.nn.lstm import LSTMNetwork
+from mvlstm.nn.parameters import flatten, unflatten
+from mvlstm.problem.problem import Problem, Run
+from mvlstm.problem.transform_choice import TransformChoice
+from mvlstm.table.calendar import Calendar
+from mvlstm.train.data import gather_windows
+from mvlstm.train.runtime import resolve_device
+from mvlstm.train.sparse import Groups, SparseConfig, sparse_path
+from mvlstm.train.streams import member_key
+from mvlstm.types import FloatArray
+
+PENALTIES = tuple(float(10.0 ** (-3 * k / 7)) for k in range(8))  # from 1 down to 0.001
+PATH_STEPS, FINISH_STEPS = 500, 40
+
+
+class CLSTM(AbstractNetwork):
+    r"""cLSTM of Tank et al. (neural Granger causality) for one target.
+
+    One LSTM a penalty :math:`\lambda` is trained with
+    :math:`\lambda \sum_j \lVert W_j \rVert_2` on the input weights of each variable, by proximal
+    steps that set whole variables to zero, exactly. Each distinct choice of variables is trained
+    again without a penalty, and the largest penalty whose error on the validation rows is within
+    ``tolerance`` standard errors of the best is taken. The forecasts come from members trained on
+    the variables it chose.
+
+    Parameters
+    ----------
+    window : int
+        Rows a forecast looks back on.
+    horizon : int
+        Steps ahead. The paper: 1.
+    hidden_size : int
+        Hidden units. The paper: 16 to 512.
+    penalties : sequence of float, optional
+        Values of :math:`\lambda` in units of the scaled target's squared error; by default eight
+        from 1 down to 0.001.
+    tolerance : float
+        Standard errors by which the squared error of a larger penalty, which keeps fewer
+        variables, may be above the least one. 0 takes the least, whatever variables that keeps.
+    link : {"none", "last", "linear"}
+        What the network's forecast is added to: nothing (paper), the last value, or a
+        robust linear map of the latest rows.
+    dropout, l2, learning_rate : float
+        Of the training without penalty: share of the last state dropped; coefficient of the
+        squared weights beside the mean loss; Adam's step size.
+    batch_size, max_epochs, patience : int
+        Most windows a step, fewer on a short table; most epochs; epochs without
+        progress before a member stops.
+    members : int
+        Networks trained on the chosen variables, from different seeds.
+    seed : int
+        Fixes everything random.
+    missing, gaps, calendar, difference, transform : str
+        As in `MVLSTM`.
+    device : str
+        "auto", "cpu" or "cuda".
+    verbose : int
+        0 is silent.
+
+    Attributes
+    ----------
+    selected_ : tuple of str
+        The variables whose weights are not zero, the heaviest first.
+    penalty_ : float
+        The penalty chosen.
+    path_ : DataFrame
+        A row a penalty: the weight of every variable, and the validation RMSE of the refit.
+
+    Examples
+    --------
+    >>> import mvlstm as mv
+    >>> table = mv.datasets.load("synthetic", n=400).frame
+    >>> settings = {"hidden_size": 8, "members": 2, "max_epochs": 2, "verbose": 0}
+    >>> model = mv.CLSTM(window=5, penalties=[0.3, 0.03], **settings)
+    >>> model.fit(table, target="y", test=0.2).path_.shape
+    (2, 12)
+    """
+
+    short_batches: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        window: int = 30,
+        horizon: int = 1,
+        hidden_size: int = 32,
+        penalties: Sequence[float] | None = None,
+        tolerance: float = 1.0,
+        link: LinkName = "none",
+        dropout: float = 0.0,
+        l2: float = 1e-5,
+        learning_rate: float = 3e-3,
+        batch_size: int = 256,
+        max_epochs: int = 40,
+        patience: int = 6,
+        members: int = 5,
+        seed: int = 0,
+        missing: Literal["error", "drop", "fill"] = "error",
+        gaps: Literal["error", "close", "respect"] = "error",
+        calendar: Calendar = "none",
+        difference: Difference = "none",
+        transform: TransformChoice = "none",
+        device: str = "auto",
+        verbose: int = 1,
+    ) -> None:
+        self.window = window
+        self.horizon = horizon
+        self.hidden_size = hidden_size
+        self.penalties = penalties
+        self.tolerance = tolerance
+        self.link = link
+        self.dropout = dropout
+        self.l2 = l2
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.members = members
+        self.seed = seed
+        self.missing = missing
+        self.gaps = gaps
+        self.calendar = calendar
+        self.difference = difference
+        self.transform = transform
+        self.device = device
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_option("link", self.link, LINKS)
+        if not is_number(self.tolerance) or not 0 <= self.tolerance < np.inf:
+            raise ParameterError(f"tolerance={self.tolerance!r} must be a number, 0 or more.")
+        if self.penalties is not None:
+            several = () if np.ndim(self.penalties) != 1 else self.penalties
+            fine = [is_number(value) and 0 <= value < np.inf for value in several]
+            if not fine or not all(fine):
+                raise ParameterError(
+                    f"penalties={self.penalties!r} must be one or more numbers, none negative."
+                )
+
+    def _network(
+        self, groups: tuple[int, ...], n_variables: int, label_scale: float
+    ) -> LSTMNetwork:
+        return self._reading(groups, self._columns(groups))
+
+    def _reading(self, groups: tuple[int, ...], columns: tuple[int, ...] | None) -> LSTMNetwork:
+        """Return the network that reads some of the columns, or all."""
+        size, horizon = int(self.hidden_size), int(self.horizon)
+        return LSTMNetwork(len(groups), size, horizon=horizon, columns=columns)
+
+    # ----------------------------------------------------------------------------------- learning
+
+    def _learn(self, problem: Problem) -> None:
+        started = clock.monotonic()
+        labels = Labels.learn(self.link, problem)
+        given = PENALTIES if self.penalties is None else self.penalties
+        penalties = np.sort(np.asarray(list(given), dtype=np.float64))[::-1]
+        if self.verbose > 0:
+            print(f"CLSTM: {len(penalties)} penalties side by side", file=sys.stderr, flush=True)
+        norms = self._norms(problem, labels, penalties)  # (L, N)
+        self._choose(problem, labels, penalties, norms, started)
+        network = self._network(problem.groups, problem.n_variables, labels.scale)
+        problem = replace(problem, run=problem.run.after(clock.monotonic() - started))
+        self._train(network, problem, labels)
+
+    def _norms(self, problem: Problem, labels: Labels, penalties: FloatArray) -> FloatArray:
+        """Return the norm of each variable's input weights after training with each penalty.
+
+        That may take a third of a time limit.
+        """
+        limit = problem.run.time_limit
+        ends = math.inf if limit is None else clock.monotonic() + limit / 3
+        device = resolve_device(self.device)
+        network = self._reading(problem.groups, None)
+        table = torch.as_tensor(problem.prepared.table, dtype=torch.float32, device=device)
+        every = torch.as_tensor(
+            self._every_label(problem, labels), dtype=torch.float32, device=device
+        )
+
+        def loss(flat: Tensor, origins: Tensor) -> Tensor:
+            x = gather_windows(table, origins, problem.window)
+            y = gather_windows(every, origins, problem.window)
+            return every_step_loss(network, unflatten(flat, network.shapes), x, y)
+
+        seed = int(self.seed) * SEEDS_APART
+        drawn = network.initial(torch.Generator().manual_seed(member_key(seed)))
+        start = flatten({name: w.unsqueeze(0) for name, w in drawn.items()}, network.shapes)
+        groups = Groups(input_membership(network, problem.groups).to(device))
+        flat = sparse_path(
+            loss,
+            start.to(device, torch.float32),
+            groups,
+            torch.as_tensor(problem.origins["train"], device=device),
+            torch.as_tensor(penalties.copy(), dtype=torch.float32, device=device),
+            seed=seed,
+            config=self._path_config(problem),
+            ends=ends,
+        )
+        if clock.monotonic() > ends:
+            warnings.warn(
+                "The time limit cut training with penalties short: variables may be kept that it "
+                "would have left out. Allow more time, or give fewer penalties.",
+                MVLSTMWarning,
+                stacklevel=2,
+            )
+        return groups.norms(flat).cpu().numpy().astype(np.float64)
+
+    def _path_config(self, problem: Problem) -> SparseConfig:
+        """Return the budget of the path: some hundred steps, but no more than ``max_epochs``."""
+        windows = len(problem.origins["train"])
+        batch = fit_batch(self, windows)
+        steps = min(PATH_STEPS, int(self.max_epochs) * (windows // batch))
+        return SparseConfig(
+            batch_size=batch,
+            warm_steps=2 * steps // 5,
+            steps=steps,
+            finish_steps=min(FINISH_STEPS, 5 * int(self.max_epochs)),
+        )
+
+    def _every_label(self, problem: Problem, labels: Labels) -> FloatArray:
+        """Return scaled labels by row (rows, H) for every step of the training windows.
+
+        NaN where there are none, or they were filled in.
+        """
+        prepared, last = problem.prepared, problem.origins["train"].max()
+        before = problem.window if self.link == "linear" else 1  # rows a label's link looks back on
+        rows = prepared.origins(before, self.horizon)
+        rows = rows[rows <= last]
+        every = np.full((prepared.frame.n_rows, self.horizon), np.nan)
+        known = prepared.known_labels(rows, self.horizon, strict=True)
+        every[rows] = labels.scaled(prepared, rows, known)
+        return every
+
+    def _choose(
+        self,
+        problem: Problem,
+        labels: Labels,
+        penalties: FloatArray,
+        norms: FloatArray,
+        started: float,
+    ) -> None:
+        """Take the largest penalty whose refit is within ``tolerance`` of the best.
+
+        Of a time limit, each refit may take as much as would leave the others, and the fit of the
+        members, the same. Their state is not kept: a fit that is resumed chooses again.
+        """
+        one = clone(self).set_params(members=1, verbose=0)
+        y, rows = problem.labels("stop"), problem.origins["stop"]
+        refits: dict[tuple[bool, ...], FloatArray] = {}
+        choices = list(dict.fromkeys(map(tuple, norms > 0)))
+        for place, chosen in enumerate(choices):
+            limit = problem.run.after(clock.monotonic() - started).time_limit
+            share = None if limit is None else limit / (len(choices) - place + 1)
+            columns = _columns(chosen, problem.groups)
+            network = self._reading(problem.groups, columns)
+            alone = replace(problem, run=Run(time_limit=share))
+            with warnings.catch_warnings(action="ignore", category=MVLSTMWarning):
+                trained, _ = TrainedNetwork.fit(network, alone, labels, one)
+            one._require_whole()
+            trained = replace(trained, labels=labels)  # the link has not seen the stopping rows
+            errors = trained.rows(problem.prepared.table, rows)[0] - y
+            refits[chosen] = np.nanmean(errors**2, axis=1)
+        squared = np.stack([refits[tuple(row)] for row in norms > 0])  # (L, S)
+        means = squared.mean(axis=1)
+        best = int(means.argmin())
+        rows_judged = squared.shape[1]
+        error = squared[best].std(ddof=1) / np.sqrt(rows_judged) if rows_judged > 1 else 0.0
+        place = int(np.flatnonzero(means <= means[best] + self.tolerance * error)[0])
+        self.norms_, self.penalties_ = norms, penalties.copy()
+        self.refit_rmse_ = np.sqrt(means)
+        self.place_ = place
+
+    def _columns(self, groups: tuple[int, ...]) -> tuple[int, ...]:
+        return _columns(tuple(self.norms_[self.place_] > 0), groups)
+
+    # ------------------------------------------------------------------------------- what it found
+
+    @property
+    def penalty_(self) -> float:
+        """The penalty chosen."""
+        self._require_fitted("penalty_")
+        return float(self.penalties_[self.place_])
+
+    @property
+    def selected_(self) -> tuple[str, ...]:
+        """The variables whose weights are not zero, the heaviest first."""
+        self._require_fitted("selected_")
+        norms = self.norms_[self.place_]
+        names = self.layout_.names
+        return tuple(names[n] for n in np.argsort(-norms, kind="stable") if norms[n] > 0)
+
+    @property
+    def path_(self) -> pd.DataFrame:
+        """A row a penalty: the weight of every variable, and the validation RMSE of the refit."""
+        self._require_fitted("path_")
+        index = pd.Index(self.penalties_, name="penalty")
+        frame = pd.DataFrame(self.norms_, index=index, columns=list(self.layout_.names))
+        return frame.assign(**{"refit RMSE": self.refit_rmse_})
+
+    def _model_importance(self) -> FloatArray:
+        """Return the chosen penalty's norms, divided by their sum; zeros are exact."""
+        norms = self.norms_[self.place_]
+        total = norms.sum()
+        return np.asarray(norms / total if total > 0 else np.full_like(norms, np.nan))
+
+    # ------------------------------------------------------------------------------------- saving
+
+    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        arrays, extra = super()._weights()
+        path = {"norms": self.norms_, "penalties": self.penalties_, "refit_rmse": self.refit_rmse_}
+        return {**arrays, **path}, {**extra, "place": self.place_}
+
+    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
+        self.penalties_ = take_array(arrays, "penalties", (None,), np.float64)
+        length = len(self.penalties_)
+        n_variables = len(self.layout_.names)
+        self.norms_ = take_array(arrays, "norms", (length, n_variables), np.float64)
+        self.refit_rmse_ = take_array(arrays, "refit_rmse", (length,), np.float64)
+        place = extra["place"]
+        if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < length:
+            raise ModelFileError(f"its 'place' is {place!r}, not a row of its path.")
+        self.place_ = place
+        super()._set_weights(arrays, extra)
+
+
+def _columns(chosen: tuple[bool, ...], groups: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the columns of the chosen variables; with none chosen, the target's own."""
+    columns = tuple(c for c, variable in enumerate(groups) if chosen[variable])
+    return columns or (len(groups) - 1,)

@@ -1,0 +1,1 @@
+"""What the methods made of networks share."""

@@ -1,0 +1,216 @@
+"""Networks trained further from the weights they have, or again for as long as was found best."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mvlstm._words import counted
+from mvlstm.errors import MVLSTMWarning, TrainingError
+from mvlstm.methods.network.trained import Labels, TrainedNetwork
+from mvlstm.methods.network.training import (
+    fit_batch,
+    of_kinds,
+    scaled_members,
+    short_batch,
+    train_config,
+    usable_device,
+)
+from mvlstm.problem.problem import Problem
+from mvlstm.train.config import Member, TrainConfig
+from mvlstm.train.control import Control
+from mvlstm.train.data import WindowData
+from mvlstm.train.loop import OnEpoch, Progress, train, validation_errors
+from mvlstm.train.progress import show_progress
+from mvlstm.train.state import TrainState
+from mvlstm.types import BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from mvlstm.methods.network.base import AbstractNetwork
+
+JUDGED = 256  # windows that a run of fixed length is watched on
+
+
+@dataclass(frozen=True, eq=False)
+class FurtherTrained:
+    """Members after further training.
+
+    Parameters
+    ----------
+    trained : TrainedNetwork
+    changed : bool array (K,)
+        Members whose weights changed.
+    """
+
+    trained: TrainedNetwork[Any]
+    changed: BoolArray
+
+
+def train_further(
+    trained: TrainedNetwork[Any],
+    problem: Problem,
+    model: AbstractNetwork,
+    *,
+    max_epochs: int,
+    learning_rate: float,
+) -> FurtherTrained:
+    """Go on from a model's weights; a member changes only if its error on "stop" falls.
+
+    Scaling and link stay as they are.
+    """
+    data = _data(trained, problem, trained.labels)
+    members = of_kinds(scaled_members(model, problem), trained.kinds)
+    members = [replace(member, learning_rate=learning_rate) for member in members]
+    flat = torch.as_tensor(trained.flat, device=data.device)
+    state = TrainState.start(trained.network, members, data.device, torch.float32)
+    state = replace(
+        state,
+        flat=flat.clone(),
+        mean=flat.clone(),
+        best=flat.clone(),
+        best_error=validation_errors(
+            trained.network, flat, data, data.stop, _variants(members, flat)
+        ),
+    )
+    config = _config(model, problem, max_epochs)
+    state = _run(trained, data, members, config, state, model)
+    better = (state.best_epoch > 0).unsqueeze(1)
+    found = torch.where(better, state.best, flat).cpu().numpy()
+    return FurtherTrained(replace(trained, flat=found), better[:, 0].cpu().numpy())
+
+
+def train_again(
+    trained: TrainedNetwork[Any],
+    problem: Problem,
+    model: AbstractNetwork,
+    epochs: IntArray,
+    finishing: IntArray,
+) -> TrainedNetwork[Any]:
+    """Train each member from its seed for a given number of epochs (K,), with nothing held out.
+
+    ``finishing`` (K,) more follow at the lower rate. The scaling stays as it is; the link is fitted
+    to all the windows, with the penalty found.
+    """
+    labels = trained.labels.refit(problem)
+    data = _data(trained, problem, labels)
+    members = of_kinds(scaled_members(model, problem), trained.kinds)
+    state = TrainState.start(trained.network, members, data.device, torch.float32)
+    config = replace(
+        train_config(model, len(data.train)),
+        max_epochs=int((epochs + finishing).max()),
+        leave_out=0.0,
+        planned=True,
+        drop_failed=True,
+    )
+    kept = torch.tensor(trained.flat, device=data.device)
+    changed = torch.zeros(len(kept), dtype=torch.bool, device=data.device)
+
+    def keep(progress: Progress, state: TrainState) -> None:
+        weights = state.mean if config.averaging else state.flat
+        turning = torch.as_tensor((epochs == progress.epoch) & (finishing > 0), device=kept.device)
+        state.flat[turning] = weights[turning]  # as a fit goes on from its best weights
+        state.lowered[turning] = progress.epoch
+        done = torch.as_tensor(epochs + finishing == progress.epoch, device=kept.device)
+        sound = done & torch.isfinite(weights).all(dim=1)  # a member that failed stays as it was
+        kept[sound] = weights[sound]
+        changed[sound] = True
+        state.running &= ~done
+
+    _run(trained, data, members, config, state, model, keep)
+    failed = int((~changed).sum())
+    if failed == len(kept):
+        raise TrainingError(
+            "Loss became NaN or infinite when the members were trained again. Lower "
+            "learning_rate, or look for extreme values in the table."
+        )
+    if failed:
+        note = f"{counted(failed, 'member')} could not be trained again and stayed as before."
+        warnings.warn(note, MVLSTMWarning, stacklevel=2)
+    return replace(trained, flat=kept.cpu().numpy(), labels=labels)
+
+
+def epochs_over(model: AbstractNetwork, had: int, windows: int) -> tuple[IntArray, IntArray]:
+    """Return each member's epochs over ``windows`` that make the steps its fit to ``had`` took.
+
+    At the full rate (K,), and then at the lower one (K,).
+    """
+    had -= int(model.leave_out * had)
+    share = _steps(model, had) / _steps(model, windows)
+    full, slow = model.history_.epochs_found
+    return _epochs(share * full, least=1), _epochs(share * slow, least=np.minimum(slow, 1))
+
+
+def _epochs(found: NDArray[np.floating[Any]], least: IntArray | int) -> IntArray:
+    return np.asarray(np.maximum(np.rint(found), least), dtype=np.int64)
+
+
+def _steps(model: AbstractNetwork, windows: int) -> int:
+    """Return the steps of an epoch over so many windows."""
+    return max(1, windows // min(fit_batch(model, windows), windows))
+
+
+def _data(trained: TrainedNetwork[Any], problem: Problem, labels: Labels) -> WindowData:
+    where = usable_device(trained.device)
+    by_row = torch.as_tensor(labels.by_row(problem), dtype=torch.float32, device=where)
+    return WindowData(
+        table=torch.as_tensor(problem.prepared.table, dtype=torch.float32, device=where),
+        labels=by_row,
+        train=torch.as_tensor(problem.origins["train"], device=where),
+        stop=torch.as_tensor(problem.origins["stop"], device=where),
+        window=problem.window,
+    )
+
+
+def _variants(members: list[Member], like: torch.Tensor) -> torch.Tensor:
+    return torch.tensor([member.variant for member in members], device=like.device)
+
+
+def _config(model: AbstractNetwork, problem: Problem, epochs: int) -> TrainConfig:
+    return TrainConfig(
+        short_batch(model.batch_size, len(problem.origins["train"])),
+        max_epochs=epochs,
+        patience=epochs + 1,
+        averaging=model.averaging,
+    )
+
+
+def _run(
+    trained: TrainedNetwork[Any],
+    data: WindowData,
+    members: list[Member],
+    config: TrainConfig,
+    state: TrainState,
+    model: AbstractNetwork,
+    keep: OnEpoch | None = None,
+) -> TrainState:
+    """Train with a progress display; Ctrl-C interrupts, and nothing of the run is used."""
+    control = Control()
+    with show_progress(model.verbose, "update", trained.labels.scale) as show:
+
+        def on_epoch(progress: Progress, state: TrainState) -> None:
+            show(progress, state)
+            if keep is not None:
+                keep(progress, state)
+
+        state = train(
+            trained.network,
+            data,
+            members,
+            config,
+            state=state,
+            on_epoch=on_epoch,
+            control=control,
+        )
+    if control.stopped is not None:
+        raise KeyboardInterrupt
+    return state
+
+
+def watched(origins: IntArray) -> IntArray:
+    """Choose a few windows, spread evenly, for a run in which nothing is held out."""
+    return origins[:: max(1, len(origins) // JUDGED)]

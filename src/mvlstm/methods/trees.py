@@ -1,0 +1,544 @@
+"""Rivals made of trees: random forest, and two kinds of boosted trees, on the flattened window."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import astuple, dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mvlstm.errors import (
+    MissingExtraError,
+    ParameterError,
+    check_option,
+    check_whole,
+    is_number,
+    is_whole,
+)
+from mvlstm.methods.tree_arrays import Trees, from_forest, from_histogram, from_xgboost
+from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.saving import finite_number, take_array
+from mvlstm.problem.predictive import Predictive
+from mvlstm.problem.preparation import Prepared
+from mvlstm.problem.problem import Problem, known_places
+from mvlstm.problem.transform_choice import TransformChoice
+from mvlstm.problem.windows import iterate_windows
+from mvlstm.progress import show_steps
+from mvlstm.table.calendar import Calendar
+from mvlstm.types import FloatArray, IntArray
+
+GridName = Literal["paper", "quick"]
+
+COUNTS = (3, 10, 25, 50, 100, 200)  # numbers of trees tried
+PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+FOREST_DEPTHS = {"paper": tuple(range(3, 11)), "quick": (5, 10)}
+BOOST_DEPTHS = {"paper": tuple(range(3, 11)), "quick": (3, 5, 8)}
+BOOST_PENALTIES = {"paper": PENALTIES, "quick": (1e-2, 10.0)}
+SPREADS = (0.1, 1e4)  # standard deviations of labels that libraries take as they are
+FARTHEST = 1e3  # standard deviations that such labels are away from zero at most
+LARGEST_SEED = 2**32 - 1  # of scikit-learn
+ALONE = 100_000  # values of windows up to which threads gain little and, on busy cores, lose much
+
+
+@dataclass(frozen=True)
+class Sum:
+    """How the trees of one step ahead make a forecast: ``start`` and their leaves, added up.
+
+    Parameters
+    ----------
+    start : float
+    mean : bool
+        Divide the sum by the number of trees.
+    relative : bool
+        Add the last value known.
+    center, scale : float
+        What the trees learned are labels less the one, divided by the other; see `label_units`.
+    """
+
+    start: float = 0.0
+    mean: bool = False
+    relative: bool = False
+    center: float = 0.0
+    scale: float = 1.0
+
+
+class AbstractTrees(AbstractForecaster):
+    """Trees on the flattened window, a set of them for each step ahead."""
+
+    seed: int
+    single_inputs: ClassVar[bool] = False  # whether inputs are compared in float32
+    single_sums: ClassVar[bool] = False  # whether leaves are added in float32
+    largest_seed: ClassVar[int | None] = None  # that the library takes, where it has bounds
+    trees_: tuple[Trees, ...]
+    sums_: tuple[Sum, ...]
+    gain_: FloatArray  # (C,) share of each column in what the splits gained
+    chosen_: tuple[dict[str, Any], ...]  # settings chosen on validation, one for each step
+
+    @abstractmethod
+    def _learn_step(self, data: FlatData, h: int) -> tuple[Trees, Sum, FloatArray, dict[str, Any]]:
+        """Return trees, how they add up, gain by feature, and the settings chosen."""
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not is_whole(self.seed):
+            raise ParameterError(f"seed={self.seed!r} must be a whole number.")
+        if self.largest_seed is not None and not 0 <= self.seed <= self.largest_seed:
+            raise ParameterError(
+                f"seed={self.seed!r} must lie between 0 and {self.largest_seed}, as scikit-learn "
+                "asks for."
+            )
+        jobs = getattr(self, "n_jobs", -1)
+        if not is_whole(jobs) or (jobs != -1 and jobs < 1):
+            raise ParameterError(f"n_jobs={jobs!r} must be a number of cores, or -1 for all.")
+
+    def _learn(self, problem: Problem) -> None:
+        data = FlatData.of(problem)
+        steps = [self._learn_step(data.known(h), h) for h in range(self.horizon)]
+        self.trees_, self.sums_, gains, self.chosen_ = zip(*steps, strict=True)
+        total = np.sum([gain / max(gain.sum(), np.finfo(float).tiny) for gain in gains], axis=0)
+        by_column = total.reshape(self.window, -1).sum(axis=0)
+        self.gain_ = by_column / max(by_column.sum(), np.finfo(float).tiny)
+
+    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
+        pieces = [
+            self._predict_windows(windows)
+            for _, windows in iterate_windows(
+                *prepared.windows_at(origins, self.window), self.window
+            )
+        ]
+        empty = np.empty((1, 0, self.horizon))
+        return Predictive(np.concatenate(pieces, axis=1) if pieces else empty)
+
+    def _predict_windows(self, windows: FloatArray) -> FloatArray:
+        X = windows.reshape(len(windows), -1)
+        scaler = self.preparation_
+        last = windows[:, -1, -1] * scaler.target_scale + scaler.target_center
+        steps = [
+            self._add(trees.leaves(self._typed(X)), how) + (last if how.relative else 0.0)
+            for trees, how in zip(self.trees_, self.sums_, strict=True)
+        ]
+        return np.stack(steps, axis=-1)[None]
+
+    def _typed(self, X: FloatArray) -> NDArray[Any]:
+        return X.astype(np.float32) if self.single_inputs else X
+
+    def _add(self, leaves: FloatArray, how: Sum) -> FloatArray:
+        """Add the leaves (R, M) in the order in which the library adds them."""
+        dtype = np.dtype(np.float32 if self.single_sums else np.float64)
+        total: NDArray[Any] = np.full(leaves.shape[1], how.start, dtype=dtype)
+        for values in leaves.astype(dtype):
+            total += values
+        if how.mean:
+            total /= len(leaves)
+        return total.astype(np.float64) * how.scale + how.center
+
+    def _model_importance(self) -> FloatArray | None:
+        return self._by_variable(self.gain_) if self.gain_.sum() > 0 else None
+
+    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        arrays: dict[str, NDArray[Any]] = {"gain": self.gain_}
+        for h, trees in enumerate(self.trees_):
+            arrays |= trees.arrays(f"step{h + 1}")
+        sums = [list(astuple(how)) for how in self.sums_]
+        return arrays, {"sums": sums, "chosen": list(self.chosen_)}
+
+    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
+        columns = len(self.preparation_.orders)
+        self.gain_ = take_array(arrays, "gain", (columns,), np.float64)
+        self.trees_ = tuple(
+            Trees.restore(arrays, f"step{h + 1}", int(self.window) * columns)
+            for h in range(self.horizon)
+        )
+        self.sums_ = tuple(_restored(*values) for values in extra["sums"])
+        self.chosen_ = tuple(dict(one) for one in extra["chosen"])
+        if len(self.sums_) != self.horizon:
+            raise ValueError(f"{len(self.sums_)} sums for {self.horizon} steps")
+
+
+@dataclass(frozen=True, eq=False)
+class FlatData:
+    """Flattened windows (M, T*C) and labels (M, H) to learn from and to choose on.
+
+    Labels that are unknown are NaN.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    last: FloatArray  # (M,) last value known, in units of the labels
+    X_stop: FloatArray
+    y_stop: FloatArray
+    last_stop: FloatArray
+
+    @classmethod
+    def of(cls, problem: Problem) -> FlatData:
+        """Gather the windows of training and stopping rows."""
+        y = problem.prepared.target
+        found = []
+        for part in ("train", "stop"):
+            windows = problem.windows(part)
+            flat = windows.reshape(len(windows), -1)
+            found += [flat, problem.labels(part), y[problem.origins[part]]]
+        return cls(*found)
+
+    def known(self, h: int) -> FlatData:
+        """Return the windows whose label of step ``h`` is known."""
+        rows, stop = known_places(self.y[:, h]), known_places(self.y_stop[:, h])
+        learned = (one[rows] for one in (self.X, self.y, self.last))
+        return FlatData(
+            *learned, *(one[stop] for one in (self.X_stop, self.y_stop, self.last_stop))
+        )
+
+
+def label_units(y: FloatArray) -> tuple[float, float]:
+    """Return what labels (M,) are shifted and divided by for a library to tell them apart.
+
+    xgboost holds labels in float32 and both libraries stop at fixed small gains, so that a level
+    far above the spread, or a spread far from one, would be learned badly or not at all. Where
+    neither is so, labels stay as they are: (0, 1).
+    """
+    center, scale = float(y.mean()), float(y.std())
+    plain = SPREADS[0] <= scale <= SPREADS[1] and float(np.abs(y).max()) <= FARTHEST * scale
+    return (0.0, 1.0) if plain or not scale > 0 else (center, scale)
+
+
+class RF(AbstractTrees):
+    """Random forest on the flattened window, depth and size chosen on validation rows.
+
+    scikit-learn's ``RandomForestRegressor`` with ``max_features="sqrt"``. With ``horizon > 1``
+    there is one forest for each step ahead.
+
+    Parameters
+    ----------
+    window : int
+        Rows a forecast looks back on.
+    horizon : int
+        Steps ahead.
+    grid : {"paper", "quick"}
+        Depths tried: 3 to 10, or 5 and 10; each with 3, 10, 25, 50, 100 and 200 trees.
+    max_trees : int
+        Most trees. The paper: 200.
+    seed : int
+        Fixes everything random.
+    n_jobs : int
+        Trees grown at the same time; -1 uses every core. The forecasts do not depend on it.
+    missing, gaps, calendar, transform : str
+        As in `mvlstm.MVLSTM`.
+    verbose : int
+        0 is silent.
+    """
+
+    single_inputs: ClassVar[bool] = True
+    largest_seed: ClassVar[int | None] = LARGEST_SEED
+
+    def __init__(
+        self,
+        *,
+        window: int = 30,
+        horizon: int = 1,
+        grid: GridName = "paper",
+        max_trees: int = 200,
+        seed: int = 0,
+        n_jobs: int = -1,
+        missing: Literal["error", "drop", "fill"] = "error",
+        gaps: Literal["error", "close", "respect"] = "error",
+        calendar: Calendar = "none",
+        transform: TransformChoice = "none",
+        verbose: int = 1,
+    ) -> None:
+        self.window = window
+        self.horizon = horizon
+        self.grid = grid
+        self.max_trees = max_trees
+        self.seed = seed
+        self.n_jobs = n_jobs
+        self.missing = missing
+        self.gaps = gaps
+        self.calendar = calendar
+        self.transform = transform
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_option("grid", self.grid, FOREST_DEPTHS)
+        check_whole("max_trees", self.max_trees, 1)
+
+    def _learn_step(self, data: FlatData, h: int) -> tuple[Trees, Sum, FloatArray, dict[str, Any]]:
+        from sklearn.ensemble import RandomForestRegressor
+
+        depths = FOREST_DEPTHS[self.grid]
+        counts = [count for count in COUNTS if count < self.max_trees] + [self.max_trees]
+        X, X_stop = data.X.astype(np.float32), data.X_stop.astype(np.float32)
+        center, scale = label_units(data.y[:, h])
+        y, y_stop = ((one[:, h] - center) / scale for one in (data.y, data.y_stop))
+        best = np.inf
+        with show_steps(self.verbose, "RF", len(depths)) as advance:
+            for depth in depths:
+                forest = RandomForestRegressor(
+                    n_estimators=self.max_trees,
+                    max_depth=depth,
+                    max_features="sqrt",
+                    n_jobs=self.n_jobs,
+                    random_state=self.seed,
+                ).fit(X, y)
+                trees = from_forest(forest)
+                sizes = np.arange(1, self.max_trees + 1)[:, None]
+                means = np.cumsum(trees.leaves(X_stop), axis=0) / sizes  # by number of trees
+                errors = np.mean((means - y_stop) ** 2, axis=1)
+                count = min(counts, key=lambda size: errors[size - 1])
+                advance(f"depth {depth}, error {scale * errors[count - 1] ** 0.5:.4g}")
+                if errors[count - 1] < best:
+                    best = errors[count - 1]
+                    some = forest.estimators_[:count]
+                    impurity = np.mean([one.feature_importances_ for one in some], axis=0)
+                    chosen = {"depth": depth, "trees": count}
+                    how = Sum(mean=True, center=center, scale=scale)
+                    found = (trees.first(count), how, impurity, chosen)
+        return found
+
+
+class XGT(AbstractTrees):
+    """Boosted trees by xgboost on the flattened window, settings chosen on validation rows.
+
+    First the depth, each with the best number of rounds, then the penalty ``reg_lambda`` at that
+    depth, as the paper's authors did. With ``horizon > 1`` there is one model for each step.
+
+    Parameters
+    ----------
+    window : int
+        Rows a forecast looks back on.
+    horizon : int
+        Steps ahead.
+    grid : {"paper", "quick"}
+        Depths 3 to 10 and six penalties, or three depths and three penalties.
+    max_rounds : int
+        Most trees. The paper: 200.
+    learning_rate : float
+        Share of every tree that counts. The paper does not state it.
+    seed : int
+        Fixes everything random.
+    n_jobs : int
+        Threads; -1 uses every core, but one alone where the windows hold at most 100,000 values:
+        more gain little there, and wait for one another on busy cores.
+    missing, gaps, calendar, transform : str
+        As in `mvlstm.MVLSTM`.
+    verbose : int
+        0 is silent.
+    """
+
+    single_inputs: ClassVar[bool] = True
+    single_sums: ClassVar[bool] = True
+    seed_matters: ClassVar[bool] = False  # no rows or columns are drawn
+
+    def __init__(
+        self,
+        *,
+        window: int = 30,
+        horizon: int = 1,
+        grid: GridName = "paper",
+        max_rounds: int = 200,
+        learning_rate: float = 0.1,
+        seed: int = 0,
+        n_jobs: int = -1,
+        missing: Literal["error", "drop", "fill"] = "error",
+        gaps: Literal["error", "close", "respect"] = "error",
+        calendar: Calendar = "none",
+        transform: TransformChoice = "none",
+        verbose: int = 1,
+    ) -> None:
+        self.window = window
+        self.horizon = horizon
+        self.grid = grid
+        self.max_rounds = max_rounds
+        self.learning_rate = learning_rate
+        self.seed = seed
+        self.n_jobs = n_jobs
+        self.missing = missing
+        self.gaps = gaps
+        self.calendar = calendar
+        self.transform = transform
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_option("grid", self.grid, BOOST_DEPTHS)
+        check_whole("max_rounds", self.max_rounds, 1)
+        if not is_number(self.learning_rate) or not 0 < self.learning_rate <= 1:
+            raise ParameterError(
+                f"learning_rate={self.learning_rate!r} must be above 0 and at most 1."
+            )
+
+    def _learn_step(self, data: FlatData, h: int) -> tuple[Trees, Sum, FloatArray, dict[str, Any]]:
+        try:
+            import xgboost
+        except ImportError as error:
+            raise MissingExtraError(
+                "XGT needs xgboost, which is not installed. "
+                'Install the extra: pip install "mvlstm[baselines]".'
+            ) from error
+
+        depths, penalties = BOOST_DEPTHS[self.grid], BOOST_PENALTIES[self.grid]
+        center, scale = label_units(data.y[:, h])
+        y, y_stop = ((one[:, h] - center) / scale for one in (data.y, data.y_stop))
+        best: tuple[float, Any, dict[str, Any]] = (np.inf, None, {})
+        with show_steps(self.verbose, "XGT", len(depths) + len(penalties)) as advance:
+
+            def attempt(depth: int, penalty: float) -> None:
+                nonlocal best
+                model = xgboost.XGBRegressor(
+                    n_estimators=self.max_rounds,
+                    max_depth=depth,
+                    reg_lambda=penalty,
+                    learning_rate=self.learning_rate,
+                    random_state=self.seed,
+                    n_jobs=_threads(self.n_jobs, data.X.size),
+                    eval_metric="rmse",
+                )
+                model.fit(data.X, y, eval_set=[(data.X_stop, y_stop)], verbose=False)
+                errors = model.evals_result()["validation_0"]["rmse"]
+                rounds = int(np.argmin(errors)) + 1
+                error = scale * errors[rounds - 1]
+                advance(f"depth {depth} lambda {penalty:g}, error {error:.4g}")
+                if errors[rounds - 1] < best[0]:
+                    chosen = {"depth": depth, "penalty": penalty, "rounds": rounds}
+                    best = (errors[rounds - 1], model, chosen)
+
+            for depth in depths:
+                attempt(depth, 1.0)
+            depth = best[2]["depth"]
+            for penalty in penalties:
+                if penalty != 1.0:
+                    attempt(depth, penalty)
+        _, model, chosen = best
+        trees, base, gains = from_xgboost(model.get_booster(), chosen["rounds"])
+        return trees, Sum(start=base, center=center, scale=scale), gains, chosen
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """One setting that `GBT` tries."""
+
+    learning_rate: float
+    leaves: int
+    least: int
+    features: float
+    l2: float
+    relative: bool
+
+
+# Neighbouring windows are nearly the same, so that leaves must be large and features few: small
+# leaves learn the season they were grown in, which validation rows close by do not reveal.
+SETTINGS: dict[str, tuple[Boosting, ...]] = {
+    "default": tuple(
+        Boosting(0.05, leaves, 200, 0.1, 10.0, relative)
+        for relative in (False, True)
+        for leaves in (8, 16, 31)
+    ),
+    "quick": tuple(Boosting(0.08, 16, 200, 0.1, 10.0, relative) for relative in (False, True)),
+}
+
+
+class GBT(AbstractTrees):
+    """Histogram gradient boosting on the flattened window, settings chosen on validation rows.
+
+    scikit-learn's ``HistGradientBoostingRegressor``. Each setting is fitted once with
+    ``max_rounds`` trees; the number of trees, the setting, and whether the trees forecast the
+    value itself or its change from the last value known, are those with the least error on the
+    validation rows. With ``horizon > 1`` there is one model for each step ahead.
+
+    Parameters
+    ----------
+    window : int
+        Rows a forecast looks back on.
+    horizon : int
+        Steps ahead.
+    grid : {"default", "quick"}
+        Six settings, or two.
+    max_rounds : int
+        Most trees.
+    seed : int
+        Fixes everything random.
+    missing, gaps, calendar, transform : str
+        As in `mvlstm.MVLSTM`.
+    verbose : int
+        0 is silent.
+    """
+
+    largest_seed: ClassVar[int | None] = LARGEST_SEED
+
+    def __init__(
+        self,
+        *,
+        window: int = 30,
+        horizon: int = 1,
+        grid: Literal["default", "quick"] = "default",
+        max_rounds: int = 300,
+        seed: int = 0,
+        missing: Literal["error", "drop", "fill"] = "error",
+        gaps: Literal["error", "close", "respect"] = "error",
+        calendar: Calendar = "none",
+        transform: TransformChoice = "none",
+        verbose: int = 1,
+    ) -> None:
+        self.window = window
+        self.horizon = horizon
+        self.grid = grid
+        self.max_rounds = max_rounds
+        self.seed = seed
+        self.missing = missing
+        self.gaps = gaps
+        self.calendar = calendar
+        self.transform = transform
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_option("grid", self.grid, SETTINGS)
+        check_whole("max_rounds", self.max_rounds, 1)
+
+    def _learn_step(self, data: FlatData, h: int) -> tuple[Trees, Sum, FloatArray, dict[str, Any]]:
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        best = np.inf
+        with show_steps(self.verbose, "GBT", len(SETTINGS[self.grid])) as advance:
+            for one in SETTINGS[self.grid]:
+                base, base_stop = (data.last, data.last_stop) if one.relative else (0.0, 0.0)
+                least = min(one.least, max(5, len(data.y) // 50))  # for short tables
+                model = HistGradientBoostingRegressor(
+                    learning_rate=one.learning_rate,
+                    max_iter=self.max_rounds,
+                    max_leaf_nodes=one.leaves,
+                    min_samples_leaf=least,
+                    max_features=one.features,
+                    l2_regularization=one.l2,
+                    early_stopping=False,
+                    random_state=self.seed,
+                ).fit(data.X, data.y[:, h] - base)
+                trees, gains = from_histogram(model)
+                start = float(model._baseline_prediction.item())
+                paths = start + np.cumsum(trees.leaves(data.X_stop), axis=0)
+                errors = np.mean((paths + base_stop - data.y_stop[:, h]) ** 2, axis=1)
+                rounds = int(np.argmin(errors)) + 1
+                advance(f"{one.leaves} leaves, error {errors[rounds - 1] ** 0.5:.4g}")
+                if errors[rounds - 1] < best:
+                    best = errors[rounds - 1]
+                    chosen = {**one.__dict__, "least": least, "rounds": rounds}
+                    found = (trees.first(rounds), Sum(start, relative=one.relative), gains, chosen)
+        return found
+
+
+def _restored(
+    start: float, mean: bool, relative: bool, center: float = 0.0, scale: float = 1.0
+) -> Sum:
+    """Return a sum from a model file; older files have no center and scale."""
+    numbers = {"start": start, "center": center, "scale": scale}
+    start, center, scale = (finite_number(numbers, name) for name in numbers)
+    return Sum(start, bool(mean), bool(relative), center, scale)
+
+
+def _threads(n_jobs: int, values: int) -> int | None:
+    """Return the threads that xgboost is to use on so many values; None is one for each core."""
+    if n_jobs != -1:
+        return n_jobs
+    return 1 if values <= ALONE else None

@@ -1,0 +1,242 @@
+"""Scores on rows a model has not seen, persistence beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm import metrics
+from mvlstm._words import counted
+from mvlstm.errors import DataError
+from mvlstm.model.forecasting import part_names
+from mvlstm.model.table_warnings import numbered_rows
+from mvlstm.problem.part_times import Borders
+from mvlstm.problem.preparation import Prepared
+from mvlstm.problem.windows import measured_labels
+from mvlstm.results import Evaluation, Forecast
+from mvlstm.table.spacing import describe_time
+from mvlstm.types import BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from mvlstm.model.forecaster import AbstractForecaster
+
+Scored = Literal["new", "calibration", "calibration and new"]
+ENOUGH = 20  # new windows that a model is explained by alone
+
+
+def score_unseen(
+    model: AbstractForecaster, forecast: Forecast, prepared: Prepared, *, whole: bool = True
+) -> Evaluation:
+    """Score the unseen rows of ``forecast``, which ``model`` made from ``prepared``.
+
+    Where the ``whole`` table was asked for, a note tells how many of its rows are too old.
+    """
+    forecast = forecast.take(np.asarray(np.isfinite(forecast.actual).any(axis=1)))
+    rows, part, notes = unseen_rows(model.borders_, forecast.time, forecast.part)
+    chosen = forecast.take(rows)
+    if whole:
+        notes = (*notes, *_left_out(model, prepared, chosen.time))
+    persistence = persistence_forecast(model, chosen, prepared)
+    scores = {
+        type(model).__name__: chosen.score(part="all"),
+        "persistence": persistence.score(part="all"),
+    }
+    reference = scores["persistence"]["rmse"]
+    frame = pd.DataFrame({name: score_row(one, reference) for name, one in scores.items()}).T
+    period = (pd.Index(chosen.time[:, 0]).min(), pd.Index(chosen.time[:, -1]).max())
+    return Evaluation(
+        target=model.layout_.target,
+        scores=frame.astype({"n": int}),
+        part=part,
+        period=period,
+        notes=(*forecast.notes, *notes),
+        by_series=_by_series(chosen, persistence),
+        by_step=_by_step(chosen, persistence),
+        experts=_expert_scores(model, chosen),
+    )
+
+
+def score_row(score: Mapping[str, float], persistence: float) -> dict[str, float]:
+    """Return a row of scores: those of `Forecast.score` that are shown, and skill.
+
+    Examples
+    --------
+    >>> score = {"rmse": 3.0, "mae": 2.0, "crps": 1.5, "coverage": 0.9, "n": 100}
+    >>> score_row(score, persistence=4.0)["skill"]
+    0.25
+    """
+    shown = {name: score[name] for name in ("rmse", "mae", "crps", "coverage")}
+    return {**shown, "skill": metrics.skill(score["rmse"], persistence), "n": score["n"]}
+
+
+def _expert_scores(model: AbstractForecaster, forecast: Forecast) -> pd.DataFrame | None:
+    """Score each variable's expert alone, the mean over members, where there is a mixture."""
+    names, K = model.layout_.names, len(forecast.members)
+    M, H, J = forecast.means.shape
+    if len(names) < 2 or K * len(names) != J:
+        return None
+    each = forecast.means.reshape(M, H, K, len(names)).mean(axis=2)  # (M, H, N)
+    errors = forecast.transform.inverse(each) - forecast.actual[..., None]
+    rmse = np.sqrt(np.nanmean(errors**2, axis=(0, 1)))
+    return pd.DataFrame({"variable": names, "rmse": rmse})
+
+
+def _by_series(forecast: Forecast, persistence: Forecast) -> pd.DataFrame | None:
+    """Score each series alone: a row a series, the model's scores, and skill."""
+    if forecast.series is None:
+        return None
+    codes, names = pd.factorize(forecast.series, sort=True)
+    order = np.argsort(codes, kind="stable")
+    borders = np.flatnonzero(np.diff(codes[order])) + 1
+    rows = []
+    for series, mine in zip(names, np.split(order, borders), strict=True):
+        score, reference = (one.take(mine).score(part="all") for one in (forecast, persistence))
+        rows.append({"series": str(series), **score_row(score, reference["rmse"])})
+    return pd.DataFrame(rows)
+
+
+def _by_step(forecast: Forecast, persistence: Forecast) -> pd.DataFrame | None:
+    """Score each step ahead alone, where there are several: the model's scores, and skill."""
+    if forecast.horizon == 1:
+        return None
+    rows = []
+    for k in range(forecast.horizon):
+        if np.isfinite(forecast.actual[:, k]).any():
+            score, reference = (_at_step(one, k).score("all") for one in (forecast, persistence))
+            rows.append({"step": k + 1, **score_row(score, reference["rmse"])})
+    return pd.DataFrame(rows)
+
+
+def _at_step(forecast: Forecast, k: int) -> Forecast:
+    here = slice(k, k + 1)
+    return replace(
+        forecast,
+        time=forecast.time[:, here],
+        weights=forecast.weights[:, here],
+        means=forecast.means[:, here],
+        variances=forecast.variances[:, here],
+        members=forecast.members[:, :, here],
+        part=forecast.part[:, here],
+        actual=forecast.actual[:, here],
+    )
+
+
+def persistence_forecast(model: AbstractForecaster, like: Forecast, prepared: Prepared) -> Forecast:
+    """Forecast the rows of ``like``, made from the same table, by the last value known."""
+    frame = prepared.frame
+    rows = frame.find(like.origin, like.series)
+    M, H = like.time.shape
+    unit = prepared.unit(rows)
+    last = np.broadcast_to(frame.target_values[rows][:, None, None], (M, H, 1))
+    transform = model.preparation_.transform
+    return Forecast(
+        origin=like.origin,
+        time=like.time,
+        target=like.target,
+        weights=np.ones((M, H, 1)),
+        means=transform.forward(last),
+        variances=model.persistence_[:, None] * unit[:, None, None] ** 2,
+        members=np.moveaxis(last, -1, 0),
+        part=like.part,
+        actual=like.actual,
+        transform=transform,
+        series=like.series,
+    )
+
+
+def unseen_rows(
+    borders: Borders, times: NDArray[Any], names: NDArray[np.str_]
+) -> tuple[BoolArray, Scored, tuple[str, ...]]:
+    """Choose the rows of ``times`` (M, H) whose parts are all new, or else those of calibration.
+
+    Rows from before those of the fit are chosen only if there is nothing else.
+    """
+    new = (names == "new").all(axis=1)
+    older = np.asarray(borders.before(times).any(axis=1))
+    calibration = np.asarray(borders.calibration_rows(times).all(axis=1))
+    later = new & ~older
+    if later.any():
+        return later, "new", ()
+    if calibration.any():
+        note = (
+            "There are no new rows; the rows the intervals were calibrated on are used, which "
+            "flatters the coverage."
+        )
+        return calibration, "calibration", (note,)
+    if new.any():
+        start = describe_time(borders.start)
+        note = f"All rows are from before {start}, the first that the model was fitted on."
+        return new, "new", (note,)
+    raise DataError(
+        "The table has no rows the model has not trained on. Supply newer rows, or fit "
+        f"with test=0.2 (--test 0.2) to leave some unseen.{numbered_rows(times.dtype)}"
+    )
+
+
+def _left_out(
+    model: AbstractForecaster, prepared: Prepared, chosen: NDArray[Any]
+) -> tuple[str, ...]:
+    """Say how many rows are from before those of the fit, where later ones were chosen."""
+    borders = model.borders_
+    origins = prepared.labelled(model.window, model.horizon)
+    times = prepared.frame.future_times(origins, model.horizon)
+    count = int(borders.before(times).any(axis=1).sum())
+    if not count or borders.before(chosen).any():
+        return ()
+    return (
+        f"{counted(count, 'row')} from before {describe_time(borders.start)}, the first that the "
+        f"model was fitted on, {'is' if count == 1 else 'are'} left out.",
+    )
+
+
+def unseen_origins(
+    model: AbstractForecaster, prepared: Prepared, caller: str
+) -> tuple[IntArray, Scored, tuple[str, ...]]:
+    """Return the origins whose steps ahead are known and unseen, and what they are."""
+    origins, times, names = _known_steps(model, prepared, caller)
+    rows, part, notes = unseen_rows(model.borders_, times, names)
+    return origins[rows], part, notes
+
+
+def explained_origins(
+    model: AbstractForecaster, prepared: Prepared
+) -> tuple[IntArray, IntArray, Scored, tuple[str, ...]]:
+    """Return the origins to explain a model by, those of calibration among them, and what they are.
+
+    Those whose steps ahead are measured and new, if there are `ENOUGH` of them; else those of
+    calibration too.
+    """
+    origins, times, names = _known_steps(model, prepared, "explain")
+    measured = measured_labels(prepared.frame, origins, model.horizon).all(axis=1)
+    rows, part, notes = unseen_rows(model.borders_, times, names)
+    chosen = rows & measured
+    notes = (*notes, *_left_out(model, prepared, times[rows]))
+    if part == "calibration":
+        return origins[chosen], origins[chosen], part, notes
+    calibration = np.asarray(model.borders_.calibration_rows(times).all(axis=1)) & measured & ~rows
+    unmeasured = rows.sum() >= ENOUGH and not chosen.any()  # which whoever asks should know
+    if chosen.sum() >= ENOUGH or unmeasured or not calibration.any():
+        return origins[chosen], origins[:0], part, notes
+    few = (
+        f"There {'is' if chosen.sum() == 1 else 'are'} only "
+        f"{counted(int(chosen.sum()), 'new window')}; the rows the intervals were calibrated on "
+        "are used too."
+    )
+    both: Scored = "calibration and new" if chosen.any() else "calibration"
+    return origins[chosen | calibration], origins[calibration], both, (few, *notes)
+
+
+def _known_steps(
+    model: AbstractForecaster, prepared: Prepared, caller: str
+) -> tuple[IntArray, NDArray[Any], NDArray[np.str_]]:
+    """Return the origins whose steps ahead are known, the times of these, and their parts."""
+    origins = prepared.labelled(model.window, model.horizon)
+    if not len(origins):
+        model._too_short(prepared.frame, caller)
+    times = prepared.frame.future_times(origins, model.horizon)
+    return origins, times, part_names(model, times, prepared.frame.names_of(origins))

@@ -1,0 +1,250 @@
+"""What should be known about a table a model is applied to: far values, old data, an old model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm.errors import DataError, ParameterError
+from mvlstm.problem.part_times import Borders
+from mvlstm.problem.preparation import Prepared
+from mvlstm.table.columns import name_list
+from mvlstm.table.frame import SeriesFrame
+from mvlstm.table.spacing import describe_time
+
+SHOWN = 4  # columns named in one message
+
+
+def range_warnings(prepared: Prepared, origins: NDArray[np.int64], window: int) -> tuple[str, ...]:
+    """Say which columns leave the range of the training rows by more than its whole width.
+
+    Columns that are differenced are left out: their level is free to move.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    origins : int array, (M,)
+        The last rows of the windows that forecasts rest on.
+    window : int
+    """
+    preparation, frame = prepared.preparation, prepared.frame
+    low, high = preparation.low, preparation.high
+    several = preparation.series is not None
+    scale = np.ones(len(low)) if several else preparation.scaler.scale
+    width = np.maximum(high / 2 - low / 2, scale / 2) * 2
+    start, used = _used_rows(origins, window)
+    values = _as_used(prepared, slice(start, start + len(used)))
+    far = (values < low - width) | (values > high + width)
+    far &= (preparation.orders == 0) & used[:, None]
+    columns = np.flatnonzero(far.any(axis=0))
+    if not len(columns):
+        return ()
+    named = []
+    for j in columns[:SHOWN]:
+        row = int(np.flatnonzero(far[:, j])[0])
+        named.append(
+            f"'{frame.columns[j]}' is {values[row, j]:g} at {_time_of(prepared, start + row, j)} "
+            f"(training: {low[j]:g} to {high[j]:g}"
+            f"{', in standard deviations of a series' if several else ''})"
+        )
+    more = f"; and {len(columns) - SHOWN} more columns" if len(columns) > SHOWN else ""
+    count = int(far.any(axis=1).sum())
+    return (
+        f"{count:,} {'row has' if count == 1 else 'rows have'} values far outside the training "
+        f"range: {'; '.join(named)}{more}. Forecasts that rest on them are extrapolations.",
+    )
+
+
+def category_warnings(
+    prepared: Prepared, origins: NDArray[np.int64], window: int
+) -> tuple[str, ...]:
+    """Say of which categories the last window, of each series, has no level that training had."""
+    frame = prepared.frame
+    if not len(origins) or not frame.layout.levels:
+        return ()
+    groups = np.asarray(frame.groups)
+    names = frame.names_of(origins)
+    ends = np.append(names[1:] != names[:-1], True) if names is not None else slice(-1, None)
+    found = []
+    for origin in origins[ends]:
+        rows = frame.values[int(origin) - window + 1 : int(origin) + 1]
+        where = "" if frame.panel is None else f" of series '{frame.panel.name(int(origin))}'"
+        found += [
+            f"The last {window} rows{where} have no level of '{name}' that training had: the "
+            "forecast does without it. If the levels are only named otherwise, name them as in fit."
+            for name, _ in frame.layout.levels
+            if not rows[:, groups == frame.variables.index(name)].any()
+        ]
+    return tuple(found)
+
+
+def _used_rows(origins: NDArray[np.int64], window: int) -> tuple[int, NDArray[np.bool_]]:
+    """Return the first row of the windows, and from there on which rows lie in one of them."""
+    start = int(origins.min()) - window + 1
+    steps = np.zeros(int(origins.max()) - start + 2, dtype=np.int64)
+    np.add.at(steps, origins - window + 1 - start, 1)
+    np.add.at(steps, origins + 1 - start, -1)
+    return start, np.cumsum(steps)[:-1] > 0
+
+
+def _as_used(prepared: Prepared, rows: slice) -> NDArray[np.float64]:
+    """Return the values of rows; of what is known ahead, those that the rows' windows hold."""
+    preparation, frame = prepared.preparation, prepared.frame
+    if preparation.series is not None:
+        return np.asarray(prepared.table[rows])
+    if not preparation.ahead:
+        return frame.values[rows]
+    ahead = np.flatnonzero(frame.layout.ahead)
+    values = frame.values[rows].copy()
+    values[:, ahead] = preparation.scaler.take(ahead).inverse(prepared.table[rows][:, ahead])
+    return values
+
+
+def _time_of(prepared: Prepared, row: int, column: int) -> str:
+    """Return when a value of a window was measured, or will be; of several series, of which."""
+    frame, time = prepared.frame, prepared.frame.times[row]
+    if prepared.preparation.ahead and frame.layout.ahead[column]:
+        steps = frame.future_times(np.array([row]), prepared.preparation.ahead)
+        time = pd.Index(steps[0])[-1]
+    whose = "" if frame.panel is None else f" in series '{frame.panel.name(row)}'"
+    return f"{describe_time(time)}{whose}"
+
+
+def check_reach(window: int, ahead: int) -> None:
+    """Refuse a window too short for all steps ahead, where something is known of them."""
+    if window < ahead:
+        raise ParameterError(
+            f"window={window} is shorter than horizon={ahead}: the windows of what is known ahead "
+            "(known=..., calendar=...) end at the last step and would miss the first. Use a "
+            f"window of at least {ahead} (--window {ahead})."
+        )
+
+
+def require_ahead(prepared: Prepared, caller: str) -> None:
+    """Raise `DataError` if values known ahead are missing after the last row of every series."""
+    frame, horizon = prepared.frame, prepared.preparation.ahead
+    if prepared.given is None:
+        return
+    every = frame.last_rows()
+    rows = every[~prepared.given[every]]
+    if len(rows) < len(every):  # others than these can be forecast
+        return
+    row = int(rows[0])
+    times, there = _steps_ahead(prepared, row)
+    whose = "" if frame.panel is None else f" of series '{frame.panel.name(row)}'"
+    more = f" The same holds for {len(rows) - 1:,} more series." if len(rows) > 1 else ""
+    raise DataError(
+        f"{caller}() needs {name_list(frame.layout.known)}, known ahead, for the {horizon} "
+        f"steps after {describe_time(frame.times[row])}{whose}; of step {there + 1}, "
+        f"{describe_time(times[there])}, the row is missing or has an empty value.{more} Add the "
+        "rows to the end of the table with the target left empty, or pass them as future=... "
+        "(--future FILE)."
+    )
+
+
+def _steps_ahead(prepared: Prepared, row: int) -> tuple[pd.Index[Any], int]:
+    """Return the times of the steps after a row, and for how many what is known ahead is given."""
+    frame, horizon = prepared.frame, prepared.preparation.ahead
+    times = pd.Index(frame.future_times(np.array([row]), horizon)[0])
+    if frame.future is None:
+        return times, 0
+    return times, int((frame.future.segments == frame.segments[row]).sum())
+
+
+def series_warnings(
+    prepared: Prepared, ready: NDArray[np.int64], others: NDArray[np.int64]
+) -> tuple[str, ...]:
+    """Name series that end before the rest, and those that cannot be forecast, and why.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    ready, others : int array
+        Last rows of the series that are forecast, and of those that are not.
+    """
+    frame, given = prepared.frame, prepared.given
+    if frame.panel is None:
+        return ()
+    lacking = others[:0] if given is None else others[~given[others]]
+    short = np.setdiff1d(others, lacking)
+    last = frame.clock[-1]
+    behind = ready[np.asarray(frame.times[ready] < last)]
+    found = []
+    if len(behind):
+        ends = [f"ends at {describe_time(frame.times[row])}" for row in behind[:SHOWN]]
+        found.append(
+            f"Not every series reaches {describe_time(last)}, the table's last time: "
+            f"{_named(frame, behind, ends)}. Forecasts go on from there."
+        )
+    if len(lacking):
+        steps = (_steps_ahead(prepared, int(row)) for row in lacking[:SHOWN])
+        named = _named(frame, lacking, [f"from {describe_time(t[n])} on" for t, n in steps])
+        found.append(
+            f"{_left_out(lacking)} for lack of {name_list(frame.layout.known)}, known ahead: "
+            f"{named}. Supply these rows."
+        )
+    unheard = np.setdiff1d(np.arange(len(frame.panel.names)), frame.panel.codes)
+    if len(unheard):
+        more = f" and {len(unheard) - SHOWN:,} more" if len(unheard) > SHOWN else ""
+        named = ", ".join(f"'{frame.panel.names[code]}'" for code in unheard[:SHOWN])
+        found.append(
+            f"{_left_out(unheard)} for lack of a past, rows with a target: {named}{more}. "
+            "Supply these rows."
+        )
+    if len(short):
+        found.append(
+            f"{_left_out(short)}, too short to be forecast, or shortly after a gap: "
+            f"{_named(frame, short)}. Supply more rows."
+        )
+    return tuple(found)
+
+
+def _left_out(rows: NDArray[np.int64]) -> str:
+    return "1 series is left out" if len(rows) == 1 else f"{len(rows):,} series are left out"
+
+
+def _named(frame: SeriesFrame, rows: NDArray[np.int64], remarks: Sequence[str] = ()) -> str:
+    """Name the series of some rows, with a remark on each; the first few of many."""
+    assert frame.panel is not None
+    names = [f"'{frame.panel.name(int(row))}'" for row in rows[:SHOWN]]
+    if remarks:
+        names = [f"{name} {remark}" for name, remark in zip(names, remarks, strict=True)]
+    more = f" and {len(rows) - SHOWN:,} more" if len(rows) > SHOWN else ""
+    return f"{', '.join(names)}{more}"
+
+
+def age_warnings(times: pd.Index[Any], borders: Borders) -> tuple[str, ...]:
+    """Say whether a table ends before the model's own data do, or long after them."""
+    last, fitted = times[-1], borders.calibration
+    if last < fitted:
+        return (
+            f"The table ends at {describe_time(last)}, but the model was fitted on rows up to "
+            f"{describe_time(fitted)}: the data are stale. Supply the most recent rows."
+            f"{numbered_rows(times.dtype)}",
+        )
+    if last - fitted > fitted - borders.start:
+        return (
+            f"The table ends at {describe_time(last)}, and the model was fitted on rows from "
+            f"{describe_time(borders.start)} to {describe_time(fitted)}: it is older than all the "
+            "time it learned from. Fit it anew.",
+        )
+    return ()
+
+
+def numbered_rows(times: Any) -> str:
+    """Say what whole numbers as times may be, after a sentence on what is old and what new."""
+    if not pd.api.types.is_integer_dtype(times):
+        return ""
+    return (
+        " Rows without times are numbered from the table's first: give the whole table, or fit "
+        "with time=... (--time COLUMN)."
+    )
+
+
+def not_finite(members: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the rows (of M) for which a forecast (K, M, H) is not finite."""
+    return np.flatnonzero(~np.isfinite(members).all(axis=(0, 2)))

@@ -1,0 +1,1 @@
+"""The fast paths of the networks, each proven equal to `mvlstm.nn.reference`."""

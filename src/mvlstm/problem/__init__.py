@@ -1,0 +1,1 @@
+"""What a method learns from: windows divided in time, scaled, with labels."""

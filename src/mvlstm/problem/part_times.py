@@ -1,0 +1,107 @@
+"""The times at which a fitted model's parts end, so that later rows know what they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm.errors import ModelFileError
+from mvlstm.table.layout import Layout
+from mvlstm.table.parts import Parts
+
+
+@dataclass(frozen=True)
+class Borders:
+    """First time seen, and last time of training, and of either half of the validation rows.
+
+    Each is a timestamp or an integer, as in the table.
+    """
+
+    start: Any
+    train: Any
+    stop: Any
+    calibration: Any
+
+    @classmethod
+    def from_rows(cls, times: pd.Index[Any], parts: Parts) -> Borders:
+        """Read the times off the rows of a split."""
+        return cls(times[0], times[parts.a - 1], times[parts.m - 1], times[parts.b - 1])
+
+    def parts(self, times: NDArray[Any]) -> NDArray[np.str_]:
+        """Return "train", "validation" or "new" for each of ``times``.
+
+        Times before the first one seen are new too: the model has not seen them either.
+        """
+        index = self._index(times)
+        seen = np.asarray(index >= self.start)
+        names = np.full(index.shape, "new", dtype="<U10")
+        names[seen & np.asarray(index <= self.calibration)] = "validation"
+        names[seen & np.asarray(index <= self.train)] = "train"
+        return names.reshape(times.shape)
+
+    def calibration_rows(self, times: NDArray[Any]) -> NDArray[np.bool_]:
+        """Say which of ``times`` lie in the later half of the validation rows."""
+        index = self._index(times)
+        chosen = np.asarray(index > self.stop) & np.asarray(index <= self.calibration)
+        return np.asarray(chosen.reshape(times.shape))
+
+    def before(self, times: NDArray[Any]) -> NDArray[np.bool_]:
+        """Say which of ``times`` come before the first one seen."""
+        return np.asarray(self._index(times) < self.start).reshape(times.shape)
+
+    def after(self, times: NDArray[Any], border: Any = None) -> NDArray[np.bool_]:
+        """Say which of ``times`` come after a border, by default after all the model knows."""
+        later = self._index(times) > (self.calibration if border is None else border)
+        return np.asarray(later).reshape(times.shape)
+
+    def since(self, times: NDArray[Any], start: Any) -> NDArray[np.bool_]:
+        """Say which of ``times`` are ``start`` or later."""
+        return np.asarray(self._index(times) >= start).reshape(times.shape)
+
+    def _index(self, times: NDArray[Any]) -> pd.Index[Any]:
+        flat: pd.Index[Any] = pd.Index(times.reshape(-1))
+        if isinstance(self.start, pd.Timestamp) and self.start.tz is not None:
+            flat = pd.DatetimeIndex(pd.to_datetime(flat, utc=True)).tz_convert(self.start.tz)
+        return flat
+
+    def check(self, layout: Layout) -> None:
+        """Raise `ModelFileError` unless the times are of the layout's kind and in order."""
+        times = [self.start, self.train, self.stop, self.calibration]
+        dates = [isinstance(time, pd.Timestamp) for time in times]
+        right = all(dates) if layout.time_kind == "datetime" else not any(dates)
+        if right and layout.time_kind == "datetime":
+            right = all((time.tz is None) == (layout.time_zone is None) for time in times)
+        if not right or times != sorted(times):
+            raise ModelFileError("The file's times of its parts do not fit its columns.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values: ISO text for timestamps."""
+        return {name: _plain(getattr(self, name)) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Borders:
+        """Build from what `to_dict` returned."""
+        try:
+            return cls(**{name: _time(values[name]) for name in cls.__dataclass_fields__})
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(f"The file's times of its parts are damaged: {error}.") from error
+
+
+def _plain(time: Any) -> Any:
+    if isinstance(time, pd.Timestamp):
+        zone = None if time.tz is None else str(time.tz)
+        return {"time": time.isoformat(), "zone": zone}
+    return int(time)
+
+
+def _time(value: Any) -> Any:
+    if isinstance(value, dict):
+        time = pd.Timestamp(value["time"])
+        return time if value["zone"] is None else time.tz_convert(value["zone"])
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{value!r} is no time")
+    return value

@@ -1,0 +1,339 @@
+"""From a validated table to what a model sees: differenced where asked, scaled, labelled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from mvlstm.errors import ModelFileError
+from mvlstm.problem.scaling import RowScaler, Scaler, SeriesScaler
+from mvlstm.problem.windows import gather_labels, measured_labels, origins_in
+from mvlstm.table.frame import SeriesFrame
+from mvlstm.table.layout import Layout
+from mvlstm.transforms import IDENTITY, Transform
+from mvlstm.types import BoolArray, FloatArray, IntArray
+
+MOST_NUMBERS = 20_000_000  # of windows that are scaled one by one, held at once
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """How columns become inputs, learned from the training rows and kept with the model.
+
+    Parameters
+    ----------
+    orders : int array, (columns,)
+        How often each column is differenced (0, 1 or 2).
+    scaler : Scaler
+        Of the differenced columns.
+    low, high : float array, (columns,)
+        Range of the training rows, before transform and differencing; of several series, once
+        scaled by series.
+    transform : Transform
+        Of the target, before all else; labels are on its scale too.
+    ahead : int
+        Rows by which inputs known ahead are brought forward, so that a window's last row holds
+        their values at the last step forecast.
+    series : SeriesScaler or None
+        Scaling by series, where there are several; labels are then on that scale too.
+    """
+
+    orders: IntArray
+    scaler: Scaler
+    low: FloatArray
+    high: FloatArray
+    transform: Transform = IDENTITY
+    ahead: int = 0
+    series: SeriesScaler | None = None
+
+    @classmethod
+    def learn(
+        cls,
+        values: FloatArray,
+        orders: IntArray,
+        transform: Transform = IDENTITY,
+        ahead: int = 0,
+        segments: IntArray | None = None,
+        measured: BoolArray | None = None,
+    ) -> Preparation:
+        """Learn the scaling from the training rows' values, differenced within their segments.
+
+        That of the target is learned from what was ``measured`` (rows,), by default all. What was
+        filled in for a variable counts: a model sees it like any other value.
+        """
+        if segments is None:
+            segments = np.zeros(len(values), dtype=np.int64)
+        table, lead = transformed(values, transform), int(orders.max(initial=0))
+        known = None if measured is None else _measured_differences(measured, int(orders[-1]))
+        if lead:
+            inside = origins_in(segments, lead + 1, 0)
+            rows = inside if len(inside) else np.arange(lead, len(table))
+            table = differenced(table, orders, segments)[rows]
+            known = None if known is None else known[rows]
+        scaler = Scaler.fit(table, known)
+        return cls(orders, scaler, values.min(axis=0), values.max(axis=0), transform, ahead)
+
+    def by_series(self, frame: SeriesFrame, rows: BoolArray, least: int) -> Preparation:
+        """Learn a scaling of each series with at least so many of the training ``rows``."""
+        assert frame.panel is not None
+        values, panel = transformed(frame.values[rows], self.transform), frame.panel.take(rows)
+        own, measured = np.array(frame.layout.measured), measured_in(frame, rows)
+        where = (values, panel.codes, panel.names)
+        series = SeriesScaler.fit(*where, own=own, least=least, measured=measured)
+        scaled = series.rows(*where, window=least, measured=measured).transform(values)
+        return replace(self, series=series, low=scaled.min(axis=0), high=scaled.max(axis=0))
+
+    @property
+    def target_center(self) -> float:
+        """What is added to a scaled target, once multiplied, to be on the scale of labels."""
+        return 0.0 if self.series is not None else self.scaler.target_center
+
+    @property
+    def target_scale(self) -> float:
+        """What a scaled target is multiplied by to be on the scale of labels."""
+        return 1.0 if self.series is not None else self.scaler.target_scale
+
+    @property
+    def lead(self) -> int:
+        """Rows needed before a window because of differencing."""
+        return int(self.orders.max(initial=0))
+
+    def apply(
+        self, frame: SeriesFrame, dtype: DTypeLike = np.float64, *, window: int = 2
+    ) -> Prepared:
+        """Prepare a table; networks take it in float32.
+
+        Series that training did not have are scaled by their first ``window`` rows at least.
+        """
+        if self.series is not None:
+            return self._apply_series(frame, dtype, self.series, window)
+        with np.errstate(over="ignore"):  # a forecast from such a value is refused later
+            values = transformed(frame.values, self.transform)
+            differences = differenced(values, self.orders, frame.segments)
+            table = self.scaler.transform(differences, dtype=dtype)
+        given = None
+        if self.ahead:
+            columns = np.flatnonzero(frame.layout.ahead)
+            later, given = frame.values_ahead(self.ahead)
+            table[:, columns] = self.scaler.take(columns).transform(later, dtype=dtype)
+        return Prepared(frame, table, self, values[:, -1], given)
+
+    def _apply_series(
+        self, frame: SeriesFrame, dtype: DTypeLike, series: SeriesScaler, window: int
+    ) -> Prepared:
+        panel, given = frame.panel, None
+        assert panel is not None
+        with np.errstate(over="ignore"):
+            values = transformed(frame.values, self.transform)
+            where = (values, panel.codes, panel.names)
+            rows = series.rows(*where, window=window, measured=frame.measured)
+            table = rows.transform(values, dtype=dtype)
+            center, scale = rows.target
+            target = (values[:, -1] - center) / scale
+            if self.ahead:
+                columns = np.flatnonzero(frame.layout.ahead)
+                later, given = frame.values_ahead(self.ahead)
+                table[:, columns] = rows.transform(later, columns, dtype=dtype)
+        moving = rows if rows.moving.any() else None
+        return Prepared(frame, table, self, target, given, Units(center, scale), moving)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold."""
+        return {
+            "orders": self.orders.tolist(),
+            "scaler": self.scaler.to_dict(),
+            "low": self.low.tolist(),
+            "high": self.high.tolist(),
+            "transform": self.transform.name,
+            "ahead": self.ahead,
+            "series": None if self.series is None else self.series.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], layout: Layout) -> Preparation:
+        """Build from what `to_dict` returned, for the columns of ``layout``."""
+        scaler = Scaler.from_dict(values.get("scaler", {}))
+        orders = np.asarray(values.get("orders", ()), dtype=np.int64)
+        if orders.shape != scaler.center.shape or not np.isin(orders, (0, 1, 2)).all():
+            raise ModelFileError("The file's differencing orders do not fit its columns.")
+        low, high = (np.asarray(values.get(k, ()), dtype=np.float64) for k in ("low", "high"))
+        fits = low.shape == high.shape == orders.shape
+        if not fits or not np.isfinite([low, high]).all() or (low > high).any():
+            raise ModelFileError("The file's ranges do not fit its columns.")
+        ahead = values.get("ahead", 0)
+        if isinstance(ahead, bool) or not isinstance(ahead, int) or ahead < 0:
+            raise ModelFileError(f"The file's rows ahead are {ahead!r}, not a number of rows.")
+        series = None
+        if (values.get("series") is None) != (layout.series is None):
+            raise ModelFileError("The file's scaling does not fit its series.")
+        if layout.series is not None:
+            own = np.array(layout.measured)
+            series = SeriesScaler.from_dict(values["series"], scaler, own)
+        transform = Transform(values.get("transform", "none"))
+        return cls(orders, scaler, low, high, transform, ahead, series)
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """From the scale of each series, in each row, to the target's own."""
+
+    center: FloatArray  # (rows,)
+    scale: FloatArray  # (rows,)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A table as a model sees it: inputs scaled, labels relative to a baseline.
+
+    The label of step h at origin i is ``y[i + h] - baseline[i, h]``. The baseline is zero for a
+    target that is not differenced, and what h equal steps on would give for one that is; adding
+    it back inverts the differencing exactly. Both are on the scale of the target's transform, and
+    where there are several series, on that of each: `in_units` leads back.
+    """
+
+    frame: SeriesFrame
+    table: NDArray[Any]  # (rows, columns), float32 or float64
+    preparation: Preparation
+    target: FloatArray  # (rows,) transformed, and scaled where there are several series
+    given: BoolArray | None = None  # (rows,) whether all that is known ahead is there
+    units: Units | None = None  # for several series
+    moving: RowScaler | None = None  # where some series are scaled anew at each row
+
+    def origins(self, window: int, horizon: int) -> IntArray:
+        """Rows with a whole window up to them and ``horizon`` known rows after them.
+
+        What is known ahead of a row must be there too, by later rows or future ones.
+        """
+        rows = origins_in(self.frame.segments, int(window) + self.preparation.lead, horizon)
+        return rows if self.given is None else rows[self.given[rows]]
+
+    def labelled(self, window: int, horizon: int) -> IntArray:
+        """Rows like `origins`, with a next step whose target was measured, and not filled in."""
+        rows = self.origins(window, horizon)
+        return rows[measured_labels(self.frame, rows, horizon).any(axis=1)]
+
+    def windows_at(self, origins: IntArray, window: int) -> tuple[NDArray[Any], IntArray]:
+        """Return a table, and the rows of it at which the windows of given origins end.
+
+        That is this table and the origins, but for series that training did not have. These are
+        scaled anew at each row, and a window as a whole by what is known at its end: such windows
+        stand one after another, in a table of their own or after this one.
+        """
+        window = int(window)
+        if self.moving is None:
+            return self.table, origins
+        own = self.moving.moving[origins]
+        if not own.any():
+            return self.table, origins
+        rows, added = origins.copy(), self.moving.windows(self.table, origins[own], window)
+        rows[own] = np.arange(1, own.sum() + 1) * window - 1
+        if own.all():
+            return added, rows
+        rows[own] += len(self.table)
+        return np.concatenate([self.table, added]), rows
+
+    def pieces(self, origins: IntArray, window: int) -> list[IntArray]:
+        """Divide origins so that `windows_at` holds no more than so many numbers of its own."""
+        if self.moving is None:
+            return [origins]
+        size = max(1, MOST_NUMBERS // (int(window) * self.table.shape[1]))
+        return np.split(origins, range(size, len(origins), size))
+
+    def baseline(self, origins: IntArray, horizon: int) -> FloatArray:
+        """Return what differencing took away from the target's next steps, (M, H)."""
+        y, order = self.target, int(self.preparation.orders[-1])
+        steps = np.arange(1, int(horizon) + 1)
+        level = y[origins][:, None] if order >= 1 else np.zeros((len(origins), 1))
+        if order == 2:
+            return level + (y[origins] - y[origins - 1])[:, None] * steps
+        return np.broadcast_to(level, (len(origins), horizon)).copy()
+
+    def labels(self, origins: IntArray, horizon: int) -> FloatArray:
+        """Return the labels (M, H) of given origins, NaN where unknown."""
+        return self.target_steps(origins, horizon) - self.baseline(origins, horizon)
+
+    def known_labels(self, origins: IntArray, horizon: int, *, strict: bool = False) -> FloatArray:
+        """Return the labels (M, H) to learn from or choose by, NaN where they were filled in.
+
+        A step that was measured after none of the origins keeps what was filled in, unless
+        ``strict``: there is nothing else to go by.
+        """
+        labels = self.labels(origins, horizon)
+        if self.frame.measured is not None:
+            measured = measured_labels(self.frame, origins, horizon)
+            if not strict:
+                measured |= ~measured.any(axis=0)
+            labels[~measured] = np.nan
+        return labels
+
+    def target_steps(self, origins: IntArray, horizon: int) -> FloatArray:
+        """Return the target 1 .. horizon steps after each origin, (M, H), on the labels' scale."""
+        labels = self.preparation.transform.forward(gather_labels(self.frame, origins, horizon))
+        return labels if self.units is None else self._scaled(labels, origins)
+
+    def target_at(self, rows: IntArray, origins: IntArray) -> FloatArray:
+        """Return the target in rows (M, ...), on the scale that labels of the origins (M,) have."""
+        if self.units is None:
+            return self.target[rows]
+        values = self.preparation.transform.forward(self.frame.target_values[rows])
+        return self._scaled(values, origins)
+
+    def _scaled(self, values: FloatArray, origins: IntArray) -> FloatArray:
+        assert self.units is not None
+        shape = (-1,) + (1,) * (values.ndim - 1)
+        center, scale = self.units.center[origins], self.units.scale[origins]
+        return np.asarray((values - center.reshape(shape)) / scale.reshape(shape))
+
+    def in_units(self, values: FloatArray, origins: IntArray) -> FloatArray:
+        """Bring values (..., M, H) from the labels' scale to the transformed target's."""
+        if self.units is None:
+            return values
+        center, scale = self.units.center[origins], self.units.scale[origins]
+        return np.asarray(values * scale[:, None] + center[:, None])
+
+    def unit(self, origins: IntArray) -> FloatArray:
+        """Return what one means on the labels' scale, (M,): the series' standard deviation."""
+        return np.ones(len(origins)) if self.units is None else self.units.scale[origins]
+
+
+def transformed(values: FloatArray, transform: Transform) -> FloatArray:
+    """Transform the target, the last column; the table itself if there is nothing to do."""
+    if not transform:
+        return values
+    result = values.copy()
+    result[:, -1] = transform.forward(values[:, -1])
+    return result
+
+
+def measured_in(frame: SeriesFrame, rows: BoolArray) -> BoolArray | None:
+    """Say in which of the ``rows`` the target was measured; None if in all of them."""
+    if frame.measured is None or frame.measured[rows].all():
+        return None
+    return frame.measured[rows]
+
+
+def _measured_differences(measured: BoolArray, order: int) -> BoolArray:
+    """Say which differences are of measured values alone."""
+    known = measured.copy()
+    for lag in range(1, order + 1):
+        known[lag:] &= measured[:-lag]
+    return known
+
+
+def differenced(values: FloatArray, orders: IntArray, segments: IntArray) -> FloatArray:
+    """Difference each column as often as its order says, within each segment.
+
+    The rows lost at the start of a segment are zero.
+    """
+    if not orders.any():
+        return values
+    result = values.copy()
+    for column in np.flatnonzero(orders):
+        order = int(orders[column])
+        inside = segments[order:] == segments[:-order]
+        result[order:, column] = np.where(inside, np.diff(values[:, column], n=order), 0.0)
+        result[:order, column] = 0.0
+    return result

@@ -1,0 +1,123 @@
+"""What a model learns from, and what it answers with beside its forecasts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from mvlstm.problem.preparation import Prepared
+from mvlstm.problem.windows import gather_windows
+from mvlstm.table.parts import PartName
+from mvlstm.train.config import Member
+from mvlstm.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Run:
+    """How long training may take, and where its state is kept meanwhile.
+
+    Parameters
+    ----------
+    checkpoint : Path, optional
+        Folder for the state.
+    time_limit : float, optional
+        Seconds.
+    again : bool
+        Whether some of a fit's members are trained a second time; their state is kept apart.
+    """
+
+    checkpoint: Path | None = None
+    time_limit: float | None = None
+    again: bool = False
+
+    def after(self, seconds: float) -> Run:
+        """Return what is left of it after so many seconds."""
+        if self.time_limit is None:
+            return self
+        return replace(self, time_limit=max(self.time_limit - seconds, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What a model learns from: a prepared table and the origins of each part.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    origins : dict
+        Rows of the windows' ends for "train", "stop", "calibration" and "new".
+    window, horizon : int
+    run : Run
+        How training may be interrupted.
+    members : tuple of Member
+        Settings of a network's members, one by one, in place of the forecaster's own.
+    ensemble : int, optional
+        How many members an ensemble has, where not all that are trained make one: repeats, or a
+        share. By default as many as are trained.
+    search : bool
+        Whether they are tried against one another: then one may fail.
+    """
+
+    prepared: Prepared
+    origins: dict[PartName, IntArray]
+    window: int
+    horizon: int
+    run: Run = field(default_factory=Run)
+    members: tuple[Member, ...] = ()
+    ensemble: int | None = None
+    search: bool = False
+
+    @property
+    def n_variables(self) -> int:
+        """N, target included."""
+        return self.prepared.frame.n_variables
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """Variable of each column."""
+        return self.prepared.frame.groups
+
+    def in_time_order(self, part: PartName) -> IntArray:
+        """Origins of a part by time; several series lie one after another in the table."""
+        rows = self.origins[part]
+        frame = self.prepared.frame
+        return rows if frame.panel is None else rows[np.argsort(frame.order[rows], kind="stable")]
+
+    def labels(self, part: PartName) -> FloatArray:
+        """Labels (M, H) of a part's windows, in units of the target; NaN where filled in."""
+        return self.prepared.known_labels(self.origins[part], self.horizon)
+
+    def windows(self, part: PartName) -> FloatArray:
+        """Scaled windows (M, T, C) of a part: a copy, for models that need them all at once."""
+        return gather_windows(self.prepared.table, self.origins[part], self.window)
+
+
+def known_places(labels: FloatArray) -> slice | BoolArray:
+    """Return an index of the labels that are known; all of them where that is so, uncopied."""
+    unknown = np.isnan(labels)
+    return ~unknown if unknown.any() else slice(None)
+
+
+def of_known(errors: FloatArray, labels: FloatArray) -> FloatArray:
+    """Return members' errors (K, M, H) where labels (M, H) are known: all, or some as (K, n, 1)."""
+    unknown = np.isnan(labels)
+    return errors[:, ~unknown, None] if unknown.any() else errors
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionArrays:
+    """Attention of K members over N variables for M windows and H steps.
+
+    Shapes
+    ------
+    prior, posterior : (K, M, H, N); posterior None for a head without components
+    temporal : (K, N, T - 1), mean over the windows, oldest step first; or None
+    leakage : (N, N) or None
+    """
+
+    prior: FloatArray
+    posterior: FloatArray | None
+    temporal: FloatArray | None
+    leakage: FloatArray | None

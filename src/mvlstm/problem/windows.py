@@ -1,0 +1,120 @@
+"""Windows of a series as row numbers: nothing is copied before it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from mvlstm.errors import check_whole
+from mvlstm.table.frame import SeriesFrame
+
+
+def check_window(window: int, horizon: int = 1) -> None:
+    """Raise `ParameterError` unless ``window`` and ``horizon`` are whole and large enough."""
+    check_whole("window", window, 2)
+    check_whole("horizon", horizon, 1)
+
+
+def spread_evenly(rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Choose at most ``count`` rows, the first and the last among them.
+
+    Examples
+    --------
+    >>> spread_evenly(np.arange(10), 4)
+    array([0, 3, 6, 9])
+    """
+    few = min(count, len(rows))
+    return rows[np.linspace(0, len(rows) - 1, few).astype(np.int64)]
+
+
+def origin_rows(
+    frame: SeriesFrame, window: int, horizon: int = 1, *, labelled: bool = True
+) -> NDArray[np.int64]:
+    """Row numbers at which a forecast can be made.
+
+    Row i is an origin if the rows i-window+1 .. i lie in one segment; with ``labelled`` the rows
+    i+1 .. i+horizon, whose target is to be forecast, must exist in that segment too.
+
+    Parameters
+    ----------
+    frame : SeriesFrame
+    window, horizon : int
+    labelled : bool
+        Whether the steps ahead must be known (to train and score) or not (to forecast).
+
+    Returns
+    -------
+    int64 array, increasing
+    """
+    check_window(window, horizon)
+    return origins_in(frame.segments, window, horizon if labelled else 0)
+
+
+def origins_in(segments: NDArray[np.int64], before: int, after: int) -> NDArray[np.int64]:
+    """Rows with ``before`` rows up to themselves and ``after`` rows ahead in their segment."""
+    before, after = int(before), int(after)  # numpy's may overflow
+    n_rows = len(segments)
+    if n_rows < before + after:
+        return np.empty(0, dtype=np.int64)
+    candidates = np.arange(before - 1, n_rows - after, dtype=np.int64)
+    if segments[0] == segments[-1]:  # segments never fall, so there is only one
+        return candidates
+    inside = segments[candidates - before + 1] == segments[candidates + after]
+    return np.asarray(candidates[inside])
+
+
+def window_view(values: NDArray[Any], window: int) -> NDArray[Any]:
+    """All windows of consecutive rows as one read-only view, (rows - window + 1, window, columns).
+
+    Entry s holds rows s .. s+window-1, so the window of origin i is entry i - window + 1.
+    """
+    return sliding_window_view(values, (int(window), values.shape[1]))[:, 0]
+
+
+def gather_windows(values: NDArray[Any], origins: NDArray[np.int64], window: int) -> NDArray[Any]:
+    """Copy the windows that end at ``origins``, (len(origins), window, columns), and only these."""
+    if len(origins) == 0:
+        return np.empty((0, window, values.shape[1]), dtype=values.dtype)
+    return window_view(values, window)[np.asarray(origins) - int(window) + 1]
+
+
+def iterate_windows(
+    values: NDArray[Any],
+    origins: NDArray[np.int64],
+    window: int,
+    *,
+    chunk: int = 4096,
+) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
+    """Yield ``(origins, windows)`` in chunks, so that memory stays bounded."""
+    for start in range(0, len(origins), chunk):
+        part = origins[start : start + chunk]
+        yield part, gather_windows(values, part, window)
+
+
+def gather_labels(
+    frame: SeriesFrame, origins: NDArray[np.int64], horizon: int
+) -> NDArray[np.float64]:
+    """Return the target 1 .. horizon steps after each origin, (len(origins), horizon).
+
+    Steps beyond the last row, or beyond the origin's segment, are NaN.
+    """
+    rows = np.asarray(origins, dtype=np.int64)[:, None] + np.arange(1, int(horizon) + 1)
+    inside = np.minimum(rows, frame.n_rows - 1)
+    known = (rows < frame.n_rows) & (
+        frame.segments[inside] == frame.segments[np.asarray(origins, dtype=np.int64)][:, None]
+    )
+    return np.where(known, frame.target_values[inside], np.nan)
+
+
+def measured_labels(
+    frame: SeriesFrame, origins: NDArray[np.int64], horizon: int
+) -> NDArray[np.bool_]:
+    """Say which of the labels (len(origins), horizon) were measured, and not filled in."""
+    rows = np.asarray(origins, dtype=np.int64)[:, None] + np.arange(1, int(horizon) + 1)
+    if frame.measured is None:
+        return np.ones(rows.shape, dtype=bool)
+    return np.asarray(frame.measured[np.minimum(rows, frame.n_rows - 1)])

@@ -1,0 +1,330 @@
+"""From a fitted forecaster and a table to a `ReportData`: everything computed once."""
+
+from __future__ import annotations
+
+import platform
+import warnings
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm._version import __version__
+from mvlstm.errors import DataError, MVLSTMError, MVLSTMWarning
+from mvlstm.model.registry import forecaster_class, is_registered
+from mvlstm.model.scoring import score_unseen
+from mvlstm.report.command import fit_command
+from mvlstm.results import Evaluation, Forecast
+from mvlstm.table.columns import column_names
+from mvlstm.table.frame import SeriesFrame, time_columns, with_fitted_names
+from mvlstm.table.spacing import describe_time
+
+if TYPE_CHECKING:
+    from mvlstm.model.forecaster import AbstractForecaster
+    from mvlstm.report import ReportData
+
+CONTRIBUTIONS = 48  # forecasts taken apart
+RIVAL = "AR"
+LIBRARIES = ("torch", "numpy", "pandas", "scikit-learn")
+
+
+def gather_report(
+    model: AbstractForecaster,
+    table: pd.DataFrame,
+    *,
+    future: pd.DataFrame | None = None,
+    effort: Literal["quick", "default", "full"] = "default",
+    contributions: int = CONTRIBUTIONS,
+) -> ReportData:
+    """Forecast, score and explain; see `AbstractForecaster.report`.
+
+    Parameters
+    ----------
+    model : AbstractForecaster
+        Fitted.
+    table : DataFrame
+        With the columns of the fit.
+    future : DataFrame, optional
+        The next values of variables known ahead.
+    effort : {"quick", "default", "full"}
+        How thoroughly to measure importance.
+    contributions : int
+        Forecasts to take apart.
+    """
+    from mvlstm.report import ReportData
+
+    given = future is not None
+    if future is not None:
+        table = model._joined(table, future)
+    frame = model._read(table, "report")
+    table = with_fitted_names(table, model.layout_)
+    forecast = model.predict(table)
+    scores = score_unseen(model, forecast, model._prepare(frame))
+    evaluation, notes = _with_rival(model, scores, table)
+    ahead, next_notes = _next(model, frame, table, forecast)
+    count = contributions if frame.panel is None else 0
+    explanation = model.explain(table, effort=effort, contributions=count)
+    shown, values = "", None
+    if explanation.by_series is not None:  # the figures of forecasts show one series
+        shown, values = str(explanation.by_series["series"].iloc[0]), _next_values(ahead)
+        explanation = explanation.of_series(shown)
+        forecast, ahead = _one_series(forecast, shown), _one_series(ahead, shown)
+        next_notes = (*next_notes, _series_note(evaluation, shown))
+    return ReportData(
+        model=type(model).__name__,
+        forecast=forecast,
+        future=ahead,
+        evaluation=evaluation,
+        explanation=explanation,
+        history=model.history_,
+        settings={k: v for k, v in model.get_params().items() if k != "verbose"},
+        facts=_facts(model, frame),
+        profile=_profile(frame),
+        command=repeat_command(model, frame, future=given),
+        notes=(*model.notes_, *frame.notes, *notes, *next_notes),
+        series=shown,
+        next_values=values,
+    )
+
+
+def _next_values(future: Forecast) -> pd.DataFrame:
+    """Return the steps ahead of every series, as the report's table has them for one."""
+    quantiles = {name: future.quantile(q).to_numpy() for name, q in (("q25", 0.25), ("q75", 0.75))}
+    columns = ["series", "time", "step", "mean", "median", "q05", "q25", "q75", "q95"]
+    return future.to_frame().assign(**quantiles)[columns]
+
+
+def _next(
+    model: AbstractForecaster,
+    frame: SeriesFrame,
+    table: pd.DataFrame,
+    forecast: Forecast,
+) -> tuple[Forecast, tuple[str, ...]]:
+    """Forecast what comes next; where that cannot be forecast, return the last forecasts."""
+    if frame.layout.known and frame.future is None:
+        note = (
+            f"The table has no rows after {describe_time(frame.clock[-1])} with "
+            f"{', '.join(frame.layout.known)}, known ahead: there is no look ahead, and the "
+            "forecasts shown at the end are of its last rows. Add these rows, or pass them as "
+            "future=... (--future FILE)."
+        )
+    else:
+        try:
+            return model.forecast(table), ()
+        except DataError as error:
+            note = (
+                "There is no look ahead, and the forecasts shown at the end are of the last rows "
+                f"that have one. {error}"
+            )
+    warnings.warn(note, MVLSTMWarning, stacklevel=2)
+    names = np.zeros(len(forecast)) if forecast.series is None else forecast.series
+    last = np.append(names[1:] != names[:-1], True)  # of each series
+    return forecast.take(last), (note,)
+
+
+def _one_series(forecast: Forecast, name: str) -> Forecast:
+    assert forecast.series is not None
+    return replace(forecast.take(np.asarray(forecast.series == name)), series=None)
+
+
+def _series_note(evaluation: Evaluation, shown: str) -> str:
+    """Say which series the figures show, and how well the others fare."""
+    table = evaluation.by_series
+    assert table is not None
+    text = (
+        f"The figures of forecasts show series '{shown}', one of {len(table):,}; scores and "
+        "importance are of all."
+    )
+    ranked = table.dropna(subset="skill").sort_values("skill")  # none where persistence is exact
+    if ranked.empty:
+        return text
+    worst, best = ranked.iloc[0], ranked.iloc[-1]
+    return (
+        f"{text} The skill lies between {worst['skill']:.2f} ('{worst['series']}') and "
+        f"{best['skill']:.2f} ('{best['series']}')."
+    )
+
+
+def _with_rival(
+    model: AbstractForecaster, evaluation: Evaluation, table: pd.DataFrame
+) -> tuple[Evaluation, tuple[str, ...]]:
+    """Put a linear autoregression, fitted to the same rows, beside the model."""
+    if type(model).__name__ == RIVAL:
+        return evaluation, ()
+    try:
+        scores = _rival_scores(model, table)
+    except MVLSTMError as error:
+        return evaluation, (f"{RIVAL} could not be fitted for comparison: {error}",)
+    if scores is None or scores["n"].iloc[0] != evaluation.scores["n"].iloc[0]:
+        return evaluation, (
+            f"{RIVAL} is not compared: the table does not hold the rows the model was fitted to.",
+        )
+    joined = pd.concat([evaluation.scores, scores])
+    return replace(evaluation, scores=joined.astype({"n": int})), ()
+
+
+def _rival_scores(model: AbstractForecaster, table: pd.DataFrame) -> pd.DataFrame | None:
+    frame = model._read(table, "report")
+    valid, test = part_sizes(model, frame)
+    if frame.clock[0] != model.borders_.start or not valid:
+        return None
+    layout = model.layout_
+    make: Any = forecaster_class(RIVAL)
+    rival: AbstractForecaster = make(
+        window=int(model.window),
+        horizon=int(model.horizon),
+        missing=model.missing,
+        gaps=model.gaps,
+        calendar=layout.calendar or "none",
+        transform=model.preparation_.transform.name,
+    )
+    rival.fit(
+        table,
+        layout.target,
+        time=list(time_columns(table, column_names(table), layout)) or None,
+        series=layout.series,
+        variables=layout.variables,
+        known=layout.known,
+        categorical=layout.categories,
+        test=test,
+        valid=valid,
+    )
+    return rival.evaluate(table).scores.loc[[RIVAL]]
+
+
+def part_sizes(model: AbstractForecaster, frame: SeriesFrame) -> tuple[int, int]:
+    """Return how many times of ``frame`` are validation and how many come after it."""
+    valid, after = _parts(model, frame)
+    return int(valid.sum()), int(after.sum())
+
+
+def _parts(
+    model: AbstractForecaster, frame: SeriesFrame
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Say which times of ``frame`` are validation and which come after it."""
+    parts = model.borders_.parts(np.asarray(frame.clock)[:, None])[:, 0]
+    return parts == "validation", np.asarray(frame.clock > model.borders_.calibration)
+
+
+def repeat_command(model: AbstractForecaster, frame: SeriesFrame, *, future: bool = False) -> str:
+    """Return the commands that fit the same model to the same rows and report it again.
+
+    With ``future`` the report reads what is known ahead from a file. There are no commands, and
+    the text is empty, for what the command line does not fit: other forecasters, updated models,
+    and those without validation rows.
+    """
+    valid, test = part_sizes(model, frame)
+    ours = type(model).__name__ == "MVLSTM" and is_registered(type(model))
+    if not ours or model.updates_ or not valid:
+        return ""
+    layout, params, defaults = model.layout_, model.get_params(), type(model)().get_params()
+    time = list(layout.time)
+    if not time and isinstance(frame.times, pd.DatetimeIndex):
+        time = [str(frame.times.name or "time")]  # the index, as a file would hold it
+    options = {
+        "target": frame.target,
+        "time": time,
+        "series": layout.series,
+        "variables": layout.variables or (),
+        "known": layout.known,
+        "categorical": layout.categories,
+        "test": test,
+        "valid": valid,
+    }
+    always = ("window", "members", "seed")
+    options |= {
+        name: value
+        for name, value in params.items()
+        if name not in ("verbose", *always) and not np.array_equal(value, defaults[name])
+    }
+    options |= {name: params[name] for name in always}
+    fit = fit_command("DATA.csv", options, out="model.safetensors")
+    ahead = " --future FUTURE.csv" if future else ""
+    return f"{fit}\nmvlstm report model.safetensors DATA.csv{ahead} --out report.html"
+
+
+def _facts(model: AbstractForecaster, frame: SeriesFrame) -> dict[str, str]:
+    from mvlstm.report.encode import are_days, time_text
+
+    borders = model.borders_
+    valid, test = (int(part[frame.order].sum()) for part in _parts(model, frame))  # rows
+    days = are_days(frame.clock)
+    ends = (frame.clock[0], frame.clock[-1], borders.start, borders.train, borders.calibration)
+    first, last, start, train, calibration = (time_text(t, days=days) for t in ends)
+    numbered = not isinstance(frame.times, pd.DatetimeIndex) and frame.times.name is None
+    unit = "rows " if numbered else ""
+    facts = {
+        "Target": frame.target,
+        "Period": f"{unit}{first} to {last}",
+        "Rows": f"{frame.n_rows:,} rows, {frame.n_variables} variables{_several(frame)}",
+        "Trained on": f"{unit}{start} to {train}",
+        "Validation": f"to {'row ' if numbered else ''}{calibration}, {valid:,} rows",
+        "Unseen": f"{test:,} rows",
+        "Fit took": _seconds(getattr(model, "fit_seconds_", None)),
+        **_life(model),
+        "Seed": str(getattr(model, "seed", "none")),
+        "mvlstm": __version__,
+        "Python": platform.python_version(),
+    }
+    for name in LIBRARIES:
+        try:
+            facts[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return facts
+
+
+def _life(model: AbstractForecaster) -> dict[str, str]:
+    """Tell the scale the target is modelled on, and updates, where there are such."""
+    facts = {}
+    if model.preparation_.transform:
+        facts["Modelled as"] = model.preparation_.transform.scale_name(model.layout_.target)
+    if model.updates_:
+        facts["Updates"] = f"{len(model.updates_)}, the last {model.updates_[-1].when}"
+    return facts
+
+
+def _seconds(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.0f} s"
+
+
+def _several(frame: SeriesFrame) -> str:
+    return "" if frame.panel is None else f", {len(frame.last_rows()):,} series"
+
+
+def _profile(frame: SeriesFrame) -> pd.DataFrame:
+    rows: list[dict[str, Any]] = []
+    for place, name in enumerate(frame.columns):
+        if not frame.layout.measured[place]:
+            continue
+        values = frame.values[:, place]
+        rows.append(
+            {
+                "variable": name,
+                "lowest": values.min(),
+                "median": float(np.median(values)),
+                "highest": values.max(),
+                "sd": values.std(),
+            }
+        )
+    found = pd.DataFrame(rows)
+    categories = pd.DataFrame(_categories(frame))
+    if categories.empty:
+        return found
+    joined = pd.concat([found.iloc[:-1], categories, found.iloc[-1:]], ignore_index=True)
+    return joined.fillna({"levels": ""})
+
+
+def _categories(frame: SeriesFrame) -> list[dict[str, Any]]:
+    """Return a row a categorical variable: how many levels it has, and the most frequent one."""
+    rows = []
+    for name, levels in frame.layout.levels:
+        group = frame.layout.names.index(name)
+        columns = [c for c, n in enumerate(frame.layout.groups) if n == group]
+        counts = frame.values[:, columns].sum(axis=0)
+        most = levels[int(counts.argmax())]
+        rows.append({"variable": name, "levels": f"{len(levels):,}, most often {most}"})
+    return rows

@@ -1,0 +1,182 @@
+"""Rows added to a CSV file that grows: no row twice, whole or not at all, one writer at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import os
+import re
+import time as clock
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from mvlstm.errors import DataError
+from mvlstm.storage import write_atomic
+
+PATIENCE = 60.0  # seconds to wait for another writer
+_ZONED = re.compile(r":\d\d(?:\.\d+)?[+-]\d\d:\d\d$")
+
+
+def append_rows(
+    path: str | os.PathLike[str],
+    rows: pd.DataFrame,
+    *,
+    key: Sequence[str],
+    patience: float = PATIENCE,
+) -> int:
+    """Add rows to a CSV file, leaving out those whose key is there already.
+
+    What stands in the file stays as it is, to the letter. The file is replaced in one step, so a
+    reader sees it with all of the new rows or none; a lock on ``.NAME.lock`` beside it keeps two
+    writers apart, and is let go even if a writer dies.
+
+    Parameters
+    ----------
+    path : path
+        A ``.csv`` file, made if it is not there.
+    rows : DataFrame
+    key : sequence of str
+        Columns that tell rows apart.
+    patience : float
+        Seconds to wait for another writer.
+
+    Returns
+    -------
+    int
+        Rows added.
+
+    Raises
+    ------
+    DataError
+        If the file has other columns, cannot be read or written, or stays locked.
+    """
+    file = Path(path)
+    if not file.parent.is_dir():
+        raise DataError(f"The folder '{file.parent}' does not exist; create it first.")
+    with _lock(Path(os.path.realpath(file)), patience):
+        before = _read(file)
+        names = [str(name) for name in rows.columns]
+        lines = _lines(rows)
+        known: set[tuple[str, ...]] = set()
+        if before.strip():
+            known = _keys(file, before, names, key)
+        places = [names.index(name) for name in key]
+        _check_zones(file, known, [line[places[0]] for line in lines])
+        fresh = []
+        for line in lines:
+            mark = tuple(line[place] for place in places)
+            if mark not in known:
+                known.add(mark)
+                fresh.append(line)
+        if not fresh and before.strip():
+            return 0
+        start = before if before.strip() else _text([names])
+        joined = start if start.endswith("\n") else f"{start}\n"
+        write_atomic(file, joined + _text(fresh))
+    return len(fresh)
+
+
+def _check_zones(file: Path, known: set[tuple[str, ...]], times: list[str]) -> None:
+    """Refuse times with a zone in a file of times without one, and the reverse."""
+    there = {_ZONED.search(mark[0]) is not None for mark in known}
+    here = {_ZONED.search(time) is not None for time in times}
+    if there and here and there != here:
+        having, other = ("with", "without") if True in here else ("without", "with")
+        raise DataError(
+            f"'{file}' has times {other} a time zone, and the rows to append {having} one: they "
+            "are of another table. Choose another file."
+        )
+
+
+def _lines(rows: pd.DataFrame) -> list[list[str]]:
+    """Return the cells as text: times in full, numbers so that they are read back exactly."""
+    columns = []
+    for _, column in rows.items():
+        if pd.api.types.is_datetime64_any_dtype(column.dtype):
+            columns.append([pd.Timestamp(time).isoformat(sep=" ") for time in column])
+        else:
+            columns.append(["" if pd.isna(cell) else str(cell) for cell in column.tolist()])
+    return [list(line) for line in zip(*columns, strict=True)]
+
+
+def _text(lines: list[list[str]]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows(lines)
+    return buffer.getvalue()
+
+
+def _read(file: Path) -> str:
+    if not file.exists():
+        return ""
+    try:
+        with open(file, encoding="utf-8", newline="") as stream:
+            return stream.read()
+    except OSError as error:
+        raise DataError(f"'{file}' cannot be read: {error.strerror or error}.") from error
+    except UnicodeError as error:
+        raise DataError(
+            f"'{file}' is no CSV file in UTF-8; choose another to append to."
+        ) from error
+
+
+def _keys(file: Path, text: str, names: list[str], key: Sequence[str]) -> set[tuple[str, ...]]:
+    """Return the keys of the rows in the file, whose columns must be the same."""
+    header, *lines = list(csv.reader(io.StringIO(text)))
+    if header != names:
+        raise DataError(
+            f"'{file}' has the columns {', '.join(header)}; the rows to append have "
+            f"{', '.join(names)}. Choose another file."
+        )
+    places = [names.index(name) for name in key]
+    short = [row for row, line in enumerate(lines, start=2) if line and len(line) != len(names)]
+    if short:
+        raise DataError(
+            f"Line {short[0]} of '{file}' has not {len(names)} fields: the file was changed or "
+            "cut off. Correct it, or choose another file."
+        )
+    return {tuple(line[place] for place in places) for line in lines if line}
+
+
+@contextlib.contextmanager
+def _lock(file: Path, patience: float) -> Iterator[None]:
+    """Hold the lock beside a file; the system lets it go when the process ends."""
+    path = file.with_name(f".{file.name}.lock")
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise DataError(
+            f"'{file}' cannot be written: {error.strerror or error}. Choose another place."
+        ) from error
+    try:
+        deadline = clock.monotonic() + patience
+        while not _try_lock(handle):
+            if clock.monotonic() >= deadline:
+                raise DataError(
+                    f"'{file}' is being written by another process, for {patience:g} seconds now. "
+                    "Try again later."
+                )
+            clock.sleep(0.05)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _try_lock(handle: int) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+        except OSError:
+            return False
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,122 @@
+"""The calendar as inputs: cycles of the clock as pairs of sine and cosine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm.errors import DataError, ParameterError
+from mvlstm.table.columns import as_names, exclude_hint
+from mvlstm.table.layout import CALENDAR, CALENDAR_PARTS
+from mvlstm.table.spacing import Step, add_steps
+
+Calendar: TypeAlias = str | Sequence[str]
+"""``"none"``, ``"auto"`` or some of the parts "hour", "weekday", "yearday"."""
+
+LENGTHS = {  # of a cycle
+    "hour": pd.Timedelta(days=1),
+    "weekday": pd.Timedelta(days=7),
+    "yearday": pd.Timedelta(days=365.25),
+}
+SAME = 1e-9  # difference of sines that is none
+
+
+def check_calendar(calendar: Calendar) -> tuple[str, ...] | None:
+    """Return the parts asked for, or None for "auto".
+
+    Examples
+    --------
+    >>> check_calendar("none"), check_calendar(["hour"])
+    ((), ('hour',))
+    """
+    if isinstance(calendar, str) and calendar in ("none", "auto"):
+        return () if calendar == "none" else None
+    parts = as_names("calendar", calendar)
+    wrong = [part for part in parts if part not in CALENDAR_PARTS]
+    if wrong or not parts:
+        raise ParameterError(
+            f"calendar={calendar!r} is not an option; choose 'none', 'auto' or some of "
+            f"{', '.join(CALENDAR_PARTS)}."
+        )
+    return tuple(part for part in CALENDAR_PARTS if part in parts)
+
+
+def choose_parts(
+    calendar: Calendar, times: pd.Index, step: Step | None, columns: Sequence[str]
+) -> tuple[str, ...]:
+    """Choose the cycles that are inputs.
+
+    "auto" takes those of which the times span at least two, at a step shorter than the cycle.
+
+    Parameters
+    ----------
+    calendar : "none", "auto" or parts
+    times : Index
+    step : Timedelta, DateOffset, int or None
+    columns : sequence of str
+        The table's own, which must leave the calendar's name free.
+    """
+    parts = check_calendar(calendar)
+    if parts == ():
+        return ()
+    if not isinstance(times, pd.DatetimeIndex):
+        raise DataError(
+            f"calendar={calendar!r} needs dates as times, and these are integers. Name a column of "
+            "dates with time=... (--time COLUMN), turn the integers into dates first (in pandas: "
+            "pd.to_datetime(..., unit='s')), or use calendar='none' (--calendar none)."
+        )
+    if CALENDAR in columns:
+        raise DataError(
+            f"The calendar's variable is called '{CALENDAR}', and the table has a column of that "
+            f"name. Rename it, or use {exclude_hint([CALENDAR])}."
+        )
+    if parts is not None:
+        _check_vary(times, parts)
+        return parts
+    span = times.max() - times.min()
+    return tuple(
+        part
+        for part in CALENDAR_PARTS
+        if span >= 2 * LENGTHS[part] and _shorter(step, LENGTHS[part])
+    )
+
+
+def _check_vary(times: pd.Index, parts: Sequence[str]) -> None:
+    """Refuse a cycle at whose one phase all the times are."""
+    columns = calendar_columns(times, parts)
+    steady = np.ptp(columns, axis=0).reshape(-1, 2).max(axis=1) < SAME
+    if steady.any():
+        part = parts[int(steady.argmax())]
+        raise DataError(
+            f"calendar={list(parts)!r}: every row has the same {part}, which can tell nothing "
+            f"about the target. Leave '{part}' out, or use calendar='auto' (--calendar auto)."
+        )
+
+
+def _shorter(step: Step | None, length: pd.Timedelta) -> bool:
+    """Whether there are several rows in a cycle."""
+    if step is None:
+        return False
+    start = pd.DatetimeIndex(["2001-01-31"])
+    return bool((add_steps(start, step, 2) - start)[0] <= length)
+
+
+def calendar_columns(times: pd.Index, parts: Sequence[str]) -> NDArray[np.float64]:
+    """Return sine and cosine of each cycle's phase, (rows, 2 * parts), by the local clock."""
+    assert isinstance(times, pd.DatetimeIndex)
+    wall = times.tz_localize(None)
+    days = np.asarray((wall - wall.normalize()) / pd.Timedelta(days=1), dtype=np.float64)
+    columns = []
+    for part in parts:
+        if part == "hour":
+            phase = days
+        elif part == "weekday":
+            phase = np.asarray(wall.day_of_week, dtype=np.float64) / 7
+        else:
+            phase = (np.asarray(wall.day_of_year, dtype=np.float64) - 1 + days) / 365.25
+        columns += [np.sin(2 * np.pi * phase), np.cos(2 * np.pi * phase)]
+    return np.stack(columns, axis=1) if columns else np.empty((len(times), 0))

@@ -1,0 +1,323 @@
+"""Choosing the columns of a table by name and turning them into numbers."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Callable, Container, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm.errors import DataError, ParameterError
+
+_SHOWN = 8
+MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_TIME = re.compile(
+    r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}:\d{2}"
+    rf"|\b\d{{1,2}}[ -]?{MONTH}[ -]\d{{2,4}}\b|\b{MONTH} \d{{1,2}},? \d{{4}}\b",
+    re.IGNORECASE,
+)
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+_DRESSED = re.compile(  # a number with marks of thousands, or with a currency or percent sign
+    r"[+-]?\s?[$\u20ac\u00a3]?\s?[+-]?\d[\d.,' \u00a0\u202f]*\s?[%$\u20ac\u00a3]?"
+)
+
+
+def name_list(names: Sequence[str]) -> str:
+    """Write names as a list, shortened when there are many."""
+    shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
+    return f"[{shown}, ... {len(names)} in all]" if len(names) > _SHOWN else f"[{shown}]"
+
+
+def option_list(names: Sequence[str]) -> str:
+    """Write names the way a command-line option takes them, quoted where a shell needs it."""
+    joined = ",".join(names)
+    return joined if re.fullmatch(r"[\w.,:=+-]+", joined) else f'"{joined}"'
+
+
+def exclude_hint(names: Sequence[str]) -> str:
+    """Say how to leave columns out, in Python and on the command line."""
+    return f"exclude={list(names)!r} (--exclude {option_list(names)})"
+
+
+def missing_column_message(what: str, name: str, names: Sequence[str], option: str) -> str:
+    """Say that a column does not exist, and which one may have been meant."""
+    lower = {other.strip().lower(): other for other in names}
+    near = difflib.get_close_matches(name.strip().lower(), list(lower), n=3, cutoff=0.6)
+    if near:
+        candidates = " or ".join(f"'{lower[key]}'" for key in near)
+        hint = f"Did you mean {candidates} ({option} {option_list([lower[near[0]]])})?"
+    elif len(names) == 1 and name in re.split(r"\W+", names[0]):
+        hint = "If these are several columns, name what separates them: sep=' ' (--sep ' ')."
+    else:
+        hint = f"Choose one with {option} COLUMN."
+    return f"{what} '{name}' is not in the table; its columns are {name_list(names)}. {hint}"
+
+
+def several_levels_message(index: pd.MultiIndex) -> str:
+    """Say what to do with an index of several levels."""
+    levels = [str(name) for name in index.names if name is not None]
+    which = f", {name_list(levels)}" if levels else ""
+    return (
+        f"The table has an index of several levels{which}; one time per row is needed. Make them "
+        "columns with table.reset_index(), then name the time with time=... (--time COLUMN) and, "
+        "if there are several series, their column with series=... (--series COLUMN)."
+    )
+
+
+def as_in_table(name: str, columns: Sequence[str]) -> str:
+    """Return the column that is meant: of that name, or the only one but for blanks around it.
+
+    Examples
+    --------
+    >>> as_in_table("y", ["x", " y "])
+    ' y '
+    """
+    alike = [column for column in columns if column.strip() == name.strip()]
+    return alike[0] if name not in columns and len(alike) == 1 else name
+
+
+def as_names(
+    what: str, value: str | Sequence[str] | None, columns: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Turn one name, several or none into a tuple of names, as they are among the columns."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (as_in_table(value, columns),)
+    try:
+        names = tuple(as_in_table(str(name), columns) for name in value)
+    except TypeError:
+        raise ParameterError(
+            f"{what}={value!r} is not a column name or a list of names, e.g. {what}=['a', 'b']."
+        ) from None
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ParameterError(f"{what} names '{twice}' twice; name each column once.")
+    return names
+
+
+def as_name(what: str, value: Any) -> str:
+    """Return the name of one column as text, after checking that it is a name and no column.
+
+    Examples
+    --------
+    >>> as_name("target", "y"), as_name("target", 2)
+    ('y', '2')
+    """
+    if pd.api.types.is_hashable(value):
+        return str(value)
+    wrong = f"{what} is a {type(value).__name__}, but the name of a column is needed"
+    found = getattr(value, "name", None)
+    if isinstance(found, str):
+        raise ParameterError(
+            f"{wrong}: the table holds all columns, '{found}' among them, and {what}={found!r} "
+            "says which."
+        )
+    raise ParameterError(f"{wrong}, such as {what}='y'.")
+
+
+def column_names(table: Any) -> list[str]:
+    """Return the column names as text, after checking that this is a table with unique names."""
+    if not isinstance(table, pd.DataFrame):
+        path = isinstance(table, str | os.PathLike)
+        make = "mvlstm.table.read_table(path)" if path else "pandas.DataFrame(...)"
+        make = "its to_pandas()" if hasattr(table, "to_pandas") else make
+        raise DataError(
+            f"A pandas DataFrame is needed, not {type(table).__name__}. Make one with {make}."
+        )
+    if isinstance(table.columns, pd.MultiIndex):
+        raise DataError(
+            "The table has column names of several levels. Give each column one name, e.g. "
+            "table.columns = ['_'.join(map(str, c)) for c in table.columns]."
+        )
+    names = [str(name) for name in table.columns]
+    if len(set(names)) < len(names):
+        twice = list(dict.fromkeys(name for name in names if names.count(name) > 1))
+        where = [i for i, name in enumerate(names) if name == twice[0]]
+        raise DataError(
+            f"Column names must be unique; '{twice[0]}' stands at columns {where}"
+            + (f", and {name_list(twice[1:])} repeat too" if len(twice) > 1 else "")
+            + ". Rename or remove one of each."
+        )
+    return names
+
+
+def choose_variables(
+    names: Sequence[str],
+    *,
+    target: str,
+    time: Sequence[str],
+    variables: Sequence[str] | None,
+    exclude: Sequence[str],
+    series: str | None = None,
+) -> tuple[str, ...]:
+    """Return the names of the exogenous columns, in order: those asked for, or all that are left.
+
+    Raises
+    ------
+    DataError
+        If a name is not in the table or is asked for in two roles.
+    """
+    if target not in names:
+        raise DataError(missing_column_message("Target", target, names, "--target"))
+    for option, chosen in (("variables", variables or ()), ("exclude", exclude)):
+        for name in chosen:
+            if name not in names:
+                what = "Variable" if option == "variables" else "Excluded column"
+                raise DataError(missing_column_message(what, name, names, f"--{option}"))
+    if target in time:
+        raise DataError(f"'{target}' is both target and time; the target must be another column.")
+    if target in exclude:
+        raise DataError(f"'{target}' is both target and excluded; take it out of exclude.")
+    for role, others in (("target", (target,)), ("time", time), ("excluded", exclude)):
+        if series in others:
+            raise DataError(f"'{series}' is both series and {role}; decide for one.")
+    if variables is None:
+        taken = {target, *time, *exclude, series}
+        return tuple(name for name in names if name not in taken)
+    both = [name for name in variables if name in exclude or name in time or name == series]
+    if both:
+        role = "time" if both[0] in time else "excluded" if both[0] in exclude else "series"
+        raise DataError(f"'{both[0]}' is both a variable and {role}; decide for one.")
+    return tuple(name for name in variables if name != target)
+
+
+def numeric_columns(
+    table: pd.DataFrame,
+    names: Sequence[str],
+    wanted: Sequence[str],
+    where: Callable[[int], str],
+    *,
+    skip: Container[str] = (),
+    fitting: bool,
+) -> NDArray[np.float64]:
+    """Copy the wanted columns, the target last, into one float array of shape (rows, columns).
+
+    Booleans and integers become floats, missing entries NaN. Text counts as numbers only if every
+    entry can be read as one.
+
+    Parameters
+    ----------
+    where : callable
+        Describes a row in words, for messages.
+    skip : container of str
+        Columns that are no numbers, to be left NaN.
+    fitting : bool
+        Whether columns can still be chosen, for messages.
+    """
+    place = {name: i for i, name in enumerate(names)}
+    values = np.empty((len(table), len(wanted)), dtype=np.float64)
+    bad: list[tuple[str, int, Any]] = []
+    for j, name in enumerate(wanted):
+        if name in skip:
+            values[:, j] = np.nan
+            continue
+        column = table.iloc[:, place[name]]
+        numbers, row = _as_floats(column)
+        if numbers is None:
+            bad.append((name, row, column.iloc[row]))
+        else:
+            values[:, j] = numbers
+    if bad:
+        raise DataError(_not_numeric_message(bad, where, wanted[-1], fitting=fitting))
+    return values
+
+
+def _as_floats(column: pd.Series[Any]) -> tuple[NDArray[np.float64] | None, int]:
+    """Return the column as floats, or None and the row of its first entry that is no number."""
+    dtype = column.dtype
+    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
+        if pd.api.types.is_complex_dtype(dtype):
+            return None, 0
+        if isinstance(dtype, np.dtype):
+            return column.to_numpy(dtype=np.float64), -1
+        return column.to_numpy(dtype=np.float64, na_value=np.nan), -1
+    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
+        return None, 0
+    entries = column.astype(object)
+    missing = np.asarray(entries.isna(), dtype=bool)
+    numbers = np.full(len(entries), np.nan)
+    for row in np.flatnonzero(~missing):
+        entry = entries.iloc[row]
+        if isinstance(entry, str) and "_" in entry:  # which Python's own numbers may have
+            return None, int(row)
+        try:
+            numbers[row] = float(entry)
+        except (TypeError, ValueError, OverflowError):
+            return None, int(row)
+    return numbers, -1
+
+
+def _not_numeric_message(
+    bad: Sequence[tuple[str, int, Any]],
+    where: Callable[[int], str],
+    target: str,
+    *,
+    fitting: bool,
+) -> str:
+    name, row, value = bad[0]
+    names = [entry[0] for entry in bad]
+    shown = repr(value) if len(repr(value)) <= 40 else repr(value)[:37] + "..."
+    message = f"Column '{name}' is not numeric: {shown} at {where(row)}."
+    if len(names) > 1:
+        message += f" Nor is {name_list(names[1:])}."
+    times = [entry[0] for entry in bad if reads_as_time(entry[2])] if fitting else []
+    clock = f"time='{times[0]}' (--time {option_list(times[:1])})" if times else ""
+    commas = [entry for entry in bad if _matches(_DECIMAL_COMMA, entry[2])]
+    if commas:
+        it = "It" if commas[0][0] == name else f"{commas[0][2]!r} in '{commas[0][0]}'"
+        also = f" If '{times[0]}' holds the times, use {clock}." if times else ""
+        return (
+            f"{message} {it} looks like a decimal comma: read the file with decimal=',' "
+            f"(--decimal ,), or take the comma out if it marks thousands.{also}"
+        )
+    if not fitting:
+        return f"{message} The model was fitted on numbers there: turn it into numbers first."
+    marks = " Take out what is not part of the number, such as , or % marks."
+    if target in names:
+        value = dict((entry[0], entry[2]) for entry in bad)[target]
+        dressed = marks if is_dressed(value) else ""
+        return (
+            f"{message}{dressed} '{target}' is the target: make it numbers first, or choose "
+            "another."
+        )
+    advice = (
+        f"Leave out what is no number with {exclude_hint(names)}, take it as categories with "
+        f"categorical={names!r} (--categorical {option_list(names)}), or make it numbers first."
+    )
+    if times:
+        rest = [other for other in names if other != times[0]]
+        others = f" and {exclude_hint(rest)}" if rest else ""
+        return f"{message} If '{times[0]}' holds the times, use {clock}{others}. {advice}"
+    if is_dressed(value):
+        return f"{message}{marks} {advice}"
+    if isinstance(value, str) and not re.search(r"\d", value):
+        advice += f" If {shown} stands for a missing value, leave the cell empty."
+    return f"{message} {advice}"
+
+
+def _matches(pattern: re.Pattern[str], value: Any) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def is_dressed(value: Any) -> bool:
+    """Whether text is a number with marks that keep it from being read as one.
+
+    Examples
+    --------
+    >>> [is_dressed(text) for text in ("1,057.60", "12.5 %", "$3", "12 a", "north")]
+    [True, True, True, False, False]
+    """
+    return _matches(_DRESSED, value.strip() if isinstance(value, str) else value)
+
+
+def reads_as_time(value: Any) -> bool:
+    """Whether a value looks like a date or a time of day."""
+    if isinstance(value, str):
+        return _TIME.search(value) is not None
+    return isinstance(value, pd.Timestamp | np.datetime64) or hasattr(value, "isoformat")

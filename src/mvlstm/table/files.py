@@ -1,0 +1,377 @@
+"""Reading tables from CSV and Parquet files, and writing files whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import difflib
+import gzip
+import io
+import os
+import re
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pandas as pd
+
+from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
+from mvlstm.storage import write_atomic
+
+SEPARATORS = (",", ";", "\t", "|")
+PARQUET_SUFFIXES = (".parquet", ".pq")
+_HEAD = 65_536
+_MARK = r"[. \u00a0\u2009\u202f]"  # of thousands: a dot or a space, which may be narrow or fixed
+_MARKED = rf"\s*[+-]?(?:[1-9]\d{{0,2}}(?:{_MARK}\d{{3}})+|\d+)(?:,\d*)?\s*"  # 1.234.567,8
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")  # 1.234, if dots mark thousands
+_HUNDREDS = re.compile(r"[+-]?\d{1,3}")  # 950 beside it
+_FEWEST = 5  # numbers with a dot, each before three digits, that are not so by chance
+_OFFSET = r":\d\d(?:\.\d+)?(?:[+-]\d\d:?\d\d|Z)$"  # from UTC, at the end of a time
+
+
+def read_table(
+    path: str | os.PathLike[str], *, sep: str | None = None, decimal: str = "."
+) -> pd.DataFrame:
+    """Read a table from a CSV or Parquet file.
+
+    Parameters
+    ----------
+    path : path
+        ``.parquet`` or ``.pq`` is Parquet; anything else is text with a header line, UTF-8
+        (or UTF-16 with a byte-order mark), also gzipped (``.gz``).
+    sep : str, optional
+        Separator of the columns; by default comma, semicolon, tab or bar, whichever the header
+        holds most of.
+    decimal : {".", ","}
+        Decimal mark.
+
+    Returns
+    -------
+    DataFrame
+        A first column without a name, as pandas writes its index, becomes the index; dates with
+        changing offsets from UTC become UTC. Others that have neither name nor value are left
+        out, and so are rows of several columns at the end without any value.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, empty, damaged, or has two columns of one name.
+    """
+    file = Path(path)
+    _check_readable(file)
+    if file.suffix.lower() in PARQUET_SUFFIXES:
+        return _read_parquet(file)
+    if file.suffix.lower() in (".xls", ".xlsx", ".ods"):
+        raise DataError(f"'{file}' is a spreadsheet; save it as CSV or Parquet first.")
+    return _read_text(file, sep, decimal)
+
+
+def _check_readable(file: Path) -> None:
+    if file.is_dir():
+        raise DataError(f"'{file}' is a folder; name a CSV or Parquet file in it.")
+    if file.is_fifo() or file.is_char_device() or str(file) == "-":
+        raise DataError(f"'{file}' is no file but a stream; write the table to a file first.")
+    if file.exists():
+        return
+    folder = file.parent
+    if not folder.is_dir():
+        raise DataError(f"'{file}' does not exist, nor does the folder '{folder}'.")
+    with contextlib.suppress(OSError):
+        near = _nearest(file.name, os.listdir(folder))
+        if near is not None:
+            raise DataError(f"'{file}' does not exist. Did you mean '{folder / near}'?")
+    raise DataError(f"'{file}' does not exist. Check the path.")
+
+
+def _nearest(name: str, others: Iterable[str]) -> str | None:
+    """Return the name that may have been meant; a common ending alone does not count.
+
+    Examples
+    --------
+    >>> _nearest("sale.csv", ["sales.csv", "wide.csv"]), _nearest("nofile.csv", ["wide.csv"])
+    ('sales.csv', None)
+    """
+    alike = [other for other in others if difflib.get_close_matches(_stem(name), [_stem(other)])]
+    return next(iter(difflib.get_close_matches(name, alike, n=1)), None)
+
+
+def _stem(name: str) -> str:
+    return Path(name).stem.lower()
+
+
+def _read_parquet(file: Path) -> pd.DataFrame:
+    try:
+        import pyarrow.parquet as parquet
+
+        table = parquet.read_table(file).to_pandas()
+    except ImportError as error:
+        raise DataError("Reading Parquet needs pyarrow: pip install pyarrow.") from error
+    except OSError as error:
+        _cannot_read(file, error)
+    except Exception as error:  # pyarrow raises its own family of errors
+        raise DataError(f"'{file}' is not a readable Parquet file: {_first_line(error)}") from error
+    assert isinstance(table, pd.DataFrame)
+    return table
+
+
+def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
+    if decimal not in (".", ","):
+        raise ParameterError(f"decimal={decimal!r} is not an option; choose '.' or ','.")
+    try:
+        encoding, head = _read_head(file)
+    except OSError as error:
+        _cannot_read(file, error)
+    separator = _separator(head, sep, decimal)
+    if separator == decimal:
+        raise ParameterError(
+            f"The columns of '{file}' are separated by {separator!r}, which is also the decimal "
+            "mark. Name the separator with sep=';' (--sep ';'), or the mark (--decimal)."
+        )
+    header = _header(file, head, separator)
+    if sep is not None and len(header) == 1:
+        _check_separator(file, head, sep, decimal)
+
+    def parse(nrows: int | None = None) -> pd.DataFrame:
+        return pd.read_csv(
+            file,
+            sep=separator,
+            decimal=decimal,
+            encoding=encoding,
+            index_col=False,
+            skipinitialspace=True,
+            low_memory=False,
+            compression="gzip" if file.suffix.lower() == ".gz" else None,
+            nrows=nrows,
+        )
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            table = parse()
+            rows = _rows_with_values(table)
+            if rows < len(table):  # once more without them, since they make integers floats
+                table = parse(nrows=rows)
+    except OSError as error:
+        _cannot_read(file, error)
+    except pd.errors.ParserWarning as error:
+        raise DataError(
+            f"'{file}' has rows with more fields than its {len(header)} column names. Correct "
+            "the header, or name the separator with sep=... (--sep)."
+        ) from error
+    except UnicodeError as error:
+        raise DataError(
+            f"'{file}' is not UTF-8 text ({error}). Save it as UTF-8; in Excel that is the file "
+            "type 'CSV UTF-8'."
+        ) from error
+    except (ValueError, OverflowError, EOFError, zlib.error) as error:
+        raise DataError(
+            f"'{file}' cannot be read as a table: {_first_line(error)}. Name the separator with "
+            "sep=... (--sep) if it is not a comma."
+        ) from error
+    if decimal == ",":
+        table = table.apply(_without_thousands)
+    elif separator != ",":
+        _doubt_dots(file, head, header, separator)
+    named = header[: table.shape[1]]
+    nameless = [j for j, name in enumerate(named) if j and not name.strip()]
+    blank = [j for j in nameless if table.iloc[:, j].isna().all()]  # as spreadsheets leave them
+    table = table.drop(columns=table.columns[blank])
+    bare = [str(name).strip() for name in table.columns]
+    if len(set(bare)) == len(bare):
+        table.columns = pd.Index(bare)
+    if header[0].strip() == "" and len(header) > 1:
+        return _with_index(table)
+    return table
+
+
+def _rows_with_values(table: pd.DataFrame) -> int:
+    """Return how many rows there are up to the last that has a value; all of them if none has.
+
+    Empty lines of a file with one column are not read: what lacks there was written as missing.
+    """
+    if table.shape[1] == 1 or table.tail(1).notna().any(axis=None):  # most need no look at all
+        return len(table)
+    filled = np.flatnonzero(table.notna().any(axis=1))
+    return int(filled[-1]) + 1 if len(filled) else len(table)
+
+
+def _without_thousands(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Read text such as ``1.234,5`` as numbers: where commas are decimal, dots mark thousands.
+
+    So do spaces. Only if every entry is such a number; dates with dots are none.
+    """
+    if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
+        return column
+    entries = column.dropna().astype(str)
+    if entries.empty or not entries.str.fullmatch(_MARKED).all():
+        return column
+    bare = entries.str.replace(_MARK, "", regex=True).str.replace(",", ".", regex=False)
+    return bare.astype(np.float64).reindex(column.index)
+
+
+def _doubt_dots(file: Path, head: str, header: Sequence[str], separator: str) -> None:
+    """Warn of columns whose dots, in the file's beginning, look like marks of thousands."""
+    lines = [line for line in head.splitlines() if line.strip()]
+    rows = [_fields(line, separator) for line in lines[1:-1]]  # the last may be cut off
+    cells = zip(*(row for row in rows if len(row) == len(header)), strict=True)
+    marked = [name.strip() for name, column in zip(header, cells, strict=False) if _grouped(column)]
+    if marked:
+        others = f" (and {len(marked) - 1} more)" if len(marked) > 1 else ""
+        warnings.warn(
+            f"The dots in column '{marked[0]}'{others} of '{file.name}' look like marks of "
+            "thousands, as in 1.234 beside 950, but were read as decimal points. If they mark "
+            "thousands, use decimal=',' (--decimal ,).",
+            MVLSTMWarning,
+            stacklevel=4,
+        )
+
+
+def _grouped(column: Sequence[str]) -> bool:
+    """Say whether text has numbers such as ``1.234`` and ``950``, and no others.
+
+    Examples
+    --------
+    >>> _grouped(["1.234", "950", "2.000", "1.071", "3.500", "1.188"])
+    True
+    >>> _grouped(["1.234", "950", "2.5", "1.071", "3.5", "1.188"])
+    False
+    """
+    texts = [text.strip() for text in column if any(map(str.isdigit, text))]
+    dotted = [text for text in texts if "." in text]
+    bare = [text for text in texts if "." not in text]
+    return (
+        len(dotted) >= _FEWEST
+        and all(_THOUSANDS.fullmatch(text) for text in dotted)
+        and all(_HUNDREDS.fullmatch(text) for text in bare)
+        and any(len(text.lstrip("+-")) == 3 for text in bare)
+    )
+
+
+def _read_head(file: Path) -> tuple[str, str]:
+    """Return the file's encoding and its beginning as text."""
+    opener: Any = gzip.open if file.suffix.lower() == ".gz" else open
+    try:
+        with opener(file, "rb") as stream:
+            raw: bytes = stream.read(_HEAD)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"'{file}' is not a complete gzip file: {error}.") from error
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16", raw.decode("utf-16", errors="ignore")
+    if b"\x00" in raw:
+        raise DataError(f"'{file}' is not a text file. Give a CSV or Parquet file.")
+    return "utf-8-sig", raw.decode("utf-8-sig", errors="replace")
+
+
+def _separator(head: str, sep: str | None, decimal: str) -> str:
+    """Return the separator given, or the candidate that splits the header most."""
+    if sep is not None:
+        if len(sep) != 1:
+            raise ParameterError(f"sep={sep!r} must be one character, e.g. ';' (--sep ';').")
+        return sep
+    line = next((line for line in head.splitlines() if line.strip()), "")
+    candidates = [mark for mark in SEPARATORS if mark != decimal]
+    return max(candidates, key=lambda mark: len(_fields(line, mark)))
+
+
+def _check_separator(file: Path, head: str, sep: str, decimal: str) -> None:
+    """Refuse a separator that leaves one column where another would make several."""
+    better = _separator(head, None, decimal)
+    line = next((line for line in head.splitlines() if line.strip()), "")
+    count = len(_fields(line, better))
+    if count > 1:
+        raise DataError(
+            f"'{file}' has one column when separated by {sep!r}, and {count} by {better!r}. Use "
+            f"sep={better!r} (--sep '{better}'), or leave it out."
+        )
+
+
+def _fields(line: str, mark: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=mark, skipinitialspace=True), [])
+    except csv.Error:
+        return []
+
+
+def _header(file: Path, head: str, separator: str) -> list[str]:
+    """Return the column names, refusing an empty file and names that occur twice."""
+    line = next((line for line in head.splitlines() if line.strip()), "")
+    names = _fields(line, separator)
+    if not names:
+        raise DataError(f"'{file}' is empty; a header line with column names is needed.")
+    twice = [name for name, count in Counter(names).items() if count > 1 and name.strip()]
+    if twice:
+        raise DataError(
+            f"'{file}' has {Counter(names)[twice[0]]} columns named '{twice[0]}'. Column names "
+            "must be unique: rename or remove one."
+        )
+    return names
+
+
+def _with_index(table: pd.DataFrame) -> pd.DataFrame:
+    """Make the unnamed first column the index if it holds integers or dates."""
+    first = table.columns[0]
+    column = table[first]
+    index: pd.Index | None = None
+    if pd.api.types.is_integer_dtype(column.dtype):
+        index = pd.Index(column)
+    elif not pd.api.types.is_numeric_dtype(column.dtype):
+        index = _dates(column)
+    if index is None:
+        return table
+    return table.drop(columns=first).set_index(index.rename(None))
+
+
+def _dates(column: pd.Series[Any]) -> pd.DatetimeIndex | None:
+    """Read text as dates, in UTC where their offsets change as clocks do; None if it holds none."""
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
+        return pd.DatetimeIndex(pd.to_datetime(column, format="ISO8601"))
+    with contextlib.suppress(ValueError, TypeError, OverflowError, AttributeError):
+        if column.str.contains(_OFFSET).all():
+            return pd.DatetimeIndex(pd.to_datetime(column, format="ISO8601", utc=True))
+    return None
+
+
+def _cannot_read(file: Path, error: OSError) -> NoReturn:
+    raise DataError(f"'{file}' cannot be read: {error.strerror or error}.") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+# Writing ------------------------------------------------------------------------------------
+
+
+def write_table(path: str | os.PathLike[str], table: pd.DataFrame, *, index: bool = False) -> Path:
+    """Write a table atomically; the suffix decides between CSV, Parquet and JSON.
+
+    Parameters
+    ----------
+    path : path
+        ``.csv``, ``.parquet`` (or ``.pq``) or ``.json`` (a list of records).
+    table : DataFrame
+    index : bool
+        Whether to write the index too, as its first column or columns.
+    """
+    file = Path(path)
+    suffix = file.suffix.lower()
+    plain = table.reset_index() if index else table
+    if suffix == ".csv":
+        return write_atomic(file, plain.to_csv(index=False))
+    if suffix == ".json":
+        text = plain.to_json(orient="records", date_format="iso", double_precision=15, indent=1)
+        return write_atomic(file, f"{text}\n")
+    if suffix in PARQUET_SUFFIXES:
+        buffer = io.BytesIO()
+        try:
+            plain.to_parquet(buffer, index=False)
+        except ImportError as error:
+            raise DataError(
+                "Writing Parquet needs pyarrow: pip install pyarrow, or write .csv or .json."
+            ) from error
+        return write_atomic(file, buffer.getvalue())
+    raise DataError(f"'{file}' has no known ending for a table; use .csv, .parquet or .json.")

@@ -1,0 +1,454 @@
+"""From a table to a `SeriesFrame`: every check is made here, once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm._words import counted
+from mvlstm.errors import DataError
+from mvlstm.table.calendar import calendar_columns, check_calendar, choose_parts
+from mvlstm.table.categories import check_levels, encode, unseen_note
+from mvlstm.table.columns import (
+    as_in_table,
+    as_name,
+    as_names,
+    column_names,
+    exclude_hint,
+    name_list,
+)
+from mvlstm.table.future import after_last, usable_rows
+from mvlstm.table.gaps import check_series_steps, check_spacing, find_segments
+from mvlstm.table.layout import Gaps, Layout, Missing
+from mvlstm.table.panel import is_stacked, stacked_rows
+from mvlstm.table.parts import chronological
+from mvlstm.table.reading import Raw, choose_columns, read_values
+from mvlstm.table.series_frame import Future, SeriesFrame
+from mvlstm.table.spacing import find_step, ticks
+from mvlstm.table.suspicions import suspicions
+from mvlstm.table.times import read_times
+
+NUMBERED = (
+    "Rows were numbered within each series, since there are no times. If a column holds them, name "
+    "it with time=... (--time COLUMN)."
+)
+__all__ = ["Layout", "SeriesFrame", "build_frame", "rebuild_frame"]
+
+
+def build_frame(
+    table: pd.DataFrame,
+    *,
+    target: str,
+    time: str | Sequence[str] | None = None,
+    series: str | None = None,
+    variables: Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = (),
+    known: str | Sequence[str] | None = None,
+    categorical: str | Sequence[str] | None = None,
+    calendar: str | Sequence[str] = "none",
+    missing: Missing = "error",
+    fill_limit: int = 24,
+    gaps: Gaps = "error",
+    test: float = 0.0,
+    valid: float = 0.0,
+) -> SeriesFrame:
+    """Check a table to fit a model on and turn it into a `SeriesFrame`.
+
+    Columns are found by name, blanks around it aside.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row a time. Integer and boolean columns become floats, text one column a level.
+    target : str
+        Column to forecast.
+    time : str or sequence of str, optional
+        Time column, or several that make up the time (``["year", "month", "day", "hour"]``).
+        Without it the index is the time: dates or integers.
+    series : str, optional
+        Column that says which of several series a row belongs to.
+    variables : sequence of str, optional
+        The exogenous columns, in order; by default all that are left.
+    exclude : str or sequence of str
+        Columns to leave out.
+    known : str or sequence of str, optional
+        Variables whose values are known up to the time forecast. Rows at the end of a series
+        without a target are then the future, not missing.
+    categorical : str or sequence of str, optional
+        Columns to take as categorical though they hold numbers.
+    calendar : "none", "auto" or sequence of str
+        Cycles of the clock to add as one variable: "hour", "weekday", "yearday", or those that
+        the times span at least twice.
+    missing : {"error", "drop", "fill"}
+        Missing or infinite values: refuse them, drop their rows, or repeat the last known value.
+    fill_limit : int
+        Most rows in a row that ``"fill"`` bridges.
+    gaps : {"error", "close", "respect"}
+        Uneven spacing: refuse it, take the rows as consecutive, or let no window cross a gap.
+    test, valid : float
+        Shares of the rows (or numbers of them) at the end from which no levels are learned.
+
+    Returns
+    -------
+    SeriesFrame
+
+    Raises
+    ------
+    DataError
+        If the table does not fit; the message names the culprit and what to do.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"rain": [0.0, 1.0, 0.5], "level": [3, 4, 6]})
+    >>> build_frame(table, target="level").columns
+    ('rain', 'level')
+    """
+    names = column_names(table)
+    check_calendar(calendar)
+    layout = Layout(
+        target=as_in_table(as_name("target", target), names),
+        time=as_names("time", time, [*names, str(table.index.name)]),
+        exclude=as_names("exclude", exclude, names),
+        missing=missing,
+        fill_limit=fill_limit,
+        gaps=gaps,
+        known=as_names("known", known, names),
+        series=None if series is None else as_in_table(as_name("series", series), names),
+    )
+    layout.check()
+    layout, categories = choose_columns(table, names, layout, variables, categorical)
+    if len(table) < 2:
+        rows = "is empty" if len(table) == 0 else "has one row"
+        raise DataError(f"The table {rows}; a model needs a history of many rows to learn from.")
+    times, read_notes, day_first = read_times(table, names, layout.time)
+    own = layout.series
+    layout = replace(
+        layout,
+        day_first=day_first,
+        index_name=_index_name(table, names, layout),
+        numbered=own is not None and not layout.time and is_stacked(table, names, own),
+        **_time_facts(times),
+    )
+    if layout.numbered:
+        times = _within_series(table, names, times, layout)
+        read_notes = (*read_notes, NUMBERED)
+    raw = read_values(table, names, times, layout, categories, fitting=True)
+    _check_constant(raw.values, layout.columns, raw.levels)
+    step = find_step(raw.times if raw.panel is None else raw.times[raw.panel.longest()])
+    layout = replace(
+        layout,
+        step=step,
+        levels=_training_levels(raw, layout, test, valid),
+        calendar=choose_parts(calendar, raw.times, step, layout.columns),
+    )
+    if step is not None and raw.panel is not None:
+        check_series_steps(raw.times, step, raw.panel)
+    segments, gap_notes = find_segments(
+        raw.times, step, layout.gaps, dropped=raw.dropped, fitting=True, panel=raw.panel
+    )
+    notes = [*read_notes, *raw.notes, *gap_notes, *suspicions(raw, layout, names)]
+    return _assemble(raw, segments, layout, notes)
+
+
+def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict") -> SeriesFrame:
+    """Read another table the way an earlier one was read.
+
+    Columns are found by name, blanks around it aside, in any order; others are ignored.
+    The table may be short, and a column may be constant in it. Its rows must be spaced as in fit.
+
+    Parameters
+    ----------
+    table : DataFrame
+    layout : Layout
+        As stored in ``SeriesFrame.layout`` by `build_frame`.
+    caller : str
+        Name of the calling method, for messages.
+
+    Raises
+    ------
+    DataError
+        If a column is missing or the table does not fit in another way.
+    """
+    table = with_fitted_names(table, layout)
+    names = column_names(table)
+    check_present(table, names, layout, caller)
+    if len(table) == 0:
+        raise DataError(f"{caller}() received an empty table; supply the most recent rows.")
+    time = time_columns(table, names, layout)
+    times, read_notes, _ = read_times(
+        table,
+        names,
+        time,
+        day_first=layout.day_first,
+        written=layout.time_kind == "datetime",
+    )
+    _check_time_facts(times, layout, caller)
+    times = _within_series(table, names, times, layout)
+    times, zone_notes = _in_zone(times, layout)
+    raw = read_values(table, names, times, layout, layout.categories, fitting=False)
+    step = layout.step if layout.step is not None else find_step(raw.times)
+    if step is not None:
+        check_spacing(raw.times, step, layout.gaps, caller, raw.panel)
+    segments, gap_notes = find_segments(
+        raw.times, step, layout.gaps, dropped=raw.dropped, fitting=False, panel=raw.panel
+    )
+    used = {*layout.columns, *time, *layout.exclude, layout.series}
+    extra = [name for name in names if name not in used]
+    notes = [*read_notes, *zone_notes, *raw.notes, *gap_notes]
+    if extra:
+        notes.append(f"Ignored columns that fit() did not see: {name_list(extra)}.")
+    return _assemble(raw, segments, layout, notes)
+
+
+def _index_name(table: pd.DataFrame, names: Sequence[str], layout: Layout) -> str | None:
+    """Return the name of an index that holds the times, unless a column has it too."""
+    name = table.index.name
+    return None if layout.time or name is None or str(name) in names else str(name)
+
+
+def time_columns(table: pd.DataFrame, names: Sequence[str], layout: Layout) -> tuple[str, ...]:
+    """Return the columns that hold the time: those of fit, or what was its index."""
+    name, index = layout.index_name, table.index
+    if layout.time or name is None or name not in names or index.name == name:
+        return layout.time
+    counted_only = isinstance(index, pd.RangeIndex)
+    if layout.time_kind == "datetime":
+        counted_only = pd.api.types.is_integer_dtype(index.dtype)
+    return (name,) if counted_only else ()
+
+
+def _within_series(
+    table: pd.DataFrame, names: Sequence[str], times: pd.Index, layout: Layout
+) -> pd.Index:
+    """Replace the numbers of a table's rows by those within each series, where fit did so."""
+    if not layout.numbered or layout.series is None:
+        return times
+    numbers = stacked_rows(table, names, layout.series)
+    return times if numbers is None else pd.Index(numbers)
+
+
+def _training_levels(
+    raw: Raw, layout: Layout, test: float, valid: float
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the levels of each category that occur in the training rows."""
+    if not raw.levels:
+        return ()
+    order = np.unique(ticks(raw.times), return_inverse=True)[1]
+    end = chronological(int(order.max()) + 1, test=test, valid=valid).a
+    found = []
+    for name, levels in raw.levels.items():
+        codes = raw.values[order < end, layout.columns.index(name)].astype(np.int64)
+        seen = tuple(levels[code] for code in np.unique(codes))
+        check_levels(name, seen)
+        found.append((name, seen))
+    return tuple(found)
+
+
+def _assemble(
+    raw: Raw, segments: NDArray[np.int64], layout: Layout, notes: Sequence[str]
+) -> SeriesFrame:
+    step = layout.step if layout.step is not None else find_step(raw.times)
+    values, unseen = _encode(raw.values, raw.times, raw.levels, layout)
+    future, unseen_ahead = _future(raw, segments, layout)
+    return SeriesFrame(
+        values=values,
+        columns=layout.inputs,
+        variables=layout.names,
+        groups=layout.groups,
+        times=raw.times,
+        segments=segments,
+        step=step,
+        layout=layout,
+        notes=(*notes, *unseen, *unseen_ahead),
+        doubts=(*raw.dropped_ends, *_filled_ends(raw)),
+        panel=raw.panel,
+        future=future,
+        measured=None if raw.measured.all() else raw.measured,
+    )
+
+
+def _filled_ends(raw: Raw) -> list[str]:
+    """Say how many of the last targets were filled in, after which a forecast starts."""
+    filled = after_last(~raw.measured, raw.panel)
+    count = int(filled.sum())
+    if not count:
+        return []
+    which = "target was" if count == 1 else f"{count:,} targets were"
+    if raw.panel is not None:
+        series = len(np.unique(raw.panel.codes[filled]))
+        which = f"targets of {series:,} series, {counted(count, 'row')}, were"
+    return [
+        f"The last {which} missing and filled in: forecasts start after the last row, and their "
+        "intervals do not know of it."
+    ]
+
+
+def _future(
+    raw: Raw, segments: NDArray[np.int64], layout: Layout
+) -> tuple[Future | None, list[str]]:
+    """Keep the rows after the last target, as far as what is known ahead is given.
+
+    Levels never seen in them are noted.
+    """
+    if not len(raw.after):
+        return None, []
+    wanted = [layout.columns.index(name) for name in layout.known]
+    complete = np.asarray(np.isfinite(raw.after[:, wanted]).all(axis=1))
+    panels = None
+    if raw.panel is not None and raw.after_panel is not None:
+        panels = (raw.panel, raw.after_panel)
+    usable = usable_rows(
+        raw.times, raw.after_times, complete, layout.step, layout.gaps, panels=panels
+    )
+    if not usable.any():
+        return None, []
+    known = raw.after[usable]
+    known[:, [c for c in range(known.shape[1]) if c not in wanted]] = 0.0
+    values, notes = _encode(known, raw.after_times[usable], raw.levels, layout, ahead=True)
+    values[:, ~np.array(layout.ahead)] = np.nan
+    if raw.panel is None or raw.after_panel is None:
+        continued = np.full(len(values), segments[-1])
+    else:
+        ends = np.searchsorted(raw.panel.codes, raw.after_panel.codes[usable], side="right") - 1
+        continued = segments[ends]
+    return Future(values, raw.after_times[usable], continued), notes
+
+
+def _encode(
+    values: NDArray[np.float64],
+    times: pd.Index,
+    found: dict[str, tuple[str, ...]],
+    layout: Layout,
+    *,
+    ahead: bool = False,
+) -> tuple[NDArray[np.float64], list[str]]:
+    """Replace codes by a column a level and add the calendar; note levels never seen.
+
+    With ``ahead`` the rows come after the last target, and only what is known there is noted.
+    """
+    if not layout.levels and not layout.calendar:
+        return values, []
+    levels = dict(layout.levels)
+    result = np.empty((len(values), len(layout.inputs)))
+    notes, place = [], 0
+    for j, name in enumerate(layout.columns):
+        column = values[:, j : j + 1]
+        if name == layout.target and layout.calendar:
+            width = 2 * len(layout.calendar)
+            result[:, place : place + width] = calendar_columns(times, layout.calendar)
+            place += width
+        if name in levels:
+            column, unseen = encode(values[:, j], found[name], levels[name])
+            if unseen.any() and (not ahead or name in layout.known):
+                notes.append(unseen_note(name, unseen, values[:, j], found[name], ahead=ahead))
+        result[:, place : place + column.shape[1]] = column
+        place += column.shape[1]
+    return result, notes
+
+
+def _time_facts(times: pd.Index) -> dict[str, Any]:
+    if not isinstance(times, pd.DatetimeIndex):
+        return {"time_kind": "integer", "time_zone": None}
+    return {"time_kind": "datetime", "time_zone": None if times.tz is None else str(times.tz)}
+
+
+def _check_time_facts(times: pd.Index, layout: Layout, caller: str) -> None:
+    facts = _time_facts(times)
+    if facts["time_kind"] != layout.time_kind:
+        words = {"datetime": "dates", "integer": "integers"}
+        raise DataError(
+            f"{caller}() received {words[facts['time_kind']]} as times but fit() saw "
+            f"{words[layout.time_kind]}. {_same_times(layout)}"
+        )
+    if (facts["time_zone"] is None) != (layout.time_zone is None):
+        have = f"in zone {facts['time_zone']}" if facts["time_zone"] else "without a time zone"
+        seen = f"in zone {layout.time_zone}" if layout.time_zone else "without a time zone"
+        raise DataError(
+            f"{caller}() received times {have} but fit() saw times {seen}. Convert them first "
+            "(in pandas: tz_localize or tz_convert)."
+        )
+
+
+def _same_times(layout: Layout) -> str:
+    """Say how to give a table the times that fit saw."""
+    if layout.time or layout.time_kind == "integer":
+        return "Give the table the same kind of index or time column."
+    named = f" '{layout.index_name}'" if layout.index_name is not None else ""
+    return (
+        f"They were its index{named}: make the column of dates the index (in pandas: "
+        f"table.set_index('{layout.index_name or 'COLUMN'}')), or fit with "
+        f"time='{layout.index_name or 'COLUMN'}' (--time COLUMN)."
+    )
+
+
+def _in_zone(times: pd.Index, layout: Layout) -> tuple[pd.Index, tuple[str, ...]]:
+    """Bring times to the zone of fit, by whose clock the calendar and whole days go."""
+    if layout.time_zone is None or not isinstance(times, pd.DatetimeIndex):
+        return times, ()
+    if str(times.tz) == layout.time_zone:
+        return times, ()
+    note = f"Times in zone {times.tz} were brought to {layout.time_zone}, as in fit."
+    return times.tz_convert(layout.time_zone), (note,)
+
+
+def needed_columns(table: pd.DataFrame, layout: Layout, columns: Sequence[str]) -> list[str]:
+    """Return the columns a table must have: these, the time unless the index is it, the series."""
+    from_index = len(layout.time) == 1 and layout.time[0] == table.index.name
+    series = [] if layout.series is None else [layout.series]
+    return [*columns, *(() if from_index else layout.time), *series]
+
+
+def with_fitted_names(table: pd.DataFrame, layout: Layout) -> pd.DataFrame:
+    """Return the table with columns named as in fit where only blanks around a name differ.
+
+    Names in text files are read without them, by `mvlstm.table.read_table` but not by pandas.
+    """
+    names = column_names(table)
+    series = () if layout.series is None else (layout.series,)
+    index = () if layout.index_name is None else (layout.index_name,)
+    wanted = [*layout.columns, *layout.time, *series, *index, *layout.exclude]
+    renamed = list(names)
+    for name in wanted:
+        alike = [i for i, other in enumerate(names) if other.strip() == name.strip()]
+        if name not in names and len(alike) == 1 and names[alike[0]] not in wanted:
+            renamed[alike[0]] = name
+    return table if renamed == names else table.set_axis(renamed, axis=1)
+
+
+def check_present(table: pd.DataFrame, names: Sequence[str], layout: Layout, caller: str) -> None:
+    """Refuse a table that lacks a column of the fit."""
+    needed = needed_columns(table, layout, layout.columns)
+    absent = [name for name in needed if name not in names]
+    if absent:
+        raise DataError(
+            f"{caller}() received {name_list(names)} but fit() saw {name_list(needed)}; "
+            f"missing: {name_list(absent)}. Supply every column the model was fitted on."
+        )
+
+
+def _check_constant(
+    values: NDArray[np.float64], columns: Sequence[str], levels: dict[str, tuple[str, ...]]
+) -> None:
+    constant = np.flatnonzero(values.min(axis=0) == values.max(axis=0))
+    if not len(constant):
+        return
+    names = [columns[int(j)] for j in constant]
+    if names[-1] == columns[-1]:
+        raise DataError(
+            f"Target '{names[-1]}' is constant (always {values[0, -1]:g}); there is nothing to "
+            "forecast. Choose another target (--target) or supply rows in which it changes."
+        )
+    value = f"{values[0, constant[0]]:g}"
+    if names[0] in levels:
+        value = repr(levels[names[0]][int(values[0, constant[0]])])
+    what = f"Column '{names[0]}' is" if len(names) == 1 else f"Columns {name_list(names)} are"
+    raise DataError(
+        f"{what} constant (always {value}"
+        f"{', ...' if len(names) > 1 else ''}) and can tell nothing about the target. "
+        f"Use {exclude_hint(names)}."
+    )

@@ -1,0 +1,184 @@
+"""Missing and infinite values: refuse, drop or fill them forward."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm._words import counted
+from mvlstm.errors import DataError
+from mvlstm.table.columns import exclude_hint
+from mvlstm.table.panel import Panel
+from mvlstm.table.spacing import position
+
+FILL_OPTION = "missing='fill' (--missing fill)"
+DROP_OPTION = "missing='drop' (--missing drop)"
+_CHUNK = 65_536
+
+
+def handle_missing(
+    values: NDArray[np.float64],
+    times: pd.Index,
+    columns: Sequence[str],
+    *,
+    missing: str,
+    fill_limit: int,
+    fitting: bool,
+    panel: Panel | None = None,
+    categories: Sequence[str] = (),
+) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None, list[str]]:
+    """Return values without missing entries, the rows kept (None: all) and notes on what was done.
+
+    ``values`` may be changed in place. Infinite entries count as missing. Filling repeats the
+    last known value of the same column and series, at most ``fill_limit`` rows long, and never
+    looks ahead; rows before a column's first value cannot be filled and are dropped.
+    """
+    absent = ~np.isfinite(values)
+    if not absent.any():
+        return values, None, []
+    empty = np.flatnonzero(absent.all(axis=0))
+    if missing == "error" and len(empty):  # neither dropping rows nor filling would help
+        raise DataError(_empty_message(columns, int(empty[0]), fitting=fitting))
+    if missing == "error":
+        advice = (
+            f"Use {DROP_OPTION} to leave these rows out, {FILL_OPTION} to repeat the last known "
+            "value, or mend the table before."
+            if fitting
+            else "The model was fitted with missing='error': mend the table, or fit again with "
+            f"{DROP_OPTION} or {FILL_OPTION}."
+        )
+        what = _what_is_missing(values, absent, times, columns, panel)
+        raise DataError(f"{what}{_words_hint(absent, columns, categories)} {advice}")
+    if missing == "drop":
+        keep = np.logical_not(absent.any(axis=1))
+        if not keep.any():
+            raise DataError(_no_row_message(absent, columns, fitting=fitting))
+        note = f"Dropped {len(keep) - keep.sum():,} of {len(keep):,} rows with missing values."
+        return _compress(values, keep), keep, [note]
+    return _fill_forward(values, absent, times, columns, panel, limit=fill_limit, fitting=fitting)
+
+
+def _what_is_missing(
+    values: NDArray[np.float64],
+    absent: NDArray[np.bool_],
+    times: pd.Index,
+    columns: Sequence[str],
+    panel: Panel | None,
+) -> str:
+    """Name the incomplete columns, the target first, with counts and the first position."""
+    counts = absent.sum(axis=0)
+    incomplete = [int(j) for j in np.flatnonzero(counts)]
+    last = len(columns) - 1
+    first = last if counts[last] else incomplete[0]
+    count = int(counts[first])
+    infinite = int(np.isinf(values[:, first]).sum())
+    kind = "infinite" if infinite == count else "missing"
+    some = f" ({infinite:,} of them infinite)" if 0 < infinite < count else ""
+    row = int(absent[:, first].argmax())
+    name = f"{'Target' if first == last else 'Column'} '{columns[first]}'"
+    value = "value" if count == 1 else "values, the first"
+    others = [j for j in incomplete if j != first]
+    also = ""
+    if others:
+        shown = ", ".join(f"'{columns[j]}' ({int(counts[j]):,})" for j in others[:5])
+        more = f" and {len(others) - 5} more columns" if len(others) > 5 else ""
+        also = f" Also in {shown}{more}."
+    return f"{name} has {count:,} {kind} {value}{some} at {position(times, row, panel)}.{also}"
+
+
+def _words_hint(
+    absent: NDArray[np.bool_], columns: Sequence[str], categories: Sequence[str]
+) -> str:
+    """Say which words of a categorical column are missing values when a file is read."""
+    gone = [columns[int(j)] for j in np.flatnonzero(absent.any(axis=0))]
+    words = next((name for name in gone if name in categories), None)
+    if words is None:
+        return ""
+    return (
+        f" If '{words}' was read from a file: words such as NA, None and null count as missing "
+        "there; spell such a level otherwise."
+    )
+
+
+def _compress(values: NDArray[np.float64], keep: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Move the rows kept to the front, in place, so that no second table is needed."""
+    end = 0
+    for start in range(0, len(values), _CHUNK):
+        rows = values[start : start + _CHUNK][keep[start : start + _CHUNK]]
+        values[end : end + len(rows)] = rows
+        end += len(rows)
+    return values[:end]
+
+
+def _no_row_message(absent: NDArray[np.bool_], columns: Sequence[str], *, fitting: bool) -> str:
+    counts = absent.sum(axis=0)
+    worst = int(counts.argmax())
+    return (
+        f"No row is complete: dropping rows with missing values leaves none of "
+        f"{len(absent):,}. Column '{columns[worst]}' lacks the most ({int(counts[worst]):,}). "
+        f"{_remedy(columns, worst, fitting=fitting)}"
+    )
+
+
+def _empty_message(columns: Sequence[str], j: int, *, fitting: bool) -> str:
+    return f"Column '{columns[j]}' has no value at all. {_remedy(columns, j, fitting=fitting)}"
+
+
+def _remedy(columns: Sequence[str], j: int, *, fitting: bool) -> str:
+    """Say what to do about a column that is as good as empty."""
+    if not fitting:
+        return "Mend the table."
+    if j == len(columns) - 1:
+        return "Choose another target (--target) or mend the table."
+    return f"Use {exclude_hint([columns[j]])}."
+
+
+def _fill_forward(
+    values: NDArray[np.float64],
+    absent: NDArray[np.bool_],
+    times: pd.Index,
+    columns: Sequence[str],
+    panel: Panel | None,
+    *,
+    limit: int,
+    fitting: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None, list[str]]:
+    """Repeat the last known value, column by column; drop the rows before the first ones."""
+    filled = 0
+    rows = np.arange(len(values))
+    starts = 0 if panel is None else panel.starts
+    keep = np.ones(len(values), dtype=bool)
+    for j in np.flatnonzero(absent.any(axis=0)).tolist():
+        gone = absent[:, j]
+        if gone.all():
+            raise DataError(_empty_message(columns, j, fitting=fitting))
+        source = np.maximum.accumulate(np.where(gone, -1, rows))  # the last row with a value
+        source[source < starts] = -1  # of another series
+        age = np.where(source < 0, 0, rows - source)
+        longest = int(age.max())
+        if longest > limit:
+            begin = int(age.argmax()) - longest + 1
+            again = "use" if fitting else "fit again with"
+            raise DataError(
+                f"Column '{columns[j]}' lacks {longest:,} values in a row from "
+                f"{position(times, begin, panel)}, more than the {limit} that are filled "
+                f"(fill_limit). Fill this stretch before, or {again} {DROP_OPTION}."
+            )
+        take = np.flatnonzero(gone & (source >= 0))
+        values[take, j] = values[source[take], j]
+        filled += len(take)
+        keep[source < 0] = False
+    values_filled = counted(filled, "missing value")
+    notes = [f"Filled {values_filled} with the last known one."] if filled else []
+    dropped = int(len(keep) - keep.sum())
+    if not dropped:
+        return values, None, notes
+    first = "the first row" if dropped == 1 else f"the first {dropped:,} rows"
+    which = f"{first}," if panel is None else f"{counted(dropped, 'row')} of series"
+    notes.append(f"Dropped {which} before every column had a value.")
+    if not keep.any():
+        raise DataError(_no_row_message(absent, columns, fitting=fitting))
+    return _compress(values, keep), keep, notes

@@ -1,0 +1,105 @@
+"""Several series in one table: which row belongs to which, and where one ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from mvlstm.errors import DataError
+from mvlstm.table.categories import category_codes
+from mvlstm.table.columns import missing_column_message
+from mvlstm.types import BoolArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """The series of every row; rows of one series stand together, in order of their names.
+
+    Parameters
+    ----------
+    codes : int array, (rows,)
+        Never falling; an index into ``names``.
+    names : tuple of str
+    """
+
+    codes: IntArray
+    names: tuple[str, ...]
+
+    @property
+    def borders(self) -> BoolArray:
+        """For each pair of neighbouring rows, whether a new series begins, (rows - 1,)."""
+        return np.asarray(np.diff(self.codes) != 0)
+
+    @property
+    def starts(self) -> IntArray:
+        """For each row, the first row of its series."""
+        first = np.flatnonzero(np.concatenate([[True], self.borders]))
+        return np.repeat(first, np.diff(np.append(first, len(self.codes))))
+
+    def name(self, row: int) -> str:
+        """Name of a row's series."""
+        return self.names[int(self.codes[row])]
+
+    def longest(self) -> slice:
+        """Rows of the series with the most."""
+        code = int(np.bincount(self.codes, minlength=len(self.names)).argmax())
+        low, high = np.searchsorted(self.codes, [code, code + 1])
+        return slice(int(low), int(high))
+
+    def take(self, rows: BoolArray | slice) -> Panel:
+        """Keep some rows, and the names as they are."""
+        return Panel(self.codes[rows], self.names)
+
+
+def stacked_rows(table: pd.DataFrame, names: Sequence[str], column: str) -> IntArray | None:
+    """Return row numbers within each series, where the index only numbers all rows of a table.
+
+    None where the index says more: it has a name, series share its numbers or it holds none.
+    """
+    index = table.index
+    if column not in names or not is_row_number(index):
+        return None
+    codes, found = category_codes(table.iloc[:, list(names).index(column)])
+    if np.isnan(codes).any():
+        return None  # it is told when the series are read
+    first = np.flatnonzero(np.concatenate([[True], np.diff(codes) != 0]))
+    if len(first) > len(found):  # rows of a series do not stand together
+        return np.asarray(pd.Series(codes).groupby(codes).cumcount(), dtype=np.int64)
+    numbers = np.asarray(index, dtype=np.int64)
+    return numbers - np.repeat(numbers[first], np.diff(np.append(first, len(codes))))
+
+
+def is_stacked(table: pd.DataFrame, names: Sequence[str], column: str) -> bool:
+    """Whether series without times stand one after another, their rows numbered through."""
+    if column not in names or not is_row_number(table.index):
+        return False
+    codes, found = category_codes(table.iloc[:, list(names).index(column)])
+    return len(found) > 1 and int((np.diff(codes) != 0).sum()) == len(found) - 1
+
+
+def is_row_number(index: pd.Index) -> bool:
+    """Whether an index may be the number of each row: integers without a name, each once."""
+    whole = pd.api.types.is_integer_dtype(index.dtype)
+    return bool(whole and index.name is None and len(index) and index.is_unique)
+
+
+def read_panel(table: pd.DataFrame, names: Sequence[str], column: str) -> tuple[Panel, IntArray]:
+    """Return the series of the rows, and the order that puts rows of one series together.
+
+    The series come in order of their names, so that the order in a file changes nothing.
+    """
+    if column not in names:
+        raise DataError(missing_column_message("Series column", column, names, "--series"))
+    codes, found = category_codes(table.iloc[:, list(names).index(column)])
+    absent = np.flatnonzero(np.isnan(codes))
+    if len(absent):
+        raise DataError(
+            f"Series column '{column}' has {len(absent):,} missing values, the first at row "
+            f"{absent[0]}. Every row needs the name of its series: fill them in or leave them out."
+        )
+    whole = codes.astype(np.int64)
+    order = np.argsort(whole, kind="stable")
+    return Panel(whole[order], found), order

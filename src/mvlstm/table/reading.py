@@ -1,0 +1,177 @@
+"""Reading a table's columns: what each of them is, numbers without holes, series together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm._words import counted
+from mvlstm.errors import DataError
+from mvlstm.table.categories import category_codes, is_category
+from mvlstm.table.columns import (
+    as_names,
+    choose_variables,
+    missing_column_message,
+    name_list,
+    numeric_columns,
+)
+from mvlstm.table.future import after_last, future_rows
+from mvlstm.table.layout import Layout
+from mvlstm.table.missing import handle_missing
+from mvlstm.table.panel import Panel, read_panel
+from mvlstm.table.spacing import check_order, position
+
+
+class Raw(NamedTuple):
+    """A table's columns as numbers, without missing ones; categories as codes."""
+
+    values: NDArray[np.float64]
+    times: pd.Index
+    levels: dict[str, tuple[str, ...]]  # what the codes stand for
+    notes: list[str]
+    panel: Panel | None
+    after: NDArray[np.float64]  # rows without a target at the end
+    after_times: pd.Index
+    after_panel: Panel | None
+    measured: NDArray[np.bool_]  # rows whose target was there, and not filled in
+    dropped: bool  # whether any rows were
+    dropped_ends: list[str]  # what is to be said of rows dropped at the end
+
+
+def choose_columns(
+    table: pd.DataFrame,
+    names: Sequence[str],
+    layout: Layout,
+    variables: Sequence[str] | None,
+    categorical: str | Sequence[str] | None,
+) -> tuple[Layout, tuple[str, ...]]:
+    """Decide what each column is: return the layout with its variables, and the categories."""
+    forced = as_names("categorical", categorical, names)
+    for what, option, wanted in (
+        ("Known variable", "--known", layout.known),
+        ("Categorical column", "--categorical", forced),
+    ):
+        for name in wanted:
+            if name not in names:
+                raise DataError(missing_column_message(what, name, names, option))
+    chosen = None if variables is None else as_names("variables", variables, names)
+    if chosen is not None:
+        chosen = (*chosen, *(name for name in layout.known if name not in chosen))
+    exogenous = choose_variables(
+        names,
+        target=layout.target,
+        time=layout.time,
+        series=layout.series,
+        variables=chosen,
+        exclude=layout.exclude,
+    )
+    for what, wanted in (("known", layout.known), ("categorical", forced)):
+        for name in wanted:
+            if name == layout.target:
+                raise DataError(
+                    f"'{name}' is named in {what}, but it is the target. Take it out of {what}."
+                )
+            if name not in exogenous:
+                raise DataError(
+                    f"'{name}' is named in {what}, but it is not one of the variables "
+                    f"{name_list(exogenous)}. Take it out of {what}, or make it a variable."
+                )
+    columns = {name: table.iloc[:, list(names).index(name)] for name in exogenous}
+    categories = tuple(
+        name for name, column in columns.items() if name in forced or is_category(column)
+    )
+    return replace(layout, variables=exogenous), categories
+
+
+def read_values(
+    table: pd.DataFrame,
+    names: Sequence[str],
+    times: pd.Index,
+    layout: Layout,
+    categories: Sequence[str],
+    *,
+    fitting: bool,
+) -> Raw:
+    """Put series together, check the order of times, read numbers, deal with missing ones."""
+    panel = None
+    if layout.series is not None:
+        panel, order = read_panel(table, names, layout.series)
+        table, times = table.iloc[order], times[order]
+    check_order(times, panel)
+    values = numeric_columns(
+        table,
+        names,
+        layout.columns,
+        lambda row: position(times, row, panel),
+        skip=categories,
+        fitting=fitting,
+    )
+    levels: dict[str, tuple[str, ...]] = {}
+    for name in categories:
+        column = table.iloc[:, list(names).index(name)]
+        values[:, layout.columns.index(name)], levels[name] = category_codes(column)
+    ends = _dropped_ends(values, times, layout, panel)
+    later = np.zeros(len(values), dtype=bool)
+    if layout.known:
+        later = future_rows(values, layout.missing, panel)
+    after, after_times = values[later], times[later]
+    after_panel = None if panel is None else panel.take(later)
+    if len(after):
+        if later.all():
+            raise DataError(f"Target '{layout.target}' has no value at all. Mend the table.")
+        values, times = values[~later], times[~later]
+        panel = None if panel is None else panel.take(~later)
+    measured = np.isfinite(values[:, -1])
+    values, keep, notes = handle_missing(
+        values,
+        times,
+        layout.columns,
+        missing=layout.missing,
+        fill_limit=layout.fill_limit,
+        fitting=fitting,
+        panel=panel,
+        categories=categories,
+    )
+    incomplete = int(np.isfinite(after[:, -1]).sum())
+    if incomplete:
+        notes.append(f"Dropped {counted(incomplete, 'row')} at the end with missing values.")
+    if keep is not None:
+        times, measured = times[keep], measured[keep]
+        panel = None if panel is None else panel.take(keep)
+    return Raw(
+        values=values,
+        times=times,
+        levels=levels,
+        notes=notes,
+        panel=panel,
+        after=after,
+        after_times=after_times,
+        after_panel=after_panel,
+        measured=measured,
+        dropped=incomplete > 0 or (keep is not None and not keep.all()),
+        dropped_ends=ends,
+    )
+
+
+def _dropped_ends(
+    values: NDArray[np.float64], times: pd.Index, layout: Layout, panel: Panel | None
+) -> list[str]:
+    """Say that rows at the end are dropped though their target is known, and what they lack."""
+    if layout.missing != "drop":
+        return []
+    absent = ~np.isfinite(values)
+    late = after_last(np.asarray(absent.any(axis=1)), panel) & ~absent[:, -1]
+    if not late.any() or late.all():
+        return []
+    names = [layout.columns[j] for j in np.flatnonzero(absent[late].any(axis=0))]
+    whose = "" if panel is None else " of series"
+    return [
+        f"Dropped {counted(int(late.sum()), 'row')} at the end{whose} for want of "
+        f"{name_list(names)}, from {position(times, int(late.argmax()), panel)} on, though the "
+        "target is known there: forecasts start earlier."
+    ]

@@ -1,0 +1,287 @@
+"""`SeriesFrame`: the one validated table that all code below trusts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mvlstm.errors import DataError
+from mvlstm.table.calendar import calendar_columns
+from mvlstm.table.layout import Layout
+from mvlstm.table.panel import Panel
+from mvlstm.table.spacing import (
+    Step,
+    add_steps,
+    describe_step,
+    describe_time,
+    ticks,
+    usual_clock,
+)
+from mvlstm.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Future:
+    """Rows after the last known target, with the values that are known ahead.
+
+    Parameters
+    ----------
+    values : (rows, inputs)
+        NaN for inputs that are not known ahead.
+    times : Index
+    segments : int array, (rows,)
+        The segment that each row continues; rows of one segment stand together.
+    """
+
+    values: FloatArray
+    times: pd.Index
+    segments: IntArray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SeriesFrame:
+    """A validated table of time series: numbers only, ordered in time, target last.
+
+    Code that receives one trusts it. Build it with `build_frame` or `rebuild_frame`.
+
+    Attributes
+    ----------
+    values : float64 array, (rows, columns)
+        C-contiguous and finite; the target is the last column.
+    columns : tuple of str
+        One name a column of ``values``.
+    variables : tuple of str
+        One name a variable, target last. A variable may own several columns.
+    groups : tuple of int
+        For each column, the index of its variable.
+    times : Index
+        The time of each row, a DatetimeIndex or integers; strictly increasing within a series.
+    segments : int64 array, (rows,)
+        Rows of one segment follow one another; no window crosses from one to the next.
+    step : Timedelta, DateOffset, int or None
+        The regular (median) spacing of the rows; None if there is one row and nothing to go by.
+    layout : Layout
+    notes : tuple of str
+        Plain sentences on what was done to the table.
+    doubts : tuple of str
+        What makes the table's end, from which a forecast starts, less than it seems.
+    panel : Panel or None
+        The series of each row, where there are several; one series follows another.
+    future : Future or None
+        Rows given beyond the last known target of a series.
+    measured : bool array (rows,) or None
+        Whether the target was there; None if it was in all rows. What was filled in serves as
+        input; forecasts are not scored against it, and models do not learn to forecast it.
+    """
+
+    values: FloatArray
+    columns: tuple[str, ...]
+    variables: tuple[str, ...]
+    groups: tuple[int, ...]
+    times: pd.Index
+    segments: IntArray
+    step: Step | None
+    layout: Layout
+    notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    panel: Panel | None = None
+    future: Future | None = None
+    measured: BoolArray | None = None
+
+    @property
+    def target(self) -> str:
+        """Name of the target."""
+        return self.layout.target
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.values)
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables, target included."""
+        return len(self.variables)
+
+    @property
+    def target_values(self) -> FloatArray:
+        """The target's value in each row (a view)."""
+        return self.values[:, -1]
+
+    # ------------------------------------------------------------------------------ several series
+
+    @cached_property
+    def order(self) -> IntArray:
+        """For each row, the place of its time among all times that occur."""
+        if self.panel is None:
+            return np.arange(self.n_rows)
+        return np.unique(ticks(self.times), return_inverse=True)[1].astype(np.int64)
+
+    @cached_property
+    def clock(self) -> pd.Index:
+        """Every time that occurs, once and in order."""
+        return self.times if self.panel is None else self.times.unique().sort_values()
+
+    def last_rows(self) -> IntArray:
+        """Return the last row of every series."""
+        if self.panel is None:
+            return np.array([self.n_rows - 1])
+        return np.flatnonzero(np.append(self.panel.borders, True))
+
+    def names_of(self, rows: IntArray) -> NDArray[Any] | None:
+        """Return the names of rows' series, or None if there is one series only."""
+        if self.panel is None:
+            return None
+        return np.array(self.panel.names, dtype=object)[self.panel.codes[rows]]
+
+    def find(self, times: pd.Index, series: NDArray[Any] | None = None) -> IntArray:
+        """Return the rows with given times (and series, where there are several); -1 for none."""
+        if self.panel is None or series is None:
+            return np.asarray(self.times.get_indexer(times), dtype=np.int64)
+        code = {name: k for k, name in enumerate(self.panel.names)}
+        wanted = np.array([code.get(str(name), -1) for name in series])
+        own = pd.MultiIndex.from_arrays([self.panel.codes, ticks(self.times)])
+        found = own.get_indexer(pd.MultiIndex.from_arrays([wanted, ticks(times)]))
+        return np.asarray(found, dtype=np.int64)
+
+    # ---------------------------------------------------------------------------------- what comes
+
+    def future_times(self, origins: IntArray, horizon: int) -> NDArray[Any]:
+        """Return the times of the steps ahead of given rows.
+
+        Where the row ahead exists (in the same segment) it is that row's time; beyond, the last
+        time known plus so many steps.
+
+        Parameters
+        ----------
+        origins : int array, (M,)
+            Row numbers of the last values known.
+        horizon : int
+
+        Returns
+        -------
+        array, (M, horizon)
+            ``datetime64`` for dates, ``int64`` for integers, Timestamps for dates with a zone.
+        """
+        origins = np.asarray(origins, dtype=np.int64)
+        columns = [self._times_ahead(origins, ahead) for ahead in range(1, horizon + 1)]
+        return np.stack([_plain_times(times) for times in columns], axis=1)
+
+    def _times_ahead(self, origins: IntArray, steps: int) -> pd.Index:
+        """Return the time so many steps after each row."""
+        line = self._line
+        place = line.place[origins] + steps
+        inside = np.minimum(place, line.last[origins])
+        return self._beyond(line.times[inside], place - inside)
+
+    @cached_property
+    def _line(self) -> _Line:
+        """Rows, and after the rows of each segment its future rows."""
+        if self.future is None:
+            rows = np.arange(self.n_rows)
+            return _Line(rows, segment_ends(self.segments), self.times)
+        segments = np.concatenate([self.segments, self.future.segments])
+        order = np.argsort(segments, kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        last = segment_ends(segments[order])[place[: self.n_rows]]
+        return _Line(place, last, self.times.append(self.future.times)[order])
+
+    def values_ahead(self, steps: int) -> tuple[FloatArray, BoolArray]:
+        """Return inputs known ahead as they are so many rows later, and which rows have them.
+
+        Returns
+        -------
+        values : (rows, inputs known ahead)
+            Zero where unknown.
+        given : (rows,)
+            Whether all are known: in the table, from its future rows or by the calendar.
+        """
+        columns = np.flatnonzero(self.layout.ahead)
+        line = self._line
+        source = line.place[: self.n_rows] + steps
+        within = source <= line.last
+        rows = self.values[:, columns]
+        if self.future is not None:
+            joined = np.empty((len(line.place), len(columns)))
+            joined[line.place] = np.concatenate([rows, self.future.values[:, columns]])
+            rows = joined
+        values = np.zeros((self.n_rows, len(columns)))
+        values[within] = rows[source[within]]
+        beyond = np.flatnonzero(~within)
+        owned = np.array([self.columns[c] in self._calendar_inputs for c in columns], dtype=bool)
+        if owned.any() and len(beyond):
+            times = self._times_ahead(beyond, steps)
+            values[np.ix_(beyond, np.flatnonzero(owned))] = calendar_columns(
+                times, self.layout.calendar
+            )
+        return values, within | bool(owned.all() and self.step is not None)
+
+    @property
+    def _calendar_inputs(self) -> tuple[str, ...]:
+        """The calendar's columns, which stand before the target's."""
+        count = 2 * len(self.layout.calendar)
+        return self.columns[-1 - count : -1]
+
+    def _beyond(self, times: pd.Index, excess: IntArray) -> pd.Index:
+        """Move each time by its number of steps."""
+        if not excess.any():
+            return times
+        if self.step is None:
+            raise DataError(
+                "One row alone does not tell how far apart rows are, so the next times are "
+                "unknown. Supply at least two rows."
+            )
+        usual = self._usual_clock
+        moved = [add_steps(times[excess == k], self.step, int(k), usual) for k in np.unique(excess)]
+        order = np.argsort(np.argsort(excess, kind="stable"), kind="stable")
+        joined = moved[0].append(moved[1:]) if len(moved) > 1 else moved[0]
+        return joined[order]
+
+    @cached_property
+    def _usual_clock(self) -> int | None:
+        """The rows' time of day, where steps go by the clock of a zone."""
+        zone = getattr(self.times, "tz", None)
+        if zone is None or isinstance(self.step, int | pd.Timedelta | None):
+            return None
+        return usual_clock(self.times)
+
+    def __repr__(self) -> str:
+        """Describe the frame in one line."""
+        span = (
+            f", {describe_time(self.times.min())} to {describe_time(self.times.max())}"
+            if self.n_rows
+            else ""
+        )
+        series = "" if self.panel is None else f"{len(np.unique(self.panel.codes)):,} series, "
+        return (
+            f"SeriesFrame({self.n_rows:,} rows, {series}{self.n_variables} variables, "
+            f"target '{self.target}'{span}, step {describe_step(self.step)})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """Where rows, then future rows, stand when those of each segment follow one another."""
+
+    place: IntArray  # (rows + future rows,)
+    last: IntArray  # (rows,) last place of the row's segment
+    times: pd.Index  # by place
+
+
+def segment_ends(segments: IntArray) -> IntArray:
+    """For each row, the last row of its segment."""
+    borders = np.flatnonzero(np.diff(segments))
+    ends = np.append(borders, len(segments) - 1)
+    return np.repeat(ends, np.diff(np.concatenate([[-1], ends])))
+
+
+def _plain_times(times: pd.Index) -> NDArray[Any]:
+    if isinstance(times, pd.DatetimeIndex):
+        return times.to_numpy() if times.tz is None else np.asarray(times.astype(object))
+    return times.to_numpy(dtype=np.int64)

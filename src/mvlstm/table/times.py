@@ -1,0 +1,370 @@
+"""Reading the times of a table: from its index, one column or several."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from mvlstm._words import counted
+from mvlstm.errors import DataError
+from mvlstm.table.columns import (
+    MONTH,
+    exclude_hint,
+    missing_column_message,
+    reads_as_time,
+    several_levels_message,
+)
+from mvlstm.table.spacing import is_zone
+
+CLOCK_ALONE = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
+HALF_DATE = re.compile(rf"{MONTH}[ '/-]*\d{{1,2}}|\d{{1,2}}[ '/-]*{MONTH}", re.IGNORECASE)
+CLOCK_PARTS = ("year", "month", "day", "hour", "minute", "second")
+
+
+class Times(NamedTuple):
+    """The time of every row, notes on how it was read, and whether days came before months."""
+
+    times: pd.Index
+    notes: tuple[str, ...] = ()
+    day_first: bool | None = None
+
+
+def read_times(
+    table: pd.DataFrame,
+    names: Sequence[str],
+    time: Sequence[str],
+    *,
+    day_first: bool | None = None,
+    written: bool = True,
+) -> Times:
+    """Return the time of every row and plain notes on how it was read.
+
+    Parameters
+    ----------
+    table : DataFrame
+    names : sequence of str
+        The table's column names as text.
+    time : sequence of str
+        Nothing (the index), one column, or several that make up the time together.
+    day_first : bool, optional
+        How dates like 05/01/2013 were read before; by default the more regular reading is taken.
+    written : bool
+        Whether integers such as 20130502 or 201305 may be dates.
+    """
+    return _in_named_zone(_find_times(table, names, time, day_first, written=written))
+
+
+def _find_times(
+    table: pd.DataFrame,
+    names: Sequence[str],
+    time: Sequence[str],
+    day_first: bool | None,
+    *,
+    written: bool,
+) -> Times:
+    if not time:
+        return Times(_index_times(table.index))
+    if len(time) == 1 and time[0] not in names and time[0] == table.index.name:
+        return Times(_index_times(table.index))
+    absent = [name for name in time if name not in names]
+    if absent and isinstance(table.index, pd.MultiIndex) and absent[0] in table.index.names:
+        raise DataError(several_levels_message(table.index))
+    if absent:
+        raise DataError(missing_column_message("Time column", absent[0], names, "--time"))
+    columns = [table.iloc[:, names.index(name)] for name in time]
+    if len(time) == 1:
+        return _column_times(columns[0], time[0], day_first, written=written)
+    return _assembled_times(columns, time, day_first)
+
+
+def _in_named_zone(found: Times) -> Times:
+    """Bring times in a zone that a model file cannot name to UTC."""
+    times = found.times
+    if not isinstance(times, pd.DatetimeIndex) or times.tz is None:
+        return found
+    if is_zone(str(times.tz)):
+        return found
+    note = f"The time zone {times.tz} has no name to find it by again; times are kept in UTC."
+    return found._replace(times=times.tz_convert("UTC"), notes=(*found.notes, note))
+
+
+def _index_times(index: pd.Index) -> pd.Index:
+    """Take the index as times, if it holds times or integers."""
+    if isinstance(index, pd.PeriodIndex):
+        index = index.to_timestamp()
+    if isinstance(index, pd.DatetimeIndex):
+        return _checked(index, "The index")
+    if isinstance(index, pd.MultiIndex):
+        raise DataError(several_levels_message(index))
+    if pd.api.types.is_integer_dtype(index.dtype):
+        return index if isinstance(index, pd.RangeIndex) else _integers(index, index.name)
+    example = f", for instance {index[:1].tolist()[0]!r}" if len(index) else ""
+    raise DataError(
+        f"The index holds neither times nor integers ({index.dtype}{example}). Convert it with "
+        f"{_conversion(index)}, or name the time column with time=... (--time COLUMN)."
+    )
+
+
+def _conversion(index: pd.Index) -> str:
+    """Say how to make times of an index that holds none."""
+    if pd.api.types.is_timedelta64_dtype(index.dtype):
+        return "table.index = pd.Timestamp('2000-01-01') + table.index"
+    if pd.api.types.is_numeric_dtype(index.dtype) or not reads_as_time(next(iter(index), "")):
+        return "table = table.reset_index(drop=True), which numbers the rows"
+    return "table.index = pd.to_datetime(table.index)"
+
+
+def _integers(values: Any, name: Any) -> pd.Index:
+    """Make integer times, refusing those whose differences would not fit into 64 bits."""
+    numbers = np.asarray(values)
+    if len(numbers) and max(abs(int(numbers.min())), abs(int(numbers.max()))) >= 2**62:
+        raise DataError(
+            f"Integer times run from {numbers.min()} to {numbers.max()}; they must lie within "
+            "plus and minus 2^62. Use smaller numbers or dates."
+        )
+    return pd.Index(numbers.astype(np.int64), name=name)
+
+
+def _checked(times: pd.DatetimeIndex, what: str) -> pd.DatetimeIndex:
+    """Refuse missing times and years that do not fit into 64 bits of nanoseconds."""
+    missing = np.flatnonzero(times.isna())
+    if len(missing):
+        raise DataError(
+            f"{what} has {len(missing):,} missing times, the first at row {missing[0]}. "
+            "Every row needs a time: fill them in or leave these rows out."
+        )
+    if len(times) and (times.year.min() < 1678 or times.year.max() > 2261):
+        raise DataError(
+            f"{what} runs from {times.min()} to {times.max()}; only the years 1678 to 2261 "
+            "can be handled. Correct the times, or use a column of integers as time."
+        )
+    return times
+
+
+def _column_times(
+    column: pd.Series[Any], name: str, day_first: bool | None, *, written: bool
+) -> Times:
+    """Read one column as times: datetimes, integers, or text that holds dates."""
+    what = f"Time column '{name}'"
+    dtype = column.dtype
+    if pd.api.types.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
+        plain = column.dt.to_timestamp() if isinstance(dtype, pd.PeriodDtype) else column
+        return Times(_checked(pd.DatetimeIndex(plain, name=name), what))
+    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
+        numbers = _number_times(column, name)
+        dates = _written_dates(numbers) if written else None
+        if dates is not None:
+            return Times(dates, (f"{what} was read as dates written like {numbers[0]}.",))
+        return Times(numbers)
+    return _parse_dates(column, what, name, day_first)
+
+
+def _number_times(column: pd.Series[Any], name: str) -> pd.Index:
+    """Read a numeric column as integer times."""
+    numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    bad = np.flatnonzero(~(np.isfinite(numbers) & (numbers == np.floor(numbers))))
+    if len(bad):
+        raise DataError(
+            f"Time column '{name}' holds numbers that are not whole, the first "
+            f"{numbers[bad[0]]:g} at row {bad[0]}. Times are dates or integers: convert the "
+            "column, or name another one with time=... (--time COLUMN)."
+        )
+    if pd.api.types.is_integer_dtype(column.dtype):
+        return _integers(column.to_numpy(), name)
+    return _integers(numbers, name)
+
+
+def _written_dates(numbers: pd.Index) -> pd.DatetimeIndex | None:
+    """Read integers such as 20130502 as days and 201305 as months, if every one is such a date."""
+    for low, high, form in ((17000101, 22611231, "%Y%m%d"), (170001, 226112, "%Y%m")):
+        if not len(numbers) or numbers.min() < low or numbers.max() > high:
+            continue
+        dates = _try_dates(pd.Series(numbers.astype(str)), {"format": form})
+        if dates is not None and not dates.isna().any():
+            return dates.rename(numbers.name)
+    return None
+
+
+def _assembled_times(
+    columns: Sequence[pd.Series[Any]], names: Sequence[str], day_first: bool | None
+) -> Times:
+    """Make times of several columns: year, month, day, hour, ... or text such as date and time."""
+    what = "Time from columns " + ", ".join(f"'{name}'" for name in names)
+    parts = [name.strip().lower() for name in names]
+    if set(parts) <= set(CLOCK_PARTS):
+        times = _from_clock_parts(dict(zip(parts, columns, strict=True)), what, names)
+        return Times(_checked(times.rename("time"), what))
+    if all(pd.api.types.is_numeric_dtype(column.dtype) for column in columns):
+        raise DataError(
+            f"{what}: columns of numbers are put together only under the names "
+            f"{', '.join(CLOCK_PARTS)}. Rename them, or make one time column before."
+        )
+    texts = [column.astype(str).str.strip() for column in columns]
+    if len(columns) == 2 and _has_day(columns[0]) and _are_hours(columns[1]):
+        texts[1] = _hours(columns[1], what, names[1])
+    joined = texts[0]
+    for text in texts[1:]:
+        joined = joined + " " + text
+    return _parse_dates(joined, what, "time", day_first)
+
+
+def _has_day(column: pd.Series[Any]) -> bool:
+    """Whether the first date has year, month and day: a number beside it is none of these."""
+    first = next(iter(column.dropna().astype(str).str.strip()), "")
+    return bool(re.fullmatch(r"\d{8}", first)) or len(re.findall(r"\d+|[^\W\d]+", first)) >= 3
+
+
+def _are_hours(column: pd.Series[Any]) -> bool:
+    """Whether a column holds whole numbers that can be the hours beside a date."""
+    numeric = pd.api.types.is_numeric_dtype(column.dtype)
+    if not numeric or pd.api.types.is_bool_dtype(column.dtype) or column.isna().any():
+        return False
+    return bool((column % 1 == 0).all() and column.min() >= 0 and column.max() <= 24)
+
+
+def _hours(column: pd.Series[Any], what: str, name: str) -> pd.Series[Any]:
+    """Write the hours beside a date as times of the day."""
+    if column.max() == 24:
+        raise DataError(
+            f"{what}: '{name}' holds hours up to 24, and those of a day are 0 to 23. If 1 is the "
+            f"hour that begins at 00:00, subtract 1 (in pandas: table['{name}'] -= 1)."
+        )
+    return column.astype(int).map("{:02d}:00".format)
+
+
+def _from_clock_parts(
+    parts: Mapping[str, pd.Series[Any]], what: str, names: Sequence[str]
+) -> pd.DatetimeIndex:
+    """Put year, month, day and so on together; absent lower parts start at their first value."""
+    if len(parts) < len(names) or "year" not in parts or "month" not in parts:
+        raise DataError(
+            f"{what} cannot be put together: 'year' and 'month' are needed, each once, "
+            "e.g. time=['year', 'month', 'day', 'hour'] (--time year,month,day,hour)."
+        )
+    fields = pd.DataFrame({name: _numbers(column) for name, column in parts.items()})
+    if "day" not in fields:
+        fields["day"] = 1
+    times = pd.DatetimeIndex(pd.to_datetime(fields, errors="coerce"))
+    bad = np.flatnonzero(times.isna())
+    if len(bad):
+        row = int(bad[0])
+        given = ", ".join(f"{name}={column.iloc[row]}" for name, column in parts.items())
+        raise DataError(
+            f"{what} cannot be read in {counted(len(bad), 'row')}, the first at row {row}: {given}."
+            " Correct these rows or leave them out."
+        )
+    return times
+
+
+def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column as numbers, NaN for what is none or is beyond any float."""
+    try:
+        return pd.to_numeric(column, errors="coerce")
+    except OverflowError:
+        return pd.to_numeric(column.astype(str), errors="coerce").replace([np.inf, -np.inf], np.nan)
+
+
+def _parse_dates(column: pd.Series[Any], what: str, name: str, day_first: bool | None) -> Times:
+    """Read text as dates: ISO 8601 where possible, else month first or day first.
+
+    Of the last two the one that was used before, else the one that comes out more regular.
+    """
+    present = column.notna().to_numpy()
+    first = str(column[present].iloc[0]) if present.any() else ""
+    if CLOCK_ALONE.fullmatch(first.strip()):
+        raise DataError(
+            f"{what} holds times of the day without a date, such as {first!r}. Add the date, or "
+            "leave the column out and let the rows be numbered (no --time, and "
+            f"{exclude_hint([name])})."
+        )
+    if HALF_DATE.fullmatch(first.strip()):
+        raise DataError(
+            f"{what} holds dates such as {first!r}, whose number may be a day or a year. Write "
+            "full dates, like 2013-05-02 or May 2013."
+        )
+    failed: list[pd.DatetimeIndex] = []
+
+    def attempt(**options: Any) -> pd.DatetimeIndex | None:
+        times = _try_dates(column, options)
+        if times is not None and not times.notna()[present].all():
+            failed.append(times)
+            return None
+        return times
+
+    times = attempt(format="ISO8601")
+    if times is not None:
+        return Times(_checked(times.rename(name), what))
+    month, day = attempt(dayfirst=False), attempt(dayfirst=True)
+    if month is not None or day is not None:
+        return _month_or_day_first(month, day, what, name, day_first)
+    times = attempt(format="ISO8601", utc=True)
+    if times is not None:
+        note = f"{what} has changing offsets from UTC; its times are kept in UTC."
+        return Times(_checked(times.rename(name), what), (note,))
+    best = max(failed, key=lambda times: int(np.sum(times.notna())), default=None)
+    bad = present if best is None else present & best.isna()
+    row = int(np.flatnonzero(bad)[0])
+    raise DataError(
+        f"{what} cannot be read as dates in {int(bad.sum()):,} rows, the first "
+        f"{column.iloc[row]!r} at row {row}. Write dates like 2013-05-02 03:00, or name "
+        "another column with time=... (--time COLUMN)."
+    )
+
+
+def _month_or_day_first(
+    month: pd.DatetimeIndex | None,
+    day: pd.DatetimeIndex | None,
+    what: str,
+    name: str,
+    day_first: bool | None,
+) -> Times:
+    """Choose between two readings of the same text, one of which may have failed."""
+    notes: tuple[str, ...] = ()
+    if month is None or day is None:
+        chosen = month is None
+    elif month.equals(day):
+        return Times(_checked(month.rename(name), what))
+    elif day_first is not None:
+        chosen = day_first
+    else:
+        ranks = _irregularity(day), _irregularity(month)
+        chosen = ranks[0] < ranks[1]
+        if ranks[0] == ranks[1]:
+            notes = (f"{what} could start with the day or the month; the month was taken.",)
+    times = day if chosen else month
+    assert times is not None
+    if chosen:
+        notes = (f"{what} was read as day/month/year.",)
+    return Times(_checked(times.rename(name), what), notes, bool(chosen))
+
+
+def _irregularity(times: pd.DatetimeIndex) -> tuple[bool, int, int]:
+    """Rank readings of one column: out of order is worst, then the number of uneven steps.
+
+    Steps of whole months are even too, though less so than steps of equal length.
+    """
+    known = times.dropna()
+    steps = [np.diff(known.asi8)]
+    last = known.is_month_end.all()
+    if last or known.day.nunique() <= 1:
+        months = np.diff(12 * known.year.to_numpy() + known.month.to_numpy())
+        steps += [months] if (months > 0).all() else []
+    uneven = [int((one != np.median(one)).sum()) if len(one) else 0 for one in steps]
+    return bool((steps[0] <= 0).any()), min(uneven), uneven[0]
+
+
+def _try_dates(column: pd.Series[Any], options: dict[str, Any]) -> pd.DatetimeIndex | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            times = pd.to_datetime(column, errors="coerce", **options)
+        except (ValueError, TypeError, OverflowError, AttributeError):
+            return None
+    if not pd.api.types.is_datetime64_any_dtype(times.dtype):
+        return None
+    return pd.DatetimeIndex(times)

@@ -1,0 +1,293 @@
+"""The state of an unfinished fit in a folder, and whose fit it is.
+
+The file holds every tensor of `mvlstm.train.state.TrainState` and, as JSON, a checksum of the data
+and the settings of the fit. A fit goes on from it only if both are its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mvlstm.errors import DataError, ModelFileError, ParameterError
+from mvlstm.model.forecaster import FREE_SETTINGS
+from mvlstm.storage import array_bytes, pack, unpack, write_atomic
+
+if TYPE_CHECKING:
+    import torch
+
+    from mvlstm.model.forecaster import AbstractForecaster
+    from mvlstm.problem.problem import Problem
+    from mvlstm.train.state import TrainState
+
+NAME = "fit.checkpoint.safetensors"
+AGAIN = "fit-again.checkpoint.safetensors"  # of members that are trained a second time
+ASIDE = ".aside"  # ends the names of what is deleted once a new fit has begun
+SCHEMA = 3  # 1: before members had kinds that are shrunk; 2: before they finished at a lower rate
+EVERY = 20.0  # seconds between two checkpoints, unless the environment says otherwise
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What makes a fit this fit and no other.
+
+    Parameters
+    ----------
+    forecaster : str
+    settings : mapping
+        Constructor arguments that influence the result.
+    data : str
+        Checksum of the prepared table, its columns and its windows.
+    """
+
+    forecaster: str
+    settings: Mapping[str, Any]
+    data: str
+
+    @classmethod
+    def of(
+        cls, model: AbstractForecaster, problem: Problem, columns: Sequence[int] | None = None
+    ) -> Identity:
+        """Describe the fit of ``model`` to ``problem``, or to some columns of it alone."""
+        settings = {k: v for k, v in model.get_params(deep=False).items() if k not in FREE_SETTINGS}
+        settings |= {} if columns is None else {"columns": list(columns)}
+        plain = json.loads(json.dumps(settings, default=lambda x: np.asarray(x).tolist()))
+        return cls(type(model).__name__, plain, _checksum(problem))
+
+    def difference(self, other: Mapping[str, Any]) -> str | None:
+        """Say in words how the fit described by ``other`` differs; None if it does not."""
+        if other.get("forecaster") != self.forecaster:
+            return f"it is of {other.get('forecaster')}, not of {self.forecaster}"
+        theirs = other.get("settings")
+        if not isinstance(theirs, dict):
+            return "it does not say with which settings it was made"
+        changed = [
+            f"{name}={theirs.get(name)!r}, not {self.settings.get(name)!r}"
+            for name in sorted({*theirs, *self.settings})
+            if theirs.get(name) != self.settings.get(name)
+        ]
+        if changed:
+            return f"it was made with {'; '.join(changed)}"
+        if other.get("data") != self.data:
+            return "it was made from other data, or the rows were split in another way"
+        return None
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A folder's checkpoint.
+
+    Parameters
+    ----------
+    folder : Path
+        Made when the first checkpoint is written.
+    identity : Identity
+        Of the fit at hand.
+    again : bool
+        Whether it is that of members trained a second time.
+    """
+
+    folder: Path
+    identity: Identity
+    again: bool = False
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / (AGAIN if self.again else NAME)
+
+    def save(self, state: TrainState, finished: bool) -> None:
+        """Write the state; the last checkpoint stands until this one is complete."""
+        make_folder(self.folder)
+        header = {
+            "schema": SCHEMA,
+            "forecaster": self.identity.forecaster,
+            "settings": dict(self.identity.settings),
+            "data": self.identity.data,
+            "finished": finished,
+            "epoch": int(state.epoch),
+        }
+        arrays = {name: tensor.numpy() for name, tensor in state.tensors().items()}
+        write_atomic(self.path, pack("mvlstm-checkpoint", header, arrays))
+
+    def load(self, fresh: TrainState, device: torch.device) -> TrainState | None:
+        """Return the stored state, or None if there is none to go on from.
+
+        Parameters
+        ----------
+        fresh : TrainState
+            The state before the first step; the stored one must have its shapes.
+
+        Raises
+        ------
+        ParameterError
+            If an unfinished fit of other data or settings lies in the folder.
+        ModelFileError
+            If the file is damaged.
+        """
+        # files of a process killed while writing
+        for leftover in self.folder.glob(f".{self.path.name}.*.tmp"):
+            with contextlib.suppress(OSError):
+                leftover.unlink()
+        if not self.again:  # the second part of another fit must not lose its first
+            replace(self, again=True)._read()
+        arrays = self._read()
+        if arrays is None:
+            return None
+        return _state(
+            arrays, fresh, device, f"The checkpoint '{self.path}' is damaged: ", self._remedy
+        )
+
+    @property
+    def _remedy(self) -> str:
+        return f"Delete '{self.path}' to start anew, or name another folder (--checkpoint)."
+
+    def _read(self) -> dict[str, Any] | None:
+        """Return the stored arrays; None if there are none, or those of another, finished fit."""
+        if not self.path.is_file():
+            return None
+        header, arrays = unpack(self.path, "mvlstm-checkpoint", "checkpoint of a fit")
+        if header.get("schema") != SCHEMA:
+            if header.get("finished") is True:
+                return None  # nothing would be lost
+            raise ModelFileError(
+                f"The checkpoint '{self.path}' has schema {header.get('schema')!r}; this version "
+                f"of mvlstm reads {SCHEMA}. {self._remedy}"
+            )
+        difference = self.identity.difference(header)
+        if difference is None:
+            return arrays
+        if header.get("finished") is True:
+            return None  # nothing would be lost
+        raise ParameterError(
+            f"The checkpoint '{self.path}' belongs to another fit: {difference}. Go on with "
+            f"that data and those settings. {self._remedy}"
+        )
+
+
+def remove_checkpoint(folder: Path) -> None:
+    """Delete a folder's checkpoint, and the folder if nothing else is in it."""
+    with contextlib.suppress(OSError):
+        for name in (NAME, AGAIN):
+            (folder / name).unlink(missing_ok=True)
+            (folder / f"{name}{ASIDE}").unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Say whether the state of a fit lies in a folder; it is removed when a model is written."""
+    return (folder / NAME).is_file()
+
+
+@contextlib.contextmanager
+def prepared_checkpoint(folder: Path, *, resume: bool | None) -> Iterator[None]:
+    """Make a folder ready for a fit that should or should not go on from it.
+
+    Parameters
+    ----------
+    folder : Path
+    resume : bool, optional
+        True: go on with an unfinished fit if one lies there. False: delete it, once the fit has
+        ended or has a checkpoint of its own. None: it is an error, so that none is lost by mistake.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ParameterError(
+            f"'{folder}' is a file; a checkpoint needs a folder. Choose another (--checkpoint)."
+        )
+    if resume is None and is_unfinished(folder):
+        raise ParameterError(
+            f"An unfinished fit lies in '{folder}'. Add --resume to go on with it, or --no-resume "
+            "to delete it and start anew."
+        )
+    if resume is not False:
+        yield
+        return
+    aside = {folder / name: folder / f"{name}{ASIDE}" for name in (NAME, AGAIN)}
+    for path, other in aside.items():
+        other.unlink(missing_ok=True)  # of a fit that was killed
+        with contextlib.suppress(FileNotFoundError):
+            path.replace(other)
+    try:
+        yield
+    except BaseException:
+        if not (folder / NAME).exists():  # this fit did not come so far
+            for path, other in aside.items():
+                with contextlib.suppress(OSError):
+                    other.replace(path)
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            for other in aside.values():
+                other.unlink(missing_ok=True)
+            folder.rmdir()  # if nothing is left in it
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder of a checkpoint, or say why it cannot be made."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"The checkpoint folder '{folder}' cannot be made: {error.strerror or error}. "
+            "Choose another (checkpoint=..., --checkpoint)."
+        ) from error
+
+
+def seconds_between() -> float:
+    """Return the seconds between checkpoints: 20, or what MVLSTM_CHECKPOINT_SECONDS says."""
+    text = os.environ.get("MVLSTM_CHECKPOINT_SECONDS", "")
+    try:
+        seconds = float(text or EVERY)
+    except ValueError:
+        seconds = -1.0
+    if not seconds >= 0:
+        raise ParameterError(
+            f"MVLSTM_CHECKPOINT_SECONDS is {text!r}; it must be a number of seconds, such as 20."
+        )
+    return seconds
+
+
+def _checksum(problem: Problem) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    prepared = problem.prepared
+    frame = prepared.frame
+    digest.update(json.dumps([list(frame.columns), problem.window, problem.horizon]).encode())
+    digest.update(array_bytes(prepared.table))
+    digest.update(array_bytes(frame.target_values))
+    if frame.measured is not None:
+        digest.update(array_bytes(frame.measured))
+    for part in ("train", "stop", "calibration"):
+        digest.update(array_bytes(problem.origins[part]))
+    return digest.hexdigest()
+
+
+def _state(
+    arrays: dict[str, Any], fresh: TrainState, device: torch.device, what: str, remedy: str
+) -> TrainState:
+    """Build a state from arrays, if they are just those that this fit would have."""
+    import torch
+
+    from mvlstm.train.state import TrainState
+
+    wanted = fresh.tensors()
+    if set(arrays) != set(wanted):
+        raise ModelFileError(f"{what}it does not hold the parts of a training state. {remedy}")
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    epochs = tensors["losses"].shape[0] if tensors["losses"].ndim else -1
+    for name, tensor in tensors.items():
+        shape = tuple(wanted[name].shape)
+        if name in ("losses", "errors"):
+            shape = (epochs, *shape[1:])
+        if tuple(tensor.shape) != shape or tensor.dtype != wanted[name].dtype:
+            raise ModelFileError(f"{what}'{name}' has shape {tuple(tensor.shape)}. {remedy}")
+    if int(tensors["epoch"]) != epochs or int(tensors["batch"]) < 0:
+        raise ModelFileError(f"{what}its counters do not agree. {remedy}")
+    return TrainState.from_tensors(tensors, device)

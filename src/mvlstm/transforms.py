@@ -1,0 +1,204 @@
+r"""The scale a model works on, and the way back from its normals to the target's own units.
+
+With ``log1p`` a model forecasts :math:`Z = \log(1 + Y)` as a mixture of normals, and the target is
+:math:`Y = \max(e^Z - 1, 0)`: what would lie below zero is zero. The map never falls, so quantiles
+go through it as they are; mean and CRPS have forms of their own, given below for one component
+:math:`N(\mu, s^2)` with :math:`m = e^{\mu + s^2/2}`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr
+
+from mvlstm import metrics
+from mvlstm.errors import ParameterError
+from mvlstm.types import FloatArray, IntArray
+
+TransformName = Literal["none", "log1p"]
+TRANSFORMS: tuple[TransformName, ...] = get_args(TransformName)
+
+CHUNK = 262_144  # numbers held in a temporary array at once
+NODES, PANELS = 8, 6  # of the quadrature below zero
+REACH = 6.0  # standard deviations from a mean beyond which the square of nothing is left
+STEEP = 5.0  # standard deviations from a mean within which a CDF rises
+LOWEST = -30.0  # e^-30 of a unit is nothing
+LIGHTEST = 1e-8  # weight that is worth a cut
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A map from the target to the scale on which it is modelled, and back.
+
+    Parameters
+    ----------
+    name : {"none", "log1p"}
+
+    Examples
+    --------
+    >>> Transform("log1p").inverse(np.array([-1.0, 0.0, np.log(8.0)])).round(12)
+    array([0., 0., 7.])
+    """
+
+    name: TransformName = "none"
+
+    def __post_init__(self) -> None:
+        if self.name not in TRANSFORMS:
+            raise ParameterError(f"There is no transform {self.name!r}; known are {TRANSFORMS}.")
+
+    def __bool__(self) -> bool:
+        return self.name != "none"
+
+    def forward(self, values: FloatArray) -> FloatArray:
+        """Turn values of the target into those the model works on."""
+        return np.log1p(values) if self else values
+
+    def inverse(self, values: FloatArray) -> FloatArray:
+        """Turn values on the model's scale into the target's units; never falls."""
+        return np.maximum(np.expm1(values), 0.0) if self else values
+
+    def scale_name(self, target: str) -> str:
+        """Name the model's scale: ``log1p(count)``, or the target itself."""
+        return f"{self.name}({target})" if self else target
+
+    def mean(self, means: ArrayLike, variances: ArrayLike) -> FloatArray:
+        r"""Mean in the target's units of normals on the model's scale, one each.
+
+        .. math::
+            E\,Y = m\,\Phi\!\left(\frac{\mu + s^2}{s}\right) - \Phi\!\left(\frac{\mu}{s}\right).
+        """
+        mu, v = np.asarray(means, dtype=np.float64), np.asarray(variances, dtype=np.float64)
+        if not self:
+            return mu
+        sd = _deviation(v)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(mu + 0.5 * v) * ndtr(mu / sd + sd) - ndtr(mu / sd))
+
+    def crps(
+        self, weights: ArrayLike, means: ArrayLike, variances: ArrayLike, actual: ArrayLike
+    ) -> FloatArray:
+        r"""CRPS in the target's units of mixtures (..., J) on the model's scale, shape (...).
+
+        With :math:`X = e^Z` and :math:`c = y + 1`, :math:`E|X - c| - \frac12 E|X - X'|` follows
+        from
+
+        .. math::
+            E|X - c| &= m\,(1 - 2\Phi(\tfrac{\ln c - \mu - s^2}{s}))
+                        - c\,(1 - 2\Phi(\tfrac{\ln c - \mu}{s})), \\
+            E|X_i - X_j| &= m_i\,(2\Phi(\tfrac{\mu_i - \mu_j + s_i^2}{s_{ij}}) - 1)
+                        + m_j\,(2\Phi(\tfrac{\mu_j - \mu_i + s_j^2}{s_{ij}}) - 1),
+            \quad s_{ij}^2 = s_i^2 + s_j^2,
+
+        less :math:`\int_{-\infty}^0 F_Z(z)^2 e^z dz` for what lies below zero and counts as zero,
+        by Gauss-Legendre quadrature in pieces.
+        """
+        if not self:
+            return metrics.crps_mixture(weights, means, variances, actual)
+        w, mu, v = np.broadcast_arrays(
+            *(np.asarray(a, dtype=np.float64) for a in (weights, means, variances))
+        )
+        shape, J = w.shape[:-1], w.shape[-1]
+        w, mu, sd = w.reshape(-1, J), mu.reshape(-1, J), _deviation(v).reshape(-1, J)
+        y = np.broadcast_to(np.asarray(actual, dtype=np.float64), shape).reshape(-1)
+        out = np.empty(len(y))
+        size = max(1, CHUNK // (J * NODES))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, len(y), size):
+                rows = slice(start, start + size)
+                part = (w[rows], mu[rows], sd[rows])
+                out[rows] = _toward(*part, y[rows]) - 0.5 * _spread(*part) - _below(*part)
+        return out.reshape(shape)
+
+
+IDENTITY = Transform()
+
+
+def _deviation(variances: FloatArray) -> FloatArray:
+    return np.sqrt(np.maximum(variances, np.finfo(np.float64).tiny))
+
+
+def _toward(w: FloatArray, mu: FloatArray, sd: FloatArray, y: FloatArray) -> FloatArray:
+    """E|X - c| of every row, X being e^Z and c = y + 1."""
+    c = 1.0 + y[:, None]
+    at = (np.log(c) - mu) / sd
+    mean = np.exp(mu + 0.5 * sd**2)
+    return np.asarray(np.sum(w * (mean * _sided(sd - at) - c * _sided(-at)), axis=-1))
+
+
+def _spread(w: FloatArray, mu: FloatArray, sd: FloatArray) -> FloatArray:
+    """E|X - X'| of two independent draws of each row's mixture."""
+    mean, variance = np.exp(mu + 0.5 * sd**2), sd**2
+    total = np.zeros(len(w))
+    for i in range(w.shape[1]):
+        j = slice(i, None)
+        both = np.sqrt(variance[:, i, None] + variance[:, j])
+        gap = mu[:, i, None] - mu[:, j]
+        one = mean[:, i, None] * _sided((gap + variance[:, i, None]) / both)
+        other = mean[:, j] * _sided((variance[:, j] - gap) / both)
+        pairs = np.where(np.arange(i, w.shape[1]) == i, 1.0, 2.0)
+        total += w[:, i] * np.sum(pairs * w[:, j] * (one + other), axis=-1)
+    return total
+
+
+def _sided(x: FloatArray) -> FloatArray:
+    """2 Phi(x) - 1: from -1 to 1."""
+    return np.asarray(2.0 * ndtr(x) - 1.0)
+
+
+def _below(w: FloatArray, mu: FloatArray, sd: FloatArray) -> FloatArray:
+    """Integral of the squared CDF over the values below zero."""
+    result = np.zeros(len(w))
+    lowest = np.min(np.where(w > 0, mu - REACH * sd, np.inf), axis=-1)
+    rows = np.flatnonzero(lowest < 0)
+    if not len(rows):
+        return result
+    w, mu, sd = w[rows], mu[rows], sd[rows]
+    which, left, width = _panels(w, mu, sd, np.maximum(lowest[rows], LOWEST))
+    points, shares = np.polynomial.legendre.leggauss(NODES)
+    found = np.empty(len(which))
+    size = max(1, CHUNK // (w.shape[1] * NODES))
+    for start in range(0, len(which), size):
+        part = slice(start, start + size)
+        row = which[part]
+        z = left[part, None] + width[part, None] * 0.5 * (1.0 + points)  # (panels, nodes)
+        at = (z[:, :, None] - mu[row, None]) / sd[row, None]
+        cdf = (ndtr(at) @ w[row, :, None])[:, :, 0]
+        found[part] = 0.5 * width[part] * ((cdf**2 * np.exp(z)) @ shares)
+    result[rows] = np.bincount(which, found, minlength=len(rows))
+    return result
+
+
+def _panels(
+    w: FloatArray, mu: FloatArray, sd: FloatArray, lowest: FloatArray
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Divide the stretch from ``lowest`` to zero of every row, finely where a CDF rises steeply.
+
+    It is cut into equal parts, and further at the mean of every component that is narrow for them,
+    and where its rise begins and ends. Cuts closer together than any component asks for go.
+
+    Returns
+    -------
+    row, left, width : (panels,)
+    """
+    start, reach = lowest[:, None], STEEP * sd
+    narrow = (w > LIGHTEST) & (mu - reach < 0) & (reach < -start / PANELS)
+    some = narrow.any(axis=0)
+    mu, reach, narrow = mu[:, some], reach[:, some], narrow[:, some]
+    cuts = [start * np.linspace(1.0, 0.0, PANELS + 1)]
+    for cut in (mu - reach, mu, mu + reach):
+        cuts.append(np.where(narrow, np.clip(cut, start, 0.0), 0.0))
+    edges = np.sort(np.concatenate(cuts, axis=1), axis=1)
+    enough = np.min(reach, axis=1, where=narrow, initial=np.inf)
+    enough[~narrow.any(axis=1)] = 0.0
+    kept, last = np.ones(edges.shape, dtype=bool), edges[:, 0]
+    for k in range(1, edges.shape[1] - 1):
+        kept[:, k] = edges[:, k + 1] - last > enough
+        last = np.where(kept[:, k], edges[:, k], last)
+    row, left = np.nonzero(kept)[0], edges[kept]
+    width = np.diff(left)
+    panel = np.flatnonzero((row[1:] == row[:-1]) & (width > 0))
+    return row[panel], left[panel], width[panel]

@@ -1,0 +1,133 @@
+"""How wide intervals are made."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import ndtr, ndtri
+
+import mvlstm as mv
+from mvlstm import metrics
+from mvlstm.methods.network.members import fit_frame
+from mvlstm.model.calibration import cover_factors
+from mvlstm.problem.predictive import Predictive
+from mvlstm.table.frame import build_frame
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(5)
+
+
+def one_normal(rows: int, steps: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    one = np.ones((rows, steps, 1))
+    return one, 0 * one, one
+
+
+def factors(y: np.ndarray, times: np.ndarray | None = None) -> np.ndarray:
+    rows, steps = y.shape
+    return cover_factors(one_normal(rows, steps), y, np.arange(rows) if times is None else times)
+
+
+def true_coverage(factor: float, sd: float = 1.0) -> float:
+    """Coverage of normal values by a 90 % interval whose variance is multiplied by a factor."""
+    return float(2 * ndtr(ndtri(0.95) * np.sqrt(factor) / sd) - 1)
+
+
+@pytest.mark.parametrize("rows", [100, 1000])
+def test_rows_to_come_are_covered_almost_surely(rng, rows) -> None:
+    found = [factors(rng.normal(size=(rows, 1)))[0] for _ in range(200)]
+    covered = np.array([true_coverage(factor) for factor in found])
+    assert (covered >= 0.9).mean() >= 0.9  # without the margin: a half
+    assert covered.mean() <= 0.9 + 2.2 * np.sqrt(0.09 / rows) + 0.01  # and not by much more
+
+
+def test_rows_that_hang_together_tell_less(rng) -> None:
+    alone = rng.normal(size=(1200, 1))
+    together = np.repeat(alone[::12], 12, axis=0)
+    margins = [true_coverage(factors(y)[0], y.std()) for y in (alone, together)]
+    assert margins[1] > margins[0] + 0.015
+
+
+def test_series_that_share_their_shocks_tell_less(rng) -> None:
+    shocks = rng.normal(size=60)
+    y = np.tile(shocks, 20)[:, None]  # twenty series, one after another
+    times = np.tile(np.arange(60), 20)
+    assert factors(y, times)[0] > factors(y)[0]
+    covered = (np.abs(y[:, 0]) <= ndtri(0.95) * np.sqrt(factors(y, times)[0])).mean()
+    assert covered >= 0.94  # as sixty rows would ask for
+
+
+def test_at_most_95_percent_are_asked_for(rng) -> None:
+    y = rng.normal(size=(24, 1))
+    covered = (np.abs(y) <= ndtri(0.95) * np.sqrt(factors(y)[0])).sum()
+    assert covered == 23  # 95 % of 24, rounded up
+
+
+def test_unknown_values_count_for_nothing(rng) -> None:
+    y = rng.normal(size=(300, 2)) * [1.0, 3.0]
+    gaps = y.copy()
+    gaps[200:, 1] = np.nan
+    found = factors(gaps)
+    assert found[0] == factors(y[:, :1])[0]
+    assert found[1] == factors(y[:200, 1:])[0]
+
+
+def test_few_rows_get_no_margin(rng) -> None:
+    y = rng.normal(size=(20, 1))
+    plain = [metrics.calibrate_variance(*one_normal(n), y[:n]) for n in (19, 20)]
+    assert factors(y[:19])[0] == plain[0]
+    assert factors(y)[0] > plain[1]
+    assert factors(np.empty((0, 1)))[0] == 1.0
+
+
+def test_both_halves_of_the_validation_rows_calibrate() -> None:
+    table = mv.datasets.load("synthetic", n=900).frame
+    model = mv.AR(window=3, verbose=0)
+    problem = fit_frame(model, build_frame(table, target="y"), test=0.2, valid=0.2)
+    rows = np.concatenate([problem.origins["stop"], problem.origins["calibration"]])
+    mixture = model._predict_rows(problem.prepared, rows).mixture(model.spread_)
+    again = cover_factors(mixture, problem.prepared.labels(rows, 1), rows)
+    np.testing.assert_allclose(model.calibration_, again)
+
+
+def test_some_windows_of_a_mixture_can_be_taken(rng) -> None:
+    members, mixture = rng.normal(size=(2, 5, 1)), rng.random(size=(3, 5, 1, 4))
+    rows = np.array([True, False, True, False, True])
+    whole, part = Predictive(members, *mixture), Predictive(members, *mixture).take(rows)
+    for name in ("weights", "means", "variances"):
+        np.testing.assert_array_equal(getattr(part, name), getattr(whole, name)[rows])
+    np.testing.assert_array_equal(Predictive(members).take(rows).members, members[:, rows])
+
+
+@pytest.mark.parametrize(("rows", "few"), [(120, True), (400, False)])
+def test_intervals_that_rest_on_few_windows_are_noted(rows, few) -> None:
+    table = mv.datasets.load("synthetic", n=rows).frame
+    model = mv.AR(window=5, verbose=0).fit(table, "y", test=0.2)
+    assert any("The intervals rest on" in note for note in model.notes_) == few
+
+
+def test_targets_that_were_filled_in_do_not_calibrate(rng) -> None:
+    """Of several steps ahead one may be filled in and another measured; only that one counts."""
+    walk = np.cumsum(rng.normal(size=3000))
+    table = pd.DataFrame({"x": rng.normal(size=3000), "y": walk})
+    table.loc[rng.random(3000) < 0.6, "y"] = np.nan
+    table.loc[0, "y"] = 0.0
+    settings = {"window": 5, "missing": "fill", "verbose": 0}
+    model = mv.AR(horizon=3, **settings).fit(table, "y", test=0.3, valid=0.3)
+    alone = mv.AR(**settings).fit(table, "y", test=0.3, valid=0.3)
+    assert model.spread_[0, 0] == pytest.approx(alone.spread_[0, 0], rel=0.1)
+    assert model.persistence_[0] == pytest.approx(alone.persistence_[0], rel=0.1)
+    forecast = model.predict(table)
+    low, high = (end.to_numpy().reshape(-1, 3) for end in forecast.interval(0.9))
+    new = (forecast.part == "new") & np.isfinite(forecast.actual)
+    inside = (low <= forecast.actual) & (forecast.actual <= high)
+    assert inside[:, 0][new[:, 0]].mean() > 0.88
+
+
+def test_a_step_that_was_never_measured_keeps_an_interval(rng) -> None:
+    table = pd.DataFrame({"x": rng.normal(size=200), "y": rng.normal(size=200)})
+    table.loc[120:, "y"] = table.loc[120:, "y"].where(np.arange(80) % 4 == 0)
+    model = mv.AR(window=5, horizon=2, missing="fill", verbose=0).fit(table, "y", valid=8)
+    assert np.isfinite(model.spread_).all() and np.isfinite(model.calibration_).all()

@@ -1,0 +1,83 @@
+"""Forecasts taken apart: contributions add up, exactly so for a linear model, and tell lags."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mvlstm.datasets.controls import make_control
+from mvlstm.methods.linear import AR
+from mvlstm.methods.mvlstm import MVLSTM
+from mvlstm.model.contributions import TOLERANCE
+from mvlstm.problem.windows import gather_windows
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return make_control("lags", 900, seed=3)[0]
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_a_linear_model_is_taken_apart_exactly(table, horizon) -> None:
+    model = AR(window=16, horizon=horizon).fit(table, "y", test=0.2)
+    explanation = model.explain(table, effort="full", contributions=15)
+    parts = explanation.contribution
+    prepared = model._prepare(model._read(table, "explain"))
+    origins = parts.index.get_level_values("origin").unique()
+    windows = gather_windows(prepared.table, np.asarray(origins), 16)
+    distance = windows - model.background_.mean(axis=0)  # (M, T, C)
+    weights = np.zeros((horizon, 16, distance.shape[2]))
+    weights[:, 16 - len(model.linear_.weights) :] = np.moveaxis(model.linear_.weights, -1, 0)
+    want = distance[:, None] * weights  # (M, H, T, C)
+    found = parts.to_numpy().reshape(len(origins), horizon, distance.shape[2], 16)
+    np.testing.assert_allclose(found, np.moveaxis(want, 2, 3)[..., ::-1], atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def network(table) -> MVLSTM:
+    settings = {"hidden_size": 6, "members": 2, "max_epochs": 25, "verbose": 0, "device": "cpu"}
+    return MVLSTM(window=16, learning_rate=2e-2, **settings).fit(table, "y", test=0.2)
+
+
+def test_a_network_s_contributions_add_up(table, network) -> None:
+    explanation = network.explain(table, contributions=25)
+    assert not any("miss their total" in note for note in explanation.notes)
+    forecast = network.predict(table)
+    made = pd.Series(forecast.members.mean(axis=(0, 2)), index=forecast.origin)
+    sums = explanation.contribution.sum(axis=1) + explanation.background[0]
+    known = sums.index.intersection(made.index)
+    assert len(known) == 24  # the last one's value is not known yet
+    gap = np.abs(sums[known] - made[known]).max() / table["y"].std()
+    assert gap < TOLERANCE
+
+
+def test_lags_have_intervals_and_shares(table, network) -> None:
+    lags = network.explain(table, contributions=25).lags
+    assert len(lags) == 9 * 16
+    assert (lags["low"] <= lags["contribution"]).all()
+    assert (lags["contribution"] <= lags["high"]).all()
+    assert (lags["high"] > lags["low"]).mean() > 0.9
+    np.testing.assert_allclose(lags.groupby("variable")["share"].sum(), 1.0)
+    assert lags.loc[lags["lag"] == 1, "attention"].isna().all()  # enters directly
+    assert lags.loc[lags["lag"] > 1, "attention"].notna().all()
+
+
+def test_a_linear_driver_contributes_at_its_lag() -> None:
+    table, truth = make_control("correlated", 3_000, seed=1)
+    lags = AR(window=8).fit(table, "y", test=0.2).explain(table).lags
+    for name, planted in truth.parameters["planted"].items():
+        own = lags[lags["variable"] == name].set_index("lag")["contribution"]
+        assert own.idxmax() in planted
+
+
+def test_steps_ahead_have_importance_of_their_own(table) -> None:
+    explanation = AR(window=16, horizon=3).fit(table, "y", test=0.2).explain(table)
+    steps = explanation.by_step
+    assert steps.groupby("step")["importance"].sum().to_numpy() == pytest.approx(1.0)
+    assert (steps["error_increase_low"] <= steps["error_increase"]).all()
+    assert (steps["error_increase"] <= steps["error_increase_high"]).all()
+    mean = steps.groupby("variable")["error_increase"].mean()
+    whole = explanation.importance.set_index("variable")["error_increase"]
+    np.testing.assert_allclose(mean[whole.index], whole, rtol=1e-9)
+    assert AR(window=4).fit(table, "y", test=0.2).explain(table).by_step is None

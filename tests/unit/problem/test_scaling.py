@@ -1,0 +1,93 @@
+"""Standardising and undoing it, also at the edges of floating point."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from mvlstm.errors import ModelFileError
+from mvlstm.problem.scaling import Scaler, SeriesScaler
+
+
+def test_columns_get_mean_zero_and_deviation_one() -> None:
+    values = np.random.default_rng(0).normal(3, 7, size=(1000, 4)) * [1, 1e-12, 1e12, 1e150]
+    scaled = Scaler.fit(values).transform(values)
+    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(scaled.std(axis=0), 1, rtol=1e-12)
+
+
+def test_columns_that_do_not_vary_keep_their_scale() -> None:
+    scaler = Scaler.fit(np.array([[5.0, 0.1, 5e-324], [5.0, 0.1, 5e-324], [5.0, 0.1, 0.0]]))
+    assert scaler.scale.tolist()[:2] == [1.0, 1.0]
+    assert scaler.center.tolist()[:2] == [5.0, 0.1]
+    assert (scaler.scale > 0).all()
+
+
+def test_windows_and_single_rows_scale_like_tables() -> None:
+    values = np.random.default_rng(0).normal(size=(50, 3))
+    scaler = Scaler.fit(values)
+    windows = values.reshape(5, 10, 3)
+    np.testing.assert_array_equal(
+        scaler.transform(windows), scaler.transform(values).reshape(5, 10, 3)
+    )
+    np.testing.assert_array_equal(scaler.transform(values[0]), scaler.transform(values)[0])
+    assert scaler.target_center == scaler.center[2] and scaler.target_scale == scaler.scale[2]
+
+
+def test_float32_output_needs_no_float64_copy() -> None:
+    values = np.random.default_rng(0).normal(size=(500_000, 10))
+    scaler = Scaler.fit(values[:1000])
+    tracemalloc.start()
+    scaled = scaler.transform(values, dtype=np.float32)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert scaled.dtype == np.float32
+    assert peak < 1.7 * scaled.nbytes
+
+
+def test_identity_changes_nothing() -> None:
+    values = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(Scaler.identity(3).transform(values), values)
+
+
+def test_scaler_survives_json_exactly() -> None:
+    scaler = Scaler.fit(np.random.default_rng(0).normal(size=(50, 3)))
+    back = Scaler.from_dict(json.loads(json.dumps(scaler.to_dict())))
+    np.testing.assert_array_equal(back.center, scaler.center)
+    np.testing.assert_array_equal(back.scale, scaler.scale)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"center": [0.0], "scale": [0.0]},
+        {"center": [0.0], "scale": [1.0, 1.0]},
+        {"center": ["x"], "scale": [1.0]},
+        {"center": [float("nan")], "scale": [1.0]},
+        {"center": [[0.0]], "scale": [[1.0]]},
+    ],
+)
+def test_a_damaged_scaler_is_refused(values: dict[str, object]) -> None:
+    with pytest.raises(ModelFileError, match="scaling is damaged"):
+        Scaler.from_dict(values)
+
+
+def test_a_series_that_does_not_vary_is_scaled_alike_at_fit_and_later() -> None:
+    rng = np.random.default_rng(0)
+    levels = [*(100 + 9 * rng.normal(size=(6, 50))), np.zeros(50), np.full(50, 1e-3)]
+    values = np.concatenate(levels)[:, None]
+    names = tuple("abcdefgh")
+    codes = np.repeat(np.arange(8), 50)
+    own = np.array([True])
+    fitted = SeriesScaler.fit(values, codes, names, own=own, least=10)
+    again = SeriesScaler.from_dict(fitted.to_dict(), fitted.common, own)
+    later = again.rows(np.zeros((20, 1)), np.zeros(20, dtype=np.int64), ("new",), window=5)
+    _, scale = later.target
+    assert np.allclose(scale, fitted.scale[6, 0]) and 5 < scale[0] < 15  # as the others vary
+    damaged = fitted.to_dict() | {"guess": {"share": [0.0], "least": [1.0]}}
+    with pytest.raises(ModelFileError, match="damaged"):
+        SeriesScaler.from_dict(damaged, fitted.common, own)

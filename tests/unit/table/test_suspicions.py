@@ -1,0 +1,70 @@
+"""Notes on columns and values that were probably meant to be something else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mvlstm.table.frame import build_frame
+
+ROWS = 300
+
+
+def notes(**columns: object) -> str:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=ROWS), "y": rng.normal(10.0, 2.0, size=ROWS)})
+    frame = build_frame(table.assign(**columns), target="y", missing="drop")
+    return " ".join(frame.notes)
+
+
+def changed(rows: list[int], value: float) -> np.ndarray:
+    column = np.random.default_rng(1).normal(10.0, 2.0, size=ROWS)
+    column[rows] = value
+    return column
+
+
+@pytest.mark.parametrize(
+    ("rows", "value", "words"),
+    [
+        ([40], 1e6, "is 1e+06 in 1 row, the first at row 40; all other values lie between"),
+        ([40, 41, 90], -999.0, "is -999 in 3 rows, the first at row 40"),
+        ([5], -1e4, "is -10000 in 1 row, the first at row 5"),
+    ],
+)
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_values_far_from_all_others_are_noted(
+    rows: list[int], value: float, words: str, name: str
+) -> None:
+    found = notes(**{name: changed(rows, value)})
+    assert f"Column '{name}' {words}" in found and "stands for a missing value" in found
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.arange(ROWS) % 7 == 0,  # on and off
+        np.exp(np.random.default_rng(2).normal(size=ROWS)),  # skewed
+        np.random.default_rng(3).pareto(3.0, size=ROWS),  # a heavy tail
+        np.where(np.arange(ROWS) < 150, 0.0, 1.0) + np.random.default_rng(4).normal(size=ROWS) / 99,
+        np.where(np.arange(ROWS) % 3 > 0, 0.0, np.random.default_rng(5).gamma(2.0, size=ROWS)),
+        np.repeat([1.0, 2.0, 500.0], 100),
+    ],
+)
+def test_columns_of_usual_shapes_are_not_noted(column: np.ndarray) -> None:
+    assert "all other values" not in notes(x=column.astype(float))
+
+
+def test_series_have_values_of_their_own() -> None:
+    rng = np.random.default_rng(0)
+    one = pd.DataFrame({"x": rng.normal(size=ROWS), "y": rng.normal(1000.0, 2.0, size=ROWS)})
+    shops = [one.assign(shop=str(k)) for k in range(12)]
+    shops[3]["y"] = 0.0
+    frame = build_frame(pd.concat(shops), target="y", series="shop")
+    assert "all other values" not in " ".join(frame.notes)
+
+
+def test_row_numbers_and_clocks_are_noted() -> None:
+    assert "'No' looks like a row number" in notes(No=np.arange(ROWS) + 1)
+    clock = {"year": 2024 + np.arange(ROWS) // 150, "month": 1 + np.arange(ROWS) % 12}
+    assert "Columns ['year', 'month'] are used as variables" in notes(**clock)
