@@ -160,6 +160,7 @@ def model_file(model: Any) -> dict[str, Any]:
         again = mv.load(path)
     for name in VOLATILE:
         header.pop(name)
+    header.pop("notes"), header["history"].pop("notes")  # words may change
     header["history"].pop("seconds", None)
     for update in header["updates"]:
         update.pop("when"), update.pop("seconds")

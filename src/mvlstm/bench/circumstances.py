@@ -44,7 +44,7 @@ def _version(package: str) -> str | None:
 
 def hardware(device: str) -> dict[str, Any]:
     """Return processor, cores, threads, and the accelerator that networks run on."""
-    from mvlstm.methods.network.members import device_name
+    from mvlstm.train.runtime import device_name
 
     return {
         "machine": platform.machine(),

@@ -9,7 +9,7 @@ import numpy as np
 
 from mvlstm.bench.cells import Cell
 from mvlstm.errors import DataError
-from mvlstm.model.explaining import explain_forecaster
+from mvlstm.methods.retain import LearnedRetain
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.windows import spread_evenly
@@ -28,13 +28,15 @@ def attention(model: AbstractForecaster, problem: Problem) -> dict[str, Any] | N
     """
     few = spread_evenly(problem.origins["train"], WINDOWS)
     found: dict[str, FloatArray] = {}
-    arrays = model._attention(problem.prepared, few)
+    fitted = model.fitted_
+    windows = fitted.windows(problem.prepared, few)
+    arrays = fitted.learned.attention(windows)
     if arrays is not None:
         found["prior"] = arrays.prior
         if arrays.posterior is not None:
             found["posterior"] = arrays.posterior
-    elif hasattr(model, "window_attention"):
-        found["signed"] = model.window_attention(problem.prepared, few)
+    elif isinstance(fitted.learned, LearnedRetain):
+        found["signed"] = fitted.learned.signed_attention(windows)
     if not found:
         return None
     result: dict[str, Any] = {"windows": len(few)}
@@ -73,16 +75,14 @@ def importance(
     """Return a row a variable: the method's own importance, and that of scrambling test rows."""
     names = cell.frame.variables
     rows: dict[str, dict[str, Any]] = {name: {"variable": name} for name in names}
-    own = model._model_importance()
+    own = model.fitted_.learned.own_importance(model.fitted_.layout.groups)
     if own is not None:
         for name, value in zip(names, own, strict=True):
             rows[name]["own"] = float(value)
     if scramble and not cell.apart:
         try:
             with warnings.catch_warnings(action="ignore"):
-                table = explain_forecaster(
-                    model, cell.table, effort="quick", contributions=0
-                ).importance
+                table = model.explain(cell.table, effort="quick", contributions=0).importance
         except DataError:  # too few test rows to scramble; the scores stand all the same
             table = None
         if table is not None:

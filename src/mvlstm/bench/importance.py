@@ -25,8 +25,8 @@ from mvlstm.evaluate.methods import find_method
 from mvlstm.explain.faithfulness import faithfulness_areas
 from mvlstm.explain.granger import granger_tests
 from mvlstm.metrics import auprc, auroc, kendall_tau
-from mvlstm.model.explaining import explain_forecaster
-from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.explaining import explain
+from mvlstm.model.forecaster import AbstractForecaster, require_whole
 from mvlstm.problem.stationarity import choose_differencing, difference
 from mvlstm.results import VERDICTS, Explanation
 
@@ -178,10 +178,11 @@ def _known(settings: Settings, device: str, build: Build | None) -> Record:
     model = (build or _build)(settings, device)
     begun = clock.monotonic()
     model.fit(table, target, test=0.2)
-    model._require_whole()
+    require_whole(model.fitted_)
     fitted = clock.monotonic()
-    explanation = explain_forecaster(
+    explanation = explain(
         model,
+        model.fitted_,
         table,
         effort=settings.get("effort", "default"),
         contributions=settings.get("contributions", 0),
@@ -285,7 +286,7 @@ def _real(settings: Settings, device: str) -> Record:
     for place, part in enumerate(tables):
         seed = settings["seed"] + place if settings["method"] == "members" else settings["seed"]
         model = method.create({"seed": seed, **options}).fit(part, data.target, test=0.2)
-        model._require_whole()
+        require_whole(model.fitted_)
         found.append(model.explain(part, contributions=20).importance.set_index("variable"))
     return _agreement(found[0], found[1])
 

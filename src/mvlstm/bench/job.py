@@ -19,16 +19,16 @@ from mvlstm.evaluate.methods import find_method
 from mvlstm.methods.network.base import AbstractNetwork
 from mvlstm.methods.network.members import (
     MEMBER_SETTINGS,
-    Member,
-    fit_frame,
     refitted,
-    seeds_of,
     take_members,
     with_all_rows,
     with_weights,
 )
-from mvlstm.model.forecaster import FREE_SETTINGS, AbstractForecaster
+from mvlstm.model.fitted import Fitted
+from mvlstm.model.fitting import fit
+from mvlstm.model.forecaster import FREE_SETTINGS, AbstractForecaster, require_whole
 from mvlstm.problem.problem import Problem
+from mvlstm.train.config import Member, make_members
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -50,7 +50,7 @@ class Fits:
     singles, ensembles : list of Scored
         A forecast for each repeat; one ensemble of all repeats where an ensemble has one member.
     shown : AbstractForecaster
-        The model to look into; of several settings that of the best.
+        Fitted, to look into; of several settings that of the best.
     problem : Problem
         What it learned from.
     """
@@ -179,17 +179,21 @@ def _fit_network(
     if is_batched(job):
         plain = model.get_params()
         same: dict[str, Any] = {name: float(plain[name]) for name in MEMBER_SETTINGS}
-        seeds = [seed for r in range(R) for seed in seeds_of(job.seed + r, first + K)[first:]]
-        members = [Member(seed, **same) for seed in seeds]
-    problem = _fit(model, cell, members, ensemble or K)
-    again = refitted(model, problem) if job.refit else None
+        members = [
+            member
+            for r in range(R)
+            for member in make_members(job.seed + r, K, first=first, ensemble=r, **same)
+        ]
+    fitted, problem = _fit(model, cell, members, ensemble or K)
+    again = refitted(model, fitted, problem) if job.refit else None
 
     def part(rows: slice) -> tuple[AbstractForecaster, Scored]:
         whole = rows.stop - rows.start == R * K
-        few = before = model if whole else take_members(model, problem, rows)
+        few = before = fitted if whole else take_members(fitted, problem, rows)
         if again is not None:
-            few = with_weights(before, again.take(rows), with_all_rows(problem))
-        return few, forecast_cell(few, problem, cell, before=before)
+            few = with_weights(before, again.trained.take(rows), with_all_rows(problem))
+        shown = model.holding(few, members=rows.stop - rows.start)
+        return shown, forecast_cell(few, problem, cell, before=before)
 
     firsts = [part(slice(r * K, r * K + 1)) for r in range(R)]
     if K > 1:
@@ -218,18 +222,20 @@ def _fit_each(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fits
     for repeat in range(job.repeats if is_random(job) else 1):
         own = {"members": job.members, "seed": job.seed + repeat}
         model = build(job, cell, device=device, **chosen, **own)
-        problem = _fit(model, cell, [])
-        singles.append(forecast_cell(model, problem, cell))
+        fitted, problem = _fit(model, cell, [])
+        singles.append(forecast_cell(fitted, problem, cell))
         if repeat == 0:
-            shown, its_problem = model, problem
+            shown, its_problem = model.holding(fitted), problem
     ensembles = [average(singles)] if len(singles) > 1 else []
     return Fits(singles, ensembles, shown, its_problem)
 
 
 def _fit(
     model: AbstractForecaster, cell: Cell, members: list[Member], ensemble: int | None = None
-) -> Problem:
-    return fit_frame(
+) -> tuple[Fitted, Problem]:
+    """Fit whole or not at all: Ctrl-C does not leave a model trained for less than others."""
+    model.check()
+    fitted, problem = fit(
         model,
         cell.frame,
         test=cell.test,
@@ -238,6 +244,8 @@ def _fit(
         members=members,
         ensemble=ensemble,
     )
+    require_whole(fitted)
+    return fitted, problem
 
 
 def _columns(scores: list[dict[str, Any]]) -> dict[str, list[Any]] | None:

@@ -11,8 +11,7 @@ import pandas as pd
 
 from mvlstm import metrics
 from mvlstm.bench.cells import Cell
-from mvlstm.methods.network.members import forecast_part
-from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.fitted import Fitted
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.windows import measured_labels
 from mvlstm.results import Forecast
@@ -46,20 +45,20 @@ class Scored:
 
 
 def forecast_cell(
-    model: AbstractForecaster,
+    fitted: Fitted,
     problem: Problem,
     cell: Cell,
     *,
-    before: AbstractForecaster | None = None,
+    before: Fitted | None = None,
 ) -> Scored:
     """Forecast the rows of a cell that count; validation rows with a model that did not see them.
 
     That is the model itself or, where it was trained again on them, the one of ``before``.
     """
     found = []
-    parts: tuple[tuple[PartName, AbstractForecaster], ...] = (
-        ("new", model),
-        ("calibration", before or model),
+    parts: tuple[tuple[PartName, Fitted], ...] = (
+        ("new", fitted),
+        ("calibration", before or fitted),
     )
     for part, unaware in parts:
         origins = problem.origins[part]
@@ -69,7 +68,7 @@ def forecast_cell(
         if cell.scored is not None:
             keep = cell.scored[labels]
             origins, labels = origins[keep], labels[keep]
-        found.append((forecast_part(unaware, problem, origins), labels))
+        found.append((unaware.forecast(problem.prepared, origins), labels))
     (test, rows), (validation, _) = found
     return Scored(test, validation, rows)
 

@@ -187,7 +187,7 @@ def check_settings(job: Job) -> None:
     given = method.known({"window": job.window, "horizon": job.horizon, "seed": job.seed})
     for values in itertools.product(*job.grid.values()):
         tried = dict(zip(job.grid, values, strict=True))
-        method.create({**given, **job.settings, **tried})._check_parameters()
+        method.create({**given, **job.settings, **tried}).check()
 
 
 def file_digest(path: str | Path) -> str:

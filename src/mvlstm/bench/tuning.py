@@ -14,13 +14,11 @@ from mvlstm.evaluate.methods import find_method, quick_epochs
 from mvlstm.methods.network.base import AbstractNetwork
 from mvlstm.methods.network.members import (
     MEMBER_SETTINGS,
-    Member,
-    fit_frame,
-    forecast_part,
     member_errors,
-    seeds_of,
 )
-from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.fitting import fit
+from mvlstm.model.forecaster import AbstractForecaster, require_whole
+from mvlstm.train.config import make_members
 
 MOST_MEMBERS = 128  # trained as one batch
 
@@ -102,11 +100,15 @@ def _members(
         dict(zip(inner, values, strict=True))
         for values in itertools.product(*(job.grid[name] for name in inner))
     ]
-    seeds = seeds_of(job.seed, job.tune_seeds)
+    seeds = job.tune_seeds
     plain = build(job, cell, device=device, **chosen).get_params()
-    members = [Member(seed, **_settings(plain | one)) for one in combinations for seed in seeds]
-    together = len(seeds) if job.members > 1 else 1
-    at_once = max(1, MOST_MEMBERS // len(seeds)) * len(seeds)
+    members = [
+        member
+        for one in combinations
+        for member in make_members(job.seed, seeds, **_settings(plain | one))
+    ]
+    together = seeds if job.members > 1 else 1
+    at_once = max(1, MOST_MEMBERS // seeds) * seeds
     errors: list[float] = []
     for start in range(0, len(members), at_once):
         model = build(job, cell, device=device, **chosen)
@@ -138,10 +140,12 @@ def _single(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> float:
     """Fit one setting; return its error on the rows that select, infinite if it fails."""
     model = build(job, cell, device=device, **chosen, members=job.tune_seeds)
     try:
-        problem = fit_frame(
+        model.check()
+        fitted, problem = fit(
             model, cell.frame, test=cell.test, valid=cell.valid, preparation=cell.preparation
         )
     except MVLSTMError:
         return float("inf")
-    forecast = forecast_part(model, problem, problem.origins["stop"])
+    require_whole(fitted)
+    forecast = fitted.forecast(problem.prepared, problem.origins["stop"])
     return float(forecast.score(part="all")[job.measure])

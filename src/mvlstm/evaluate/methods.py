@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from mvlstm._words import did_you_mean
 from mvlstm.errors import ParameterError
+from mvlstm.evaluate.own_classes import own_class
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.registry import forecaster_class
 
@@ -46,7 +47,7 @@ class Method:
     @property
     def kind(self) -> type[AbstractForecaster]:
         """The forecaster's class."""
-        return forecaster_class(self.forecaster)
+        return find_class(self.forecaster)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -75,6 +76,11 @@ class Method:
         cls: Any = self.kind
         model: AbstractForecaster = (getattr(cls, self.preset) if self.preset else cls)(**settings)
         return model
+
+
+def find_class(name: str) -> type[AbstractForecaster]:
+    """Return a class by its public name, or by FILE.py:CLASS or MODULE:CLASS."""
+    return own_class(name) if ":" in name else forecaster_class(name)
 
 
 NO_TUNING = {"quick": "nothing to tune", "full": "nothing to tune"}
@@ -168,7 +174,7 @@ def find_method(key: str) -> Method:
     """
     if key in METHODS:
         return METHODS[key]
-    return Method(forecaster_class(key).__name__, key)
+    return Method(find_class(key).__name__, key)
 
 
 def choose_methods(names: str | Sequence[str]) -> tuple[str, ...]:

@@ -7,29 +7,30 @@ import sys
 import time as clock
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
-from sklearn.base import clone
 from torch import Tensor
 
 from mvlstm.errors import ModelFileError, MVLSTMWarning, ParameterError, check_option, is_number
-from mvlstm.methods.network.base import AbstractNetwork
+from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
 from mvlstm.methods.network.link import LINKS, LinkName
-from mvlstm.methods.network.trained import Labels, TrainedNetwork
-from mvlstm.methods.network.training import SEEDS_APART, fit_batch
+from mvlstm.methods.network.trained import TrainedNetwork, learn_labels, restore_labels
+from mvlstm.methods.network.training import Training, fit_network
 from mvlstm.model.forecaster import Difference
-from mvlstm.model.saving import take_array
+from mvlstm.model.learned import Arrays, Saved
 from mvlstm.nn.clstm import every_step_loss, input_membership
 from mvlstm.nn.lstm import LSTMNetwork
 from mvlstm.nn.parameters import flatten, unflatten
 from mvlstm.problem.problem import Problem, Run
+from mvlstm.problem.target_scale import LabelScale
 from mvlstm.problem.transform_choice import TransformChoice
 from mvlstm.table.calendar import Calendar
+from mvlstm.table.layout import Layout
+from mvlstm.train.config import SEEDS_APART
 from mvlstm.train.data import gather_windows
 from mvlstm.train.runtime import resolve_device
 from mvlstm.train.sparse import Groups, SparseConfig, sparse_path
@@ -152,8 +153,9 @@ class CLSTM(AbstractNetwork):
         self.device = device
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check(self) -> None:
+        """Refuse settings with values they cannot have."""
+        super().check()
         check_option("link", self.link, LINKS)
         if not is_number(self.tolerance) or not 0 <= self.tolerance < np.inf:
             raise ParameterError(f"tolerance={self.tolerance!r} must be a number, 0 or more.")
@@ -165,32 +167,49 @@ class CLSTM(AbstractNetwork):
                     f"penalties={self.penalties!r} must be one or more numbers, none negative."
                 )
 
-    def _network(
-        self, groups: tuple[int, ...], n_variables: int, label_scale: float
-    ) -> LSTMNetwork:
-        return self._reading(groups, self._columns(groups))
+    def network(self, layout: Layout, label_scale: float) -> LSTMNetwork:
+        """Describe the network that reads all columns."""
+        return self._reading(layout.groups, None)
 
     def _reading(self, groups: tuple[int, ...], columns: tuple[int, ...] | None) -> LSTMNetwork:
         """Return the network that reads some of the columns, or all."""
         size, horizon = int(self.hidden_size), int(self.horizon)
         return LSTMNetwork(len(groups), size, horizon=horizon, columns=columns)
 
+    def wrap(self, trained: TrainedNetwork[Any], saved: Saved | None = None) -> LearnedNetwork:
+        """Return the members of some columns; `learn` adds how these were chosen."""
+        return LearnedNetwork(trained=trained)
+
     # ----------------------------------------------------------------------------------- learning
 
-    def _learn(self, problem: Problem) -> None:
+    def learn(self, problem: Problem) -> LearnedSelection:
+        """Train with every penalty, choose one, and train members on the variables it keeps."""
         started = clock.monotonic()
-        labels = Labels.learn(self.link, problem)
+        labels = learn_labels(self.link, problem)
         given = PENALTIES if self.penalties is None else self.penalties
         penalties = np.sort(np.asarray(list(given), dtype=np.float64))[::-1]
         if self.verbose > 0:
             print(f"CLSTM: {len(penalties)} penalties side by side", file=sys.stderr, flush=True)
         norms = self._norms(problem, labels, penalties)  # (L, N)
-        self._choose(problem, labels, penalties, norms, started)
-        network = self._network(problem.groups, problem.n_variables, labels.scale)
+        path = self._choose(problem, labels, penalties, norms, started)
+        network = self._reading(problem.groups, path.columns(problem.groups))
         problem = replace(problem, run=problem.run.after(clock.monotonic() - started))
-        self._train(network, problem, labels)
+        outcome = self.fit_members(network, problem, labels)
+        return LearnedSelection(
+            trained=outcome.trained, path=path, history=outcome.history, stopped=outcome.stopped
+        )
 
-    def _norms(self, problem: Problem, labels: Labels, penalties: FloatArray) -> FloatArray:
+    def restore(self, saved: Saved) -> LearnedSelection:
+        """Rebuild what `learn` returned."""
+        path = SelectionPath.restore(saved)
+        T, H = int(self.window), int(self.horizon)
+        labels = restore_labels(self.link, T, H, saved)
+        groups = saved.layout.groups
+        network = self._reading(groups, path.columns(groups))
+        trained = TrainedNetwork.restore(network, labels, int(self.members), T, saved)
+        return LearnedSelection(trained=trained, path=path)
+
+    def _norms(self, problem: Problem, labels: LabelScale, penalties: FloatArray) -> FloatArray:
         """Return the norm of each variable's input weights after training with each penalty.
 
         That may take a third of a time limit.
@@ -235,7 +254,7 @@ class CLSTM(AbstractNetwork):
     def _path_config(self, problem: Problem) -> SparseConfig:
         """Return the budget of the path: some hundred steps, but no more than ``max_epochs``."""
         windows = len(problem.origins["train"])
-        batch = fit_batch(self, windows)
+        batch = Training.of(self).batch(windows)
         steps = min(PATH_STEPS, int(self.max_epochs) * (windows // batch))
         return SparseConfig(
             batch_size=batch,
@@ -244,7 +263,7 @@ class CLSTM(AbstractNetwork):
             finish_steps=min(FINISH_STEPS, 5 * int(self.max_epochs)),
         )
 
-    def _every_label(self, problem: Problem, labels: Labels) -> FloatArray:
+    def _every_label(self, problem: Problem, labels: LabelScale) -> FloatArray:
         """Return scaled labels by row (rows, H) for every step of the training windows.
 
         NaN where there are none, or they were filled in.
@@ -255,99 +274,134 @@ class CLSTM(AbstractNetwork):
         rows = rows[rows <= last]
         every = np.full((prepared.frame.n_rows, self.horizon), np.nan)
         known = prepared.known_labels(rows, self.horizon, strict=True)
-        every[rows] = labels.scaled(prepared, rows, known)
+        every[rows] = labels.outputs(known, labels.link.rows(prepared.table, rows, problem.window))
         return every
 
     def _choose(
         self,
         problem: Problem,
-        labels: Labels,
+        labels: LabelScale,
         penalties: FloatArray,
         norms: FloatArray,
         started: float,
-    ) -> None:
+    ) -> SelectionPath:
         """Take the largest penalty whose refit is within ``tolerance`` of the best.
 
         Of a time limit, each refit may take as much as would leave the others, and the fit of the
         members, the same. Their state is not kept: a fit that is resumed chooses again.
         """
-        one = clone(self).set_params(members=1, verbose=0)
+        training = replace(Training.of(self), members=1, verbose=0)
         y, rows = problem.labels("stop"), problem.origins["stop"]
         refits: dict[tuple[bool, ...], FloatArray] = {}
         choices = list(dict.fromkeys(map(tuple, norms > 0)))
         for place, chosen in enumerate(choices):
             limit = problem.run.after(clock.monotonic() - started).time_limit
             share = None if limit is None else limit / (len(choices) - place + 1)
-            columns = _columns(chosen, problem.groups)
-            network = self._reading(problem.groups, columns)
+            network = self._reading(problem.groups, _columns(chosen, problem.groups))
             alone = replace(problem, run=Run(time_limit=share))
             with warnings.catch_warnings(action="ignore", category=MVLSTMWarning):
-                trained, _ = TrainedNetwork.fit(network, alone, labels, one)
-            one._require_whole()
+                trained, _, stopped = fit_network(network, alone, labels, training)
+            if stopped == "interrupt":
+                raise KeyboardInterrupt
             trained = replace(trained, labels=labels)  # the link has not seen the stopping rows
             errors = trained.rows(problem.prepared.table, rows)[0] - y
             refits[chosen] = np.nanmean(errors**2, axis=1)
         squared = np.stack([refits[tuple(row)] for row in norms > 0])  # (L, S)
         means = squared.mean(axis=1)
         best = int(means.argmin())
-        rows_judged = squared.shape[1]
-        error = squared[best].std(ddof=1) / np.sqrt(rows_judged) if rows_judged > 1 else 0.0
+        judged = squared.shape[1]
+        error = squared[best].std(ddof=1) / np.sqrt(judged) if judged > 1 else 0.0
         place = int(np.flatnonzero(means <= means[best] + self.tolerance * error)[0])
-        self.norms_, self.penalties_ = norms, penalties.copy()
-        self.refit_rmse_ = np.sqrt(means)
-        self.place_ = place
-
-    def _columns(self, groups: tuple[int, ...]) -> tuple[int, ...]:
-        return _columns(tuple(self.norms_[self.place_] > 0), groups)
+        return SelectionPath(norms, penalties.copy(), np.sqrt(means), place)
 
     # ------------------------------------------------------------------------------- what it found
+
+    def _selection(self, caller: str) -> tuple[SelectionPath, tuple[str, ...]]:
+        fitted = self._require_fitted(caller)
+        assert isinstance(fitted.learned, LearnedSelection)
+        return fitted.learned.path, fitted.layout.names
 
     @property
     def penalty_(self) -> float:
         """The penalty chosen."""
-        self._require_fitted("penalty_")
-        return float(self.penalties_[self.place_])
+        path, _ = self._selection("penalty_")
+        return float(path.penalties[path.place])
 
     @property
     def selected_(self) -> tuple[str, ...]:
         """The variables whose weights are not zero, the heaviest first."""
-        self._require_fitted("selected_")
-        norms = self.norms_[self.place_]
-        names = self.layout_.names
-        return tuple(names[n] for n in np.argsort(-norms, kind="stable") if norms[n] > 0)
+        path, names = self._selection("selected_")
+        return tuple(
+            names[n] for n in np.argsort(-path.chosen, kind="stable") if path.chosen[n] > 0
+        )
 
     @property
     def path_(self) -> pd.DataFrame:
-        """A row a penalty: the weight of every variable, and the validation RMSE of the refit."""
-        self._require_fitted("path_")
-        index = pd.Index(self.penalties_, name="penalty")
-        frame = pd.DataFrame(self.norms_, index=index, columns=list(self.layout_.names))
-        return frame.assign(**{"refit RMSE": self.refit_rmse_})
+        """One row per penalty: the weight of every variable, and the refit's validation RMSE."""
+        path, names = self._selection("path_")
+        index = pd.Index(path.penalties, name="penalty")
+        frame = pd.DataFrame(path.norms, index=index, columns=list(names))
+        return frame.assign(**{"refit RMSE": path.refit_rmse})
 
-    def _model_importance(self) -> FloatArray:
+
+@dataclass(frozen=True, eq=False)
+class SelectionPath:
+    """Which variables each penalty keeps, and the penalty chosen.
+
+    Shapes
+    ------
+    norms : (L, N), penalties, refit_rmse : (L,); place : the row chosen
+    """
+
+    norms: FloatArray
+    penalties: FloatArray
+    refit_rmse: FloatArray
+    place: int
+
+    @property
+    def chosen(self) -> FloatArray:
+        """The norms (N,) of the penalty chosen."""
+        return np.asarray(self.norms[self.place])
+
+    def columns(self, groups: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the columns of the variables kept."""
+        return _columns(tuple(self.chosen > 0), groups)
+
+    @classmethod
+    def restore(cls, saved: Saved) -> SelectionPath:
+        """Rebuild from a model file."""
+        penalties = saved.take("penalties", (None,), np.float64)
+        length = len(penalties)
+        norms = saved.take("norms", (length, len(saved.layout.names)), np.float64)
+        rmse = saved.take("refit_rmse", (length,), np.float64)
+        place = saved.extra["place"]
+        if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < length:
+            raise ModelFileError(f"its 'place' is {place!r}, not a row of its path.")
+        return cls(norms, penalties, rmse, place)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearnedSelection(LearnedNetwork):
+    """Members that read some of the variables, and how these were chosen."""
+
+    trained: TrainedNetwork[LSTMNetwork]
+    path: SelectionPath
+
+    def own_importance(self, groups: tuple[int, ...]) -> FloatArray:
         """Return the chosen penalty's norms, divided by their sum; zeros are exact."""
-        norms = self.norms_[self.place_]
+        norms = self.path.chosen
         total = norms.sum()
         return np.asarray(norms / total if total > 0 else np.full_like(norms, np.nan))
 
-    # ------------------------------------------------------------------------------------- saving
-
-    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        arrays, extra = super()._weights()
-        path = {"norms": self.norms_, "penalties": self.penalties_, "refit_rmse": self.refit_rmse_}
-        return {**arrays, **path}, {**extra, "place": self.place_}
-
-    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        self.penalties_ = take_array(arrays, "penalties", (None,), np.float64)
-        length = len(self.penalties_)
-        n_variables = len(self.layout_.names)
-        self.norms_ = take_array(arrays, "norms", (length, n_variables), np.float64)
-        self.refit_rmse_ = take_array(arrays, "refit_rmse", (length,), np.float64)
-        place = extra["place"]
-        if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < length:
-            raise ModelFileError(f"its 'place' is {place!r}, not a row of its path.")
-        self.place_ = place
-        super()._set_weights(arrays, extra)
+    def arrays(self) -> tuple[Arrays, dict[str, Any]]:
+        """Return weights, link and the path."""
+        arrays, extra = self.trained.arrays()
+        path = {
+            "norms": self.path.norms,
+            "penalties": self.path.penalties,
+            "refit_rmse": self.path.refit_rmse,
+        }
+        return {**arrays, **path}, {**extra, "place": self.path.place}
 
 
 def _columns(chosen: tuple[bool, ...], groups: tuple[int, ...]) -> tuple[int, ...]:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mvlstm.errors import DataError, check_option
-from mvlstm.methods.network.base import AbstractNetwork
+from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
 from mvlstm.methods.network.link import LINKS, LinkName
 from mvlstm.methods.network.trained import TrainedNetwork
 from mvlstm.model.forecaster import Difference
-from mvlstm.model.saving import take_array
+from mvlstm.model.learned import Arrays, AttentionArrays, Saved
 from mvlstm.nn.dual import DUALNetwork
-from mvlstm.problem.preparation import Prepared
-from mvlstm.problem.problem import AttentionArrays, Problem
+from mvlstm.problem.inputs import Windows
+from mvlstm.problem.problem import Problem
 from mvlstm.problem.transform_choice import TransformChoice
 from mvlstm.table.calendar import Calendar
-from mvlstm.types import FloatArray, IntArray
+from mvlstm.table.layout import Layout
+from mvlstm.types import FloatArray
 
 
 class DUAL(AbstractNetwork):
@@ -66,7 +67,6 @@ class DUAL(AbstractNetwork):
 
     members_differ: ClassVar[bool] = True
     short_batches: ClassVar[bool] = True
-    trained_: TrainedNetwork[DUALNetwork]
 
     def __init__(
         self,
@@ -111,53 +111,62 @@ class DUAL(AbstractNetwork):
         self.device = device
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check(self) -> None:
+        """Refuse settings with values they cannot have."""
+        super().check()
         check_option("link", self.link, LINKS)
 
-    def _network(
-        self, groups: tuple[int, ...], n_variables: int, label_scale: float
-    ) -> DUALNetwork:
-        sizes = int(self.window), int(self.hidden_size), int(self.horizon)
-        return DUALNetwork(len(groups), *sizes)
-
-    def _learn(self, problem: Problem) -> None:
-        if problem.n_variables < 2:
-            target = problem.prepared.frame.target
+    def network(self, layout: Layout, label_scale: float) -> DUALNetwork:
+        """Describe the network for the columns of a table."""
+        if len(layout.names) < 2:
             raise DataError(
-                f"DUAL attends to variables beside the target, and the table has '{target}' alone. "
-                "Add variables, or use LSTM or AR."
+                f"DUAL attends to variables besides the target, and the table has "
+                f"'{layout.target}' alone. Add variables, or use LSTM or AR."
             )
-        super()._learn(problem)
+        sizes = int(self.window), int(self.hidden_size), int(self.horizon)
+        return DUALNetwork(len(layout.groups), *sizes)
 
-    def _summarise(self, problem: Problem) -> None:
-        weights = self._series_attention(problem.prepared, problem.origins["train"])
-        self.importance_ = weights.mean(axis=(0, 1))[:-1]  # (N - 1,)
+    def wrap(self, trained: TrainedNetwork[Any], saved: Saved | None = None) -> LearnedDual:
+        """Return what was learned; the importance is found later, or in the file."""
+        importance = np.empty(0)
+        if saved is not None:
+            driving = len(saved.layout.names) - 1
+            importance = saved.take("importance", (driving,), np.float64)
+        return LearnedDual(trained=trained, importance=importance)
 
-    def _model_importance(self) -> FloatArray:
-        """Return the mean attention over training windows; NaN for the target, which has none."""
-        return np.append(self.importance_, np.nan)
 
-    def _attention(self, prepared: Prepared, origins: IntArray) -> AttentionArrays | None:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearnedDual(LearnedNetwork):
+    """Members, and the mean attention to each driving series over training windows, (N - 1,)."""
+
+    trained: TrainedNetwork[DUALNetwork]
+    importance: FloatArray
+
+    def summarised(self, problem: Problem) -> LearnedDual:
+        """Find the mean attention over the training windows."""
+        weights = self._series_attention(problem.at("train"))
+        return replace(self, importance=weights.mean(axis=(0, 1))[:-1])
+
+    def own_importance(self, groups: tuple[int, ...]) -> FloatArray:
+        """Return the mean attention; NaN for the target, which has none."""
+        return np.append(self.importance, np.nan)
+
+    def attention(self, windows: Windows) -> AttentionArrays:
         """Return the weights of the driving series as the prior, with zero for the target."""
-        weights = self._series_attention(prepared, origins)[:, :, None]  # (K, M, 1, N)
+        weights = self._series_attention(windows)[:, :, None]  # (K, M, 1, N)
         K, M, _, N = weights.shape
-        prior = np.broadcast_to(weights, (K, M, self.horizon, N))
-        return AttentionArrays(prior=prior, posterior=None, temporal=None, leakage=None)
+        return AttentionArrays(np.broadcast_to(weights, (K, M, self.trained.network.horizon, N)))
 
-    def _series_attention(self, prepared: Prepared, origins: IntArray) -> FloatArray:
+    def _series_attention(self, windows: Windows) -> FloatArray:
         """Return the mean over time of the encoder's weights by variable, (K, M, N)."""
-        network = self.trained_.network
-        pieces = self.trained_.each(network.attention, *prepared.windows_at(origins, self.window))
+        pieces = self.trained.each(self.trained.network.attention, windows)
         weights = np.concatenate([piece.cpu().numpy() for piece in pieces], axis=1)
-        owner = np.eye(prepared.frame.n_variables)[list(prepared.frame.groups[:-1])]  # (n, N)
+        assert windows.prepared is not None
+        frame = windows.prepared.frame
+        owner = np.eye(frame.n_variables)[list(frame.groups[:-1])]  # (n, N)
         return weights.astype(np.float64) @ owner
 
-    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        arrays, extra = super()._weights()
-        return {**arrays, "importance": self.importance_}, extra
-
-    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        super()._set_weights(arrays, extra)
-        n_driving = len(self.layout_.names) - 1
-        self.importance_ = take_array(arrays, "importance", (n_driving,), np.float64)
+    def arrays(self) -> tuple[Arrays, dict[str, Any]]:
+        """Return weights, link and importance."""
+        arrays, extra = self.trained.arrays()
+        return {**arrays, "importance": self.importance}, extra

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm.errors import ModelFileError
-from mvlstm.model.saving import take_array
+from mvlstm.model.learned import take_array
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mvlstm.errors import check_option
 from mvlstm.methods.ridge import Ridge, fit_ridge
 from mvlstm.model.forecaster import AbstractForecaster
-from mvlstm.model.saving import take_array
+from mvlstm.model.learned import Arrays, Learned, Saved, by_variable, take_array
+from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
-from mvlstm.problem.preparation import Prepared
 from mvlstm.problem.problem import Problem, known_places
 from mvlstm.problem.transform_choice import TransformChoice
 from mvlstm.progress import show_steps
 from mvlstm.table.calendar import Calendar
-from mvlstm.types import FloatArray, IntArray
+from mvlstm.types import FloatArray
 
 GridName = Literal["paper", "extended", "quick"]
 Penalty = tuple[float, float]
@@ -34,45 +34,50 @@ TOLERANCE = 1e-5  # of the coordinate descent, relative to the labels' variance
 MOST_ROUNDS = 5_000
 
 
-class AbstractLinear(AbstractForecaster):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearnedLinear(Learned):
     """A linear map of the window, one for each step ahead."""
 
-    linear_: Ridge
+    linear: Ridge
 
-    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
-        return Predictive(self.linear_.rows(*prepared.windows_at(origins, self.window))[None])
+    @classmethod
+    def restore(cls, saved: Saved, window: int, horizon: int) -> LearnedLinear:
+        """Rebuild from a model file."""
+        columns = saved.n_columns
+        weights = saved.take("weights", (None, columns, horizon), np.float64)
+        if not 1 <= len(weights) <= window:
+            take_array({"weights": weights}, "weights", (window, columns, horizon), np.float64)
+        intercept = saved.take("intercept", (horizon,), np.float64)
+        shape = (horizon,) if saved.arrays.get("penalty", intercept).ndim == 1 else (horizon, 2)
+        return cls(linear=Ridge(weights, intercept, saved.take("penalty", shape, np.float64)))
 
-    def _predict_windows(self, windows: FloatArray) -> FloatArray:
-        return self.linear_(windows)[None]
+    def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
+        """Apply the map."""
+        if windows.made_up:
+            return Predictive(self.linear(windows.values)[None])
+        return Predictive(self.linear.rows(windows.table, windows.ends)[None])
 
-    def _gradient(self, windows: FloatArray) -> FloatArray | None:
+    def gradient(self, windows: FloatArray) -> FloatArray:
+        """Return the weights, the same for every window."""
         M, T, C = windows.shape
-        weights = self.linear_.weights  # (L, C, H)
-        slope = np.zeros((self.horizon, T, C))
+        weights = self.linear.weights  # (L, C, H)
+        slope = np.zeros((weights.shape[2], T, C))
         slope[:, T - len(weights) :] = np.moveaxis(weights, -1, 0)
-        return np.broadcast_to(slope, (1, M, self.horizon, T, C))
+        return np.broadcast_to(slope, (1, M, *slope.shape))
 
-    def _model_importance(self) -> FloatArray | None:
+    def own_importance(self, groups: tuple[int, ...]) -> FloatArray | None:
         """Sum the sizes of each variable's weights over lags and steps, as shares of one."""
-        sizes = self._by_variable(np.abs(self.linear_.weights).sum(axis=(0, 2)))
+        sizes = by_variable(np.abs(self.linear.weights).sum(axis=(0, 2)), groups)
         return np.asarray(sizes / sizes.sum()) if sizes.sum() > 0 else None
 
-    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        linear = self.linear_
+    def arrays(self) -> tuple[Arrays, dict[str, Any]]:
+        """Return weights, intercepts and penalties."""
+        linear = self.linear
         arrays = {"weights": linear.weights, "intercept": linear.intercept}
         return {**arrays, "penalty": linear.penalty}, {}
 
-    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        H, columns = self.horizon, len(self.preparation_.orders)
-        weights = take_array(arrays, "weights", (None, columns, H), np.float64)
-        if not 1 <= len(weights) <= self.window:
-            take_array({"weights": weights}, "weights", (self.window, columns, H), np.float64)
-        intercept = take_array(arrays, "intercept", (H,), np.float64)
-        shape = (H,) if arrays.get("penalty", intercept).ndim == 1 else (H, 2)
-        self.linear_ = Ridge(weights, intercept, take_array(arrays, "penalty", shape, np.float64))
 
-
-class AR(AbstractLinear):
+class AR(AbstractForecaster):
     """Ridge regression on every variable's lags, the penalty chosen on validation rows.
 
     With ``horizon > 1`` there is one regression for each step ahead.
@@ -115,16 +120,22 @@ class AR(AbstractLinear):
         self.transform = transform
         self.verbose = verbose
 
-    def _learn(self, problem: Problem) -> None:
-        self.linear_ = fit_ridge(
+    def learn(self, problem: Problem) -> LearnedLinear:
+        """Fit with every penalty, and keep that of least squared error on the stopping rows."""
+        linear = fit_ridge(
             problem.prepared.table,
             self.window,
             (problem.origins["train"], problem.labels("train")),
             (problem.origins["stop"], problem.labels("stop")),
         )
+        return LearnedLinear(linear=linear)
+
+    def restore(self, saved: Saved) -> LearnedLinear:
+        """Rebuild what `learn` returned."""
+        return LearnedLinear.restore(saved, self.window, self.horizon)
 
 
-class ENET(AbstractLinear):
+class ENET(AbstractForecaster):
     r"""Elastic net on the flattened window, both penalties chosen on validation rows.
 
     With inputs and labels standardised on the training rows it minimises
@@ -170,11 +181,17 @@ class ENET(AbstractLinear):
         self.transform = transform
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check(self) -> None:
+        """Refuse a grid that there is not."""
+        super().check()
         check_option("grid", self.grid, GRIDS)
 
-    def _learn(self, problem: Problem) -> None:
+    def restore(self, saved: Saved) -> LearnedLinear:
+        """Rebuild what `learn` returned."""
+        return LearnedLinear.restore(saved, self.window, self.horizon)
+
+    def learn(self, problem: Problem) -> LearnedLinear:
+        """Fit with every pair of penalties, and keep the best on the stopping rows."""
         y, y_stop = problem.labels("train"), problem.labels("stop")
         center, scale = np.nanmean(y, axis=0), np.nanstd(y, axis=0)
         scale = np.where(scale > 0, scale, 1.0)
@@ -197,8 +214,10 @@ class ENET(AbstractLinear):
                 weights.append(found.coef_.reshape(shape) * scale[h])
                 intercepts.append(float(found.intercept_) * scale[h] + center[h])
                 penalties.append(chosen)
-        self.linear_ = Ridge(
-            np.stack(weights, axis=-1), np.array(intercepts), np.array(penalties, dtype=float)
+        return LearnedLinear(
+            linear=Ridge(
+                np.stack(weights, axis=-1), np.array(intercepts), np.array(penalties, dtype=float)
+            )
         )
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from mvlstm.errors import check_option
-from mvlstm.methods.network.base import AbstractNetwork
+from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
 from mvlstm.methods.network.link import LINKS, LinkName
+from mvlstm.methods.network.trained import TrainedNetwork
 from mvlstm.model.forecaster import Difference
+from mvlstm.model.learned import Saved
 from mvlstm.nn.lstm import Loss, LSTMNetwork
-from mvlstm.problem.predictive import Predictive
-from mvlstm.problem.preparation import Prepared
+from mvlstm.problem.inputs import Windows
+from mvlstm.problem.predictive import Mixture, Predictive
 from mvlstm.problem.transform_choice import TransformChoice
 from mvlstm.table.calendar import Calendar
-from mvlstm.types import FloatArray, IntArray
+from mvlstm.table.layout import Layout
 
 
 class LSTM(AbstractNetwork):
@@ -117,25 +120,32 @@ class LSTM(AbstractNetwork):
         self.device = device
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check(self) -> None:
+        """Refuse settings with values they cannot have."""
+        super().check()
         check_option("loss", self.loss, get_args(Loss))
         check_option("link", self.link, LINKS)
 
-    def _network(
-        self, groups: tuple[int, ...], n_variables: int, label_scale: float
-    ) -> LSTMNetwork:
+    def network(self, layout: Layout, label_scale: float) -> LSTMNetwork:
+        """Describe the network for the columns of a table."""
         sizes = int(self.hidden_size), int(self.layers), int(self.horizon)
-        return LSTMNetwork(len(groups), *sizes, self.loss)
+        return LSTMNetwork(len(layout.groups), *sizes, self.loss)
 
-    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
-        return self._with_spread(super()._predict_rows(prepared, origins).members)
+    def wrap(self, trained: TrainedNetwork[Any], saved: Saved | None = None) -> LearnedNormal:
+        """Return what was learned."""
+        return LearnedNormal(trained=trained)
 
-    def _predictive(self, windows: FloatArray, *, exact: bool = False) -> Predictive:
-        return self._with_spread(super()._predictive(windows, exact=exact).members)
 
-    def _with_spread(self, members: FloatArray) -> Predictive:
-        if self.loss == "mse":
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearnedNormal(LearnedNetwork):
+    """Members that forecast one normal each, of a variance learned with the weights."""
+
+    trained: TrainedNetwork[LSTMNetwork]
+
+    def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
+        """Return the members' normals; trained on squared error alone they have no variance."""
+        members = self.trained.forecasts(windows, exact=exact)
+        if self.trained.network.loss_name == "mse" or not spread:
             return Predictive(members)
-        sigma2 = np.exp(self.trained_.parameter("log_sigma2")) * self.trained_.labels.scale**2
-        return Predictive(members, *Predictive(members).mixture(sigma2))
+        sigma2 = np.exp(self.trained.parameter("log_sigma2")) * self.trained.labels.scale**2
+        return Predictive(members, Mixture.of_members(members, sigma2))

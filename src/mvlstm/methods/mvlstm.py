@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from mvlstm.errors import ParameterError, check_option, is_number
 from mvlstm.explain.attention import calibrated_sigma2, posterior
-from mvlstm.methods.network.base import AbstractNetwork
+from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
 from mvlstm.methods.network.kinds import fit_mixed
 from mvlstm.methods.network.link import LINKS, LinkChoice
-from mvlstm.methods.network.trained import Labels, TrainedNetwork
-from mvlstm.methods.network.training import Details, network_details
+from mvlstm.methods.network.trained import TrainedNetwork
+from mvlstm.methods.network.training import (
+    Details,
+    Outcome,
+    Training,
+    fit_network,
+    network_details,
+)
 from mvlstm.model.forecaster import Difference
-from mvlstm.model.saving import take_array
+from mvlstm.model.learned import Arrays, AttentionArrays, Saved
 from mvlstm.nn.cell import Cell, Gates
 from mvlstm.nn.leakage import leakage
 from mvlstm.nn.mvlstm import Attention, Head, Loss, MVLSTMNetwork
+from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
-from mvlstm.problem.preparation import Prepared
-from mvlstm.problem.problem import AttentionArrays, Problem, known_places
+from mvlstm.problem.problem import Problem, known_places
+from mvlstm.problem.target_scale import LabelScale
 from mvlstm.problem.transform_choice import TransformChoice
 from mvlstm.problem.windows import spread_evenly
-from mvlstm.results import History
 from mvlstm.table.calendar import Calendar
+from mvlstm.table.layout import Layout
 from mvlstm.train.data import gather_windows
 from mvlstm.train.protocol import Network
-from mvlstm.types import FloatArray, IntArray
+from mvlstm.types import FloatArray
 
 LEAKAGE_WINDOWS = 64
 SIGMAS = ("learned", "predicted", "calibrated")
@@ -235,8 +242,9 @@ class MVLSTM(AbstractNetwork):
 
     # ----------------------------------------------------------------------------------- learning
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check(self) -> None:
+        """Refuse settings with values they cannot have."""
+        super().check()
         options: dict[str, Any] = {
             "cell": Cell,
             "gates": Gates,
@@ -254,7 +262,7 @@ class MVLSTM(AbstractNetwork):
         if self.link == "auto" and self.target_scale == "raw" and fixed:
             raise ParameterError(
                 f"sigma={self.sigma!r} in the target's own units (target_scale='raw') has no one "
-                "meaning with link='auto'. Set link to 'linear' (--link linear), 'last' or 'none'."
+                "meaning with link='auto'. Use link='linear', 'last' or 'none'."
             )
         for name in ("isolation", "clock_penalty"):
             value = getattr(self, name)
@@ -263,9 +271,8 @@ class MVLSTM(AbstractNetwork):
         if not isinstance(self.l2_sum, bool | np.bool_):
             raise ParameterError(f"l2_sum={self.l2_sum!r} must be True or False.")
 
-    def _network(
-        self, groups: tuple[int, ...], n_variables: int, label_scale: float
-    ) -> MVLSTMNetwork:
+    def network(self, layout: Layout, label_scale: float) -> MVLSTMNetwork:
+        """Describe the network for the columns of a table."""
         sigma = float(self.sigma) if is_number(self.sigma) else self.sigma
         sigma = 1.0 if sigma == "calibrated" else sigma
         if sigma == "predicted" and not self._has_mixture:
@@ -273,8 +280,8 @@ class MVLSTM(AbstractNetwork):
         if isinstance(sigma, int | float) and self.target_scale == "raw":
             sigma = float(sigma) / label_scale
         return MVLSTMNetwork(
-            groups=groups,
-            n_variables=n_variables,
+            groups=layout.groups,
+            n_variables=len(layout.names),
             hidden_size=int(self.hidden_size),
             layers=int(self.layers),
             horizon=int(self.horizon),
@@ -289,41 +296,75 @@ class MVLSTM(AbstractNetwork):
                 if self.link == "auto"
                 else self.isolation
             ),
-            clocks=self.layout_.clock_columns,
+            clocks=layout.clock_columns,
             clock_penalty=self.clock_penalty,
         )
 
-    def _fit_members(
-        self, network: Network, problem: Problem, labels: Labels
-    ) -> tuple[TrainedNetwork[Any], History]:
-        if self.link == "auto":
-            return fit_mixed(network, problem, labels, self)
-        return super()._fit_members(network, problem, labels)
+    @property
+    def _has_mixture(self) -> bool:
+        return "nll" in self.loss and self.head == "mixture"
 
-    def _find_spread(self, problem: Problem) -> None:
-        self.sigma2_ = self._find_sigma2(problem)
+    def fit_members(self, network: Network, problem: Problem, labels: LabelScale) -> Outcome:
+        """Train the members; with ``link="auto"`` they are of several kinds."""
+        fit = fit_mixed if self.link == "auto" else fit_network
+        return fit(network, problem, labels, Training.of(self))
 
-    def _take(self, rows: slice) -> None:
-        super()._take(rows)
-        self.sigma2_ = self.sigma2_[rows]
+    def wrap(self, trained: TrainedNetwork[Any], saved: Saved | None = None) -> LearnedMixture:
+        """Return what was learned; the components' variance is found later, or in the file."""
+        shape = (len(trained.flat), int(self.horizon))
+        sigma2 = np.ones(shape) if saved is None else saved.take("sigma2", shape, np.float64)
+        return LearnedMixture(
+            trained=trained, sigma2=sigma2, mixture=self._has_mixture, calibrated=self._calibrated
+        )
+
+    @property
+    def _calibrated(self) -> bool:
+        """Whether the components' variance is found on the validation rows."""
+        return self.sigma == "calibrated" or "nll" not in self.loss
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearnedMixture(LearnedNetwork):
+    """Members whose forecasts are mixtures over variables.
+
+    Parameters
+    ----------
+    sigma2 : (K, H)
+        The components' variance in scaled units, where it is not predicted for each.
+    mixture : bool
+        Whether the mixture is the predictive distribution, or its mean alone counts.
+    calibrated : bool
+        Whether ``sigma2`` is found on the validation rows.
+    """
+
+    trained: TrainedNetwork[MVLSTMNetwork]
+    sigma2: FloatArray
+    mixture: bool
+    calibrated: bool
+
+    def take(self, rows: slice) -> LearnedMixture:
+        """Return some of the members."""
+        return replace(self, trained=self.trained.take(rows), sigma2=self.sigma2[rows])
+
+    def judged(self, problem: Problem) -> LearnedMixture:
+        """Find the components' variance: fixed, learned or calibrated."""
+        return replace(self, sigma2=self._find_sigma2(problem))
 
     def _find_sigma2(self, problem: Problem) -> FloatArray:
-        """Return the components' variance (K, H) in scaled units: fixed, learned or calibrated."""
-        K, H = len(self.trained_.flat), self.horizon
-        sigma = self.trained_.network.sigma
-        if "nll" in self.loss and isinstance(sigma, int | float):
-            if self.sigma != "calibrated":
-                return np.full((K, H), float(sigma) ** 2)
-        elif sigma == "predicted":
+        K, H = len(self.trained.flat), problem.horizon
+        network = self.trained.network
+        if isinstance(network.sigma, int | float) and not self.calibrated:
+            return np.full((K, H), float(network.sigma) ** 2)
+        if network.sigma == "predicted":
             return np.ones((K, H))  # not used: every component and window has its own
-        elif "nll" in self.loss:
-            return np.asarray(np.exp(self.trained_.parameter("log_sigma2")))
-        if self.head == "fusion":
+        if network.sigma == "learned" and "nll" in network.loss_name:
+            return np.asarray(np.exp(self.trained.parameter("log_sigma2")))
+        if network.head == "fusion":
             return np.ones((K, H))
-        rows = problem.origins["stop"]
-        q = self._details(problem.prepared, rows)
+        windows = problem.at("stop")
+        q = network_details(self.trained, windows)
         assert q.mu is not None
-        y = self.trained_.scaled(problem.prepared, rows)  # (K, M, H)
+        y = self._outputs(windows)  # (K, M, H)
         known = [known_places(labels) for labels in problem.labels("stop").T]
         each = [
             calibrated_sigma2(*(one[:, :, h][:, known[h]] for one in (q.log_prior, q.mu, y)))
@@ -331,86 +372,60 @@ class MVLSTM(AbstractNetwork):
         ]
         return np.stack(each, axis=1)
 
-    # --------------------------------------------------------------------------------- predicting
+    def _outputs(self, windows: Windows) -> FloatArray:
+        """Return the labels of windows as each member sees them, (K, M, H)."""
+        prepared, origins = windows.prepared, windows.origins
+        assert prepared is not None and origins is not None
+        labels = prepared.labels(origins, self.trained.labels.link.horizon)
+        return self.trained.scale.outputs(labels, self.trained.guess(windows))
 
-    @property
-    def _has_mixture(self) -> bool:
-        return "nll" in self.loss and self.head == "mixture"
+    # --------------------------------------------------------------------------------- forecasting
 
-    def _details(self, prepared: Prepared, origins: IntArray) -> Details:
-        return self._details_of(*prepared.windows_at(origins, self.window))
-
-    def _details_of(
-        self, table: NDArray[Any], origins: IntArray, *, exact: bool = False
-    ) -> Details:
-        trained = self.trained_
-        where = (table, origins, self.window, trained.device)
-        return network_details(trained.network, trained.flat, *where, exact=exact)
-
-    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
-        if not self._has_mixture:
-            return super()._predict_rows(prepared, origins)
-        where = prepared.windows_at(origins, self.window)
-        return self._mixture(self._details_of(*where), self.trained_.offset(*where))
-
-    def _predictive(self, windows: FloatArray, *, exact: bool = False) -> Predictive:
-        if not self._has_mixture:
-            return super()._predictive(windows, exact=exact)
-        M, T, C = windows.shape
-        where = windows.reshape(M * T, C), np.arange(1, M + 1) * T - 1  # each as rows of its own
-        return self._mixture(self._details_of(*where, exact=exact), self.trained_.offset(*where))
-
-    def _mixture(self, q: Details, offset: FloatArray) -> Predictive:
-        """Return the members' mixtures on the scale of labels, given their offsets (K, M, H)."""
+    def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
+        """Return the members' mixtures on the scale of labels."""
+        if not self.mixture or not spread:
+            return Predictive(self.trained.forecasts(windows, exact=exact))
+        q = network_details(self.trained, windows, exact=exact)
         assert q.mu is not None
-        scale = self.trained_.scale  # (K, 1, 1)
-        prior = np.exp(q.log_prior)
-        K, M, H, N = q.mu.shape
-        members = (prior * q.mu).sum(axis=-1) * scale + offset
-        means = q.mu * scale[..., None] + offset[..., None]
-        variances = np.broadcast_to(self._sigma2(q) * scale[..., None] ** 2, q.mu.shape)
+        return self.trained.scale.mixture(
+            np.exp(q.log_prior), q.mu, self._variance(q), self.trained.guess(windows)
+        )
 
-        def joined(x: FloatArray) -> FloatArray:
-            return np.moveaxis(x, 0, 2).reshape(M, H, K * N)
-
-        return Predictive(members, joined(prior) / K, joined(means), joined(variances))
-
-    def _sigma2(self, q: Details) -> FloatArray:
+    def _variance(self, q: Details) -> FloatArray:
         """Return the components' variance, scaled; it broadcasts against (K, M, H, N)."""
-        return self.sigma2_[:, None, :, None] if q.sigma2 is None else q.sigma2
+        return self.sigma2[:, None, :, None] if q.sigma2 is None else q.sigma2
 
-    def _experts(self, prepared: Prepared, origins: IntArray) -> FloatArray | None:
-        if self.head == "fusion":
+    # ---------------------------------------------------------------------------------- explaining
+
+    def experts(self, windows: Windows) -> FloatArray | None:
+        """Return prior weight times expert's forecast (M, H, N)."""
+        if self.trained.network.head == "fusion":
             return None
-        q = self._details(prepared, origins)
+        q = network_details(self.trained, windows)
         assert q.mu is not None
-        shares = np.exp(q.log_prior) * q.mu * self.trained_.scale[..., None]
+        shares = np.exp(q.log_prior) * q.mu * self.trained.scale.scale[..., None]
         return np.asarray(shares.mean(axis=0))
 
-    def _attention(self, prepared: Prepared, origins: IntArray) -> AttentionArrays | None:
-        q = self._details(prepared, origins)
+    def attention(self, windows: Windows) -> AttentionArrays:
+        """Return attention over variables, before and after seeing the value, and over time."""
+        q = network_details(self.trained, windows)
         prior = np.exp(q.log_prior)
         if q.mu is None:
-            return AttentionArrays(prior=prior, posterior=None, temporal=q.temporal, leakage=None)
-        y = self.trained_.scaled(prepared, origins)  # (K, M, H)
-        after = posterior(q.log_prior, q.mu, y, self._sigma2(q))
-        flow = self._leakage(prepared, origins)
-        return AttentionArrays(prior=prior, posterior=after, temporal=q.temporal, leakage=flow)
+            return AttentionArrays(prior, temporal=q.temporal)
+        after = posterior(q.log_prior, q.mu, self._outputs(windows), self._variance(q))
+        return AttentionArrays(prior, after, q.temporal, self._leakage(windows))
 
-    def _leakage(self, prepared: Prepared, origins: IntArray) -> FloatArray:
+    def _leakage(self, windows: Windows) -> FloatArray:
         """Measure the leakage on a few of the windows, spread evenly."""
-        chosen = spread_evenly(origins, LEAKAGE_WINDOWS)
-        table, ends = map(torch.as_tensor, prepared.windows_at(chosen, self.window))
-        flat = torch.as_tensor(self.trained_.flat)
-        x = gather_windows(table, ends.expand(len(flat), -1), self.window)
-        return leakage(self.trained_.network, flat, x)
+        assert windows.prepared is not None and windows.origins is not None
+        chosen = spread_evenly(windows.origins, LEAKAGE_WINDOWS)
+        few = Windows.at(windows.prepared, chosen, windows.length)
+        flat = torch.as_tensor(self.trained.flat)
+        ends = torch.as_tensor(few.ends).expand(len(flat), -1)
+        x = gather_windows(torch.as_tensor(few.table), ends, few.length)
+        return leakage(self.trained.network, flat, x)
 
-    # ------------------------------------------------------------------------------------- saving
-
-    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        arrays, extra = super()._weights()
-        return {**arrays, "sigma2": self.sigma2_}, extra
-
-    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        super()._set_weights(arrays, extra)
-        self.sigma2_ = take_array(arrays, "sigma2", (self.members, self.horizon), np.float64)
+    def arrays(self) -> tuple[Arrays, dict[str, Any]]:
+        """Return weights, link and the components' variance."""
+        arrays, extra = self.trained.arrays()
+        return {**arrays, "sigma2": self.sigma2}, extra

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mvlstm.errors import ModelFileError, ParameterError, is_whole
 from mvlstm.explain import find_period
 from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.learned import Arrays, Learned, Saved
+from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
-from mvlstm.problem.preparation import Prepared
+from mvlstm.problem.preparation import Preparation
 from mvlstm.problem.problem import Problem
 from mvlstm.table.spacing import natural_cycles
 from mvlstm.types import FloatArray, IntArray
@@ -47,24 +49,40 @@ class Persistence(AbstractForecaster):
         self.gaps = gaps
         self.verbose = verbose
 
-    def _learn(self, problem: Problem) -> None:
-        pass
+    def learn(self, problem: Problem) -> LastValue:
+        """Keep the scale of the target, which is all there is to know."""
+        return LastValue.of(problem.prepared.preparation, problem.horizon)
 
-    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
-        last = prepared.target[origins]
-        members = np.repeat(last[None, :, None], self.horizon, axis=2)
-        return Predictive(members)
+    def restore(self, saved: Saved) -> LastValue:
+        """Rebuild what `learn` returned."""
+        return LastValue.of(saved.preparation, int(self.horizon))
 
-    def _predict_windows(self, windows: FloatArray) -> FloatArray:
-        scaler = self.preparation_
-        last = windows[:, -1, -1] * scaler.target_scale + scaler.target_center
-        return np.repeat(last[None, :, None], self.horizon, axis=2)
 
-    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LastValue(Learned):
+    """The last value of a window for every step, given the scale of the target as an input."""
+
+    horizon: int
+    center: float
+    scale: float
+
+    @classmethod
+    def of(cls, preparation: Preparation, horizon: int) -> LastValue:
+        """Read the scale off a preparation."""
+        center, scale = preparation.target_center, preparation.target_scale
+        return cls(horizon=horizon, center=center, scale=scale)
+
+    def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
+        """Repeat the last value."""
+        if windows.prepared is not None:
+            last = windows.prepared.target[windows.origins]
+        else:
+            last = windows.values[:, -1, -1] * self.scale + self.center
+        return Predictive(np.repeat(last[None, :, None], self.horizon, axis=2))
+
+    def arrays(self) -> tuple[Arrays, dict[str, Any]]:
+        """Return nothing: a file has the scale anyway."""
         return {}, {}
-
-    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        pass
 
 
 class SeasonalPersistence(AbstractForecaster):
@@ -89,7 +107,6 @@ class SeasonalPersistence(AbstractForecaster):
     """
 
     local: ClassVar[bool] = False  # a cycle may be longer than the window
-    period_: int
 
     def __init__(
         self,
@@ -108,8 +125,9 @@ class SeasonalPersistence(AbstractForecaster):
         self.gaps = gaps
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check(self) -> None:
+        """Refuse a period that is no number of rows."""
+        super().check()
         if self.period == "auto":
             return
         if not is_whole(self.period) or self.period < 1:
@@ -117,53 +135,79 @@ class SeasonalPersistence(AbstractForecaster):
                 f"period={self.period!r} must be a whole number of rows, 1 or more, or 'auto'."
             )
 
-    def _learn(self, problem: Problem) -> None:
+    def learn(self, problem: Problem) -> LastCycle:
+        """Find the cycle, unless it is given."""
+        preparation = problem.prepared.preparation
         if self.period != "auto":
-            self.period_ = int(self.period)
-            return
+            return LastCycle.of(preparation, problem.horizon, int(self.period))
         frame, train = problem.prepared.frame, problem.origins["train"]
         first = 0
         if frame.panel is not None:  # the longest series stands for all
             rows = frame.panel.longest()
             first, train = rows.start, train[(train >= rows.start) & (train < rows.stop)]
         y = problem.prepared.target[first : int(train.max(initial=first)) + 1]
-        self.period_, note = find_season(y, frame.step)
-        self.notes_ = (*self.notes_, note)
+        period, note = find_season(y, frame.step)
+        return replace(LastCycle.of(preparation, problem.horizon, period), notes=(note,))
 
-    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
-        frame = prepared.frame
-        rows = origins[:, None] - self._lags()
+    def restore(self, saved: Saved) -> LastCycle:
+        """Rebuild what `learn` returned."""
+        period = int(saved.extra["period"])
+        if period < 1:
+            raise ModelFileError(f"its period is {period}, not a number of rows.")
+        return LastCycle.of(saved.preparation, int(self.horizon), period)
+
+    @property
+    def period_(self) -> int:
+        """Rows of the cycle."""
+        learned = self._require_fitted("period_").learned
+        assert isinstance(learned, LastCycle)
+        return learned.period
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LastCycle(Learned):
+    """The value of the last cycle for every step, given the scale of the target as an input."""
+
+    horizon: int
+    period: int
+    center: float
+    scale: float
+
+    @classmethod
+    def of(cls, preparation: Preparation, horizon: int, period: int) -> LastCycle:
+        """Read the scale off a preparation."""
+        center, scale = preparation.target_center, preparation.target_scale
+        return cls(horizon=horizon, period=period, center=center, scale=scale)
+
+    def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
+        """Repeat the last cycle; where it is not known, the last value."""
+        if windows.prepared is None or windows.origins is None:
+            y = windows.values[:, :, -1] * self.scale + self.center
+            rows = y.shape[1] - 1 - self._lags
+            return Predictive(np.where(rows >= 0, y[:, np.maximum(rows, 0)], y[:, -1:])[None])
+        prepared, origins = windows.prepared, windows.origins
+        segments = prepared.frame.segments
+        rows = origins[:, None] - self._lags
         inside = np.maximum(rows, 0)
-        known = (rows >= 0) & (frame.segments[inside] == frame.segments[origins][:, None])
+        known = (rows >= 0) & (segments[inside] == segments[origins][:, None])
         then = prepared.target_at(inside, origins)
         return Predictive(np.where(known, then, prepared.target[origins][:, None])[None])
 
-    def _predict_windows(self, windows: FloatArray) -> FloatArray:
-        scaler = self.preparation_
-        y = windows[:, :, -1] * scaler.target_scale + scaler.target_center
-        rows = y.shape[1] - 1 - self._lags()
-        return np.where(rows >= 0, y[:, np.maximum(rows, 0)], y[:, -1:])[None]
+    def scrambled(self, windows: Windows, columns: IntArray, donors: IntArray) -> FloatArray:
+        """Forecast with the target's whole past taken from the donors, if it is scrambled."""
+        members = self.predict(windows).members
+        target = windows.table.shape[1] - 1
+        return members[:, donors] if target in columns else members
 
-    def _predict_scrambled(
-        self, prepared: Prepared, origins: IntArray, variables: tuple[int, ...], donors: IntArray
-    ) -> Predictive:
-        """Forecast with the target's whole past taken from the donors."""
-        members = self._predict_rows(prepared, origins).members
-        own = prepared.frame.groups[-1] in variables
-        return Predictive(members[:, donors] if own else members)
-
+    @property
     def _lags(self) -> IntArray:
         """Rows from the origin back to the value taken for each step ahead, (H,)."""
-        steps = np.arange(1, int(self.horizon) + 1)
-        return np.asarray(self.period_ * -(-steps // self.period_) - steps)
+        steps = np.arange(1, self.horizon + 1)
+        return np.asarray(self.period * -(-steps // self.period) - steps)
 
-    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        return {}, {"period": self.period_}
-
-    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        self.period_ = int(extra["period"])
-        if self.period_ < 1:
-            raise ModelFileError(f"its period is {self.period_}, not a number of rows.")
+    def arrays(self) -> tuple[Arrays, dict[str, Any]]:
+        """Return the period."""
+        return {}, {"period": self.period}
 
 
 def find_season(y: FloatArray, step: Any) -> tuple[int, str]:

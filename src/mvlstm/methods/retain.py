@@ -1,41 +1,36 @@
-"""`RETAIN`: reverse-time attention, a rival whose forecasts come apart into contributions."""
+"""`RETAIN`: reverse-time attention, a rival that is linear in its inputs."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import pandas as pd
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mvlstm.errors import check_option
-from mvlstm.explain.lags import lag_index
-from mvlstm.methods.network.base import AbstractNetwork
+from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
 from mvlstm.methods.network.link import LINKS, LinkName
 from mvlstm.methods.network.trained import TrainedNetwork
-from mvlstm.model.contributions import variable_leads
 from mvlstm.model.forecaster import Difference
-from mvlstm.model.saving import take_array
+from mvlstm.model.learned import Arrays, Saved
 from mvlstm.nn.parameters import Parameters
 from mvlstm.nn.retain import RETAINNetwork
-from mvlstm.problem.preparation import Prepared
+from mvlstm.problem.inputs import Windows
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.transform_choice import TransformChoice
 from mvlstm.table.calendar import Calendar
-from mvlstm.transforms import Transform
-from mvlstm.types import FloatArray, IntArray
-
-Importance = Literal["abs", "signed"]
-BASELINE = "(baseline)"
+from mvlstm.table.layout import Layout
+from mvlstm.types import FloatArray
 
 
 class RETAIN(AbstractNetwork):
     """RETAIN of Choi et al. (2016) with a regression head, trained on squared error.
 
     Its forecast is linear in the inputs, with coefficients that two recurrences compute from the
-    window: `contributions` takes it apart exactly.
+    window. Its own importance of a variable is the mean over training windows of the sizes of the
+    coefficients times inputs, as shares of one.
 
     Parameters
     ----------
@@ -70,15 +65,12 @@ class RETAIN(AbstractNetwork):
     >>> import mvlstm as mv
     >>> table = mv.datasets.load("synthetic", n=400).frame
     >>> model = mv.RETAIN(window=5, hidden_size=8, members=2, max_epochs=2, verbose=0)
-    >>> forecast = model.fit(table, target="y", test=0.2).predict(table)
-    >>> parts = model.contributions(table)
-    >>> bool((abs(parts.sum(axis=1) - forecast.mean) < 1e-4).all())
-    True
+    >>> model.fit(table, target="y", test=0.2).predict(table).mean.shape
+    (395,)
     """
 
     members_differ: ClassVar[bool] = True
     short_batches: ClassVar[bool] = True
-    trained_: TrainedNetwork[RETAINNetwork]
 
     def __init__(
         self,
@@ -123,41 +115,42 @@ class RETAIN(AbstractNetwork):
         self.device = device
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check(self) -> None:
+        """Refuse settings with values they cannot have."""
+        super().check()
         check_option("link", self.link, LINKS)
 
-    def _network(
-        self, groups: tuple[int, ...], n_variables: int, label_scale: float
-    ) -> RETAINNetwork:
-        return RETAINNetwork(len(groups), int(self.hidden_size), int(self.horizon))
+    def network(self, layout: Layout, label_scale: float) -> RETAINNetwork:
+        """Describe the network for the columns of a table."""
+        return RETAINNetwork(len(layout.groups), int(self.hidden_size), int(self.horizon))
 
-    def _summarise(self, problem: Problem) -> None:
-        self.importance_ = self._importance(problem)
+    def wrap(self, trained: TrainedNetwork[Any], saved: Saved | None = None) -> LearnedRetain:
+        """Return what was learned; the importance is found later, or in the file."""
+        importance = np.empty((2, 0))
+        if saved is not None:
+            importance = saved.take("importance", (2, len(saved.layout.names)), np.float64)
+        return LearnedRetain(trained=trained, importance=importance)
 
-    # --------------------------------------------------------------------------------- importance
 
-    def variable_importance(self, kind: Importance = "abs") -> pd.Series[float]:
-        r"""Return the paper's importance of each variable over the training windows.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearnedRetain(LearnedNetwork):
+    r"""Members, and two kinds of importance over the training windows, (2, N).
 
-        Parameters
-        ----------
-        kind : {"abs", "signed"}
-            "abs": mean over windows of :math:`\sum_t |\omega_{tk}|`, divided by its sum. "signed"
-            (the paper's tables): mean of :math:`\sum_t` of the coefficients, divided by the signed
-            total; where that total is close to zero, the means themselves.
-        """
-        self._require_fitted("variable_importance")
-        check_option("kind", kind, ("abs", "signed"))
-        row = self.importance_[0 if kind == "abs" else 1]
-        return pd.Series(row, index=list(self.layout_.names), name=kind)
+    The first is the mean over windows of :math:`\sum_t |\omega_{tk}|`, divided by its sum. The
+    second (the paper's tables) is the mean of :math:`\sum_t` of the coefficients, divided by the
+    signed total; where that is close to zero, the means themselves.
+    """
 
-    def _model_importance(self) -> FloatArray:
-        return np.array(self.importance_[0])
+    trained: TrainedNetwork[RETAINNetwork]
+    importance: FloatArray
 
-    def _importance(self, problem: Problem) -> FloatArray:
-        """Return both kinds (2, N), mean over members, training windows and steps."""
-        network, sums = self.trained_.network, np.zeros((2, len(problem.groups)))
+    def own_importance(self, groups: tuple[int, ...]) -> FloatArray:
+        """Return the shares of the sizes."""
+        return np.array(self.importance[0])
+
+    def summarised(self, problem: Problem) -> LearnedRetain:
+        """Find both kinds of importance, mean over members, training windows and steps."""
+        network, sums = self.trained.network, np.zeros((2, len(problem.groups)))
 
         def both(p: Parameters, x: Tensor) -> Tensor:
             coefficients = network.coefficients(p, x)  # (K, B, H, T, C)
@@ -165,98 +158,34 @@ class RETAIN(AbstractNetwork):
             mean = [omega.abs().sum(dim=3), coefficients.sum(dim=3)]  # (K, B, H, C)
             return torch.stack([part.mean(dim=(0, 2)).sum(dim=0) for part in mean])
 
-        rows = problem.origins["train"]
-        for piece in self.trained_.each(both, problem.prepared.table, rows):
+        windows = problem.at("train")
+        for piece in self.trained.each(both, windows):
             sums += piece.cpu().numpy()
-        grouped = sums @ _owner(problem.prepared) / len(rows)  # (2, N)
+        grouped = sums @ _owner(windows) / len(windows)  # (2, N)
         total = float(grouped[1].sum())
         degenerate = abs(total) < 1e-3 * np.abs(grouped[1]).sum()
-        return np.stack([grouped[0] / grouped[0].sum(), grouped[1] / (1 if degenerate else total)])
+        signed = grouped[1] / (1 if degenerate else total)
+        return replace(self, importance=np.stack([grouped[0] / grouped[0].sum(), signed]))
 
-    def window_attention(self, prepared: Prepared, origins: IntArray) -> FloatArray:
+    def signed_attention(self, windows: Windows) -> FloatArray:
         """Return the coefficients of each variable, summed over time, (K, M, H, N)."""
-        network = self.trained_.network
+        network = self.trained.network
 
         def summed(p: Parameters, x: Tensor) -> Tensor:
             return network.coefficients(p, x).sum(dim=3)  # (K, B, H, C)
 
-        pieces = self.trained_.each(summed, *prepared.windows_at(origins, self.window))
+        pieces = self.trained.each(summed, windows)
         whole = np.concatenate([piece.cpu().numpy() for piece in pieces], axis=1)
-        return np.asarray(whole.astype(np.float64) @ _owner(prepared))
+        return np.asarray(whole.astype(np.float64) @ _owner(windows))
 
-    def contributions(self, table: pd.DataFrame, *, by_lag: bool = False) -> pd.DataFrame:
-        """Take the forecasts apart into what each variable (and lag) adds, in units of the target.
-
-        A row's sum is the forecast (`predict(table).mean`). The column "(baseline)" holds what
-        does not depend on the network's inputs: its bias, and the link where there is one. Of a
-        transformed target, what variables add is their share of the way from there to the forecast.
-
-        Parameters
-        ----------
-        table : DataFrame
-        by_lag : bool
-            One column a variable and lag (1 is the window's last row) in place of one a variable.
-        """
-        prepared, origins = self._read_windows(table, "contributions")
-        parts = self._omega(prepared, origins, by_lag=by_lag)  # (M, H, ...)
-        labels, M = self.trained_.labels, len(origins)
-        forecast = self._forecast_rows(prepared, origins)
-        bias = self.trained_.parameter("bo").mean(axis=0) * labels.scale  # (H,)
-        baseline = labels.offset(*prepared.windows_at(origins, self.window)) + bias
-        baseline += prepared.baseline(origins, self.horizon)
-        baseline = prepared.in_units(baseline, origins)
-        parts = parts * prepared.unit(origins).reshape(-1, *(1,) * (parts.ndim - 1))
-        if forecast.transform:
-            moved = parts.reshape(M, self.horizon, -1).sum(axis=2)
-            slope = _slopes(forecast.transform, baseline, moved)  # (M, H)
-            parts = parts * slope.reshape(M, self.horizon, *(1,) * (parts.ndim - 2))
-            baseline = forecast.members.mean(axis=0) - moved * slope
-        values = np.concatenate(
-            [parts.reshape(M * int(self.horizon), -1), baseline.reshape(-1, 1)], axis=1
-        )
-        columns = self._columns(prepared, by_lag)
-        return pd.DataFrame(values, index=forecast.index, columns=columns)
-
-    def _omega(self, prepared: Prepared, origins: IntArray, *, by_lag: bool) -> FloatArray:
-        """Return members' mean contributions (M, H, N), or (M, H, N, T) with the last lag first."""
-        network = self.trained_.network
-
-        def one(p: Parameters, x: Tensor) -> Tensor:
-            omega = network.coefficients(p, x) * x.permute(0, 2, 1, 3).unsqueeze(2)
-            omega = omega.mean(dim=0)  # (B, H, T, C)
-            return omega.flip(2) if by_lag else omega.sum(dim=2)
-
-        found = self.trained_.each(one, *prepared.windows_at(origins, self.window))
-        omega = np.concatenate([piece.cpu().numpy() for piece in found]).astype(
-            np.float64
-        ) @ _owner(prepared)
-        return (np.swapaxes(omega, 2, 3) if by_lag else omega) * self.trained_.labels.scale
-
-    def _columns(self, prepared: Prepared, by_lag: bool) -> pd.Index[Any]:
-        variables = prepared.frame.variables
-        if not by_lag:
-            return pd.Index([*variables, BASELINE])
-        lags = lag_index(variables, variable_leads(prepared), self.window)
-        return pd.MultiIndex.from_tuples([*lags, (BASELINE, 0)], names=["variable", "lag"])
-
-    # ------------------------------------------------------------------------------------- saving
-
-    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        arrays, extra = super()._weights()
-        return {**arrays, "importance": self.importance_}, extra
-
-    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        super()._set_weights(arrays, extra)
-        n_variables = len(self.layout_.names)
-        self.importance_ = take_array(arrays, "importance", (2, n_variables), np.float64)
+    def arrays(self) -> tuple[Arrays, dict[str, Any]]:
+        """Return weights, link and importance."""
+        arrays, extra = self.trained.arrays()
+        return {**arrays, "importance": self.importance}, extra
 
 
-def _slopes(transform: Transform, start: FloatArray, moved: FloatArray) -> FloatArray:
-    """Return how much the target moves for each unit that its transformed value moves."""
-    step = np.where(np.abs(moved) < 1e-6, 1e-6, moved)
-    return np.asarray((transform.inverse(start + step) - transform.inverse(start)) / step)
-
-
-def _owner(prepared: Prepared) -> FloatArray:
+def _owner(windows: Windows) -> FloatArray:
     """Return the matrix (C, N) that adds up a variable's columns."""
-    return np.eye(prepared.frame.n_variables)[list(prepared.frame.groups)]
+    assert windows.prepared is not None
+    frame = windows.prepared.frame
+    return np.eye(frame.n_variables)[list(frame.groups)]

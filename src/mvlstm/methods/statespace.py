@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mvlstm.errors import (
     DataError,
@@ -27,14 +27,14 @@ from mvlstm.methods.kalman import (
     window_forecasts,
 )
 from mvlstm.model.forecaster import AbstractForecaster
-from mvlstm.model.saving import take_array
+from mvlstm.model.learned import Arrays, Learned, Saved, by_variable
+from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
-from mvlstm.problem.preparation import Prepared
+from mvlstm.problem.preparation import Preparation
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.transform_choice import TransformChoice
 from mvlstm.problem.windows import gather_windows
 from mvlstm.progress import show_steps
-from mvlstm.table.parts import HELD_OUT
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
 Mode = Literal["global", "window"]
@@ -45,6 +45,162 @@ WINDOW_ITERATIONS = 20
 WINDOW_ORDERS = (1, 2, 3, 4)
 ORDER_WINDOWS = 50  # windows on which an order is tried in window mode
 FARTHEST = 100.0  # a window's forecast further off, in standard deviations, has failed
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Filtered(Learned):
+    """One state-space model of what a regression leaves, filtered over the whole past.
+
+    Parameters
+    ----------
+    filter : Filter
+    coefficients : (C - 1,)
+        Of the regression, in units of the scaled columns.
+    order : tuple of int
+    horizon : int
+    center, scale : float
+        Of the target as an input.
+    """
+
+    filter: Filter
+    coefficients: FloatArray
+    order: Order
+    horizon: int
+    center: float
+    scale: float
+
+    def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
+        """Filter all rows up to each origin; of windows made up, those of the window."""
+        if windows.made_up:
+            where = (windows.values, self.coefficients, self.horizon)
+            return self._unscaled(window_forecasts(self.filter, *where))
+        return self._unscaled(self._shares(windows).sum(axis=0))
+
+    def scrambled(self, windows: Windows, columns: IntArray, donors: IntArray) -> FloatArray:
+        """Forecast with the whole past of some columns taken from the donors."""
+        shares = self._shares(windows)
+        shares[columns] = shares[columns][:, donors]
+        return self._unscaled(shares.sum(axis=0)).members
+
+    def _shares(self, windows: Windows) -> FloatArray:
+        """Return what each column adds to the scaled forecasts, (C, M, H)."""
+        prepared, origins = windows.prepared, windows.origins
+        assert prepared is not None and origins is not None
+        frame = prepared.frame
+        where = (prepared.table, frame.segments, self.coefficients, origins, self.horizon)
+        return contributions(self.filter, *where, frame.measured)
+
+    def _unscaled(self, forecasts: FloatArray) -> Predictive:
+        return Predictive((forecasts * self.scale + self.center)[None])
+
+    def own_importance(self, groups: tuple[int, ...]) -> FloatArray | None:
+        """Share of each regressor in the sum of |coefficient x its deviation|; none for y's past.
+
+        The columns are scaled, so their deviation is one.
+        """
+        sizes = np.abs(self.coefficients)
+        if not sizes.sum() > 0:
+            return None
+        return by_variable(np.append(sizes / sizes.sum(), 0.0), groups)
+
+    def arrays(self) -> tuple[Arrays, dict[str, Any]]:
+        """Return the filter, the coefficients and the order."""
+        extra = {"order": [int(k) for k in self.order]}
+        return {"coefficients": self.coefficients, **self.filter.arrays()}, extra
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WindowModels(Learned):
+    """A model of its own for every window, fitted when it is forecast, as the authors did.
+
+    Parameters
+    ----------
+    build : callable
+        Makes a statsmodels model of a target and its regressors, with an order.
+    order : tuple of int
+    horizon, iterations, verbose : int
+    name : str
+        Of the forecaster.
+    center, scale : float
+        Of the target as an input.
+    """
+
+    build: Callable[[FloatArray, FloatArray | None, Order], Any]
+    order: Order
+    horizon: int
+    iterations: int
+    verbose: int
+    name: str
+    center: float
+    scale: float
+
+    def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
+        """Fit a model to each window."""
+        return Predictive(self._forecast(*_with_known(windows)))
+
+    def scrambled(self, windows: Windows, columns: IntArray, donors: IntArray) -> FloatArray:
+        """Forecast from windows in which some columns come from the donors'."""
+        values, known = _with_known(windows)
+        values = values.copy()
+        values[:, :, columns] = values[donors][:, :, columns]
+        if values.shape[2] - 1 in columns:  # the target
+            known = known[donors]
+        return self._forecast(values, known)
+
+    def _forecast(self, windows: FloatArray, known: BoolArray) -> FloatArray:
+        """Forecast (1, M, H) by a model of each window; ``known`` (M, T) are measured targets."""
+        found, failed = self.fit_each(windows, known)
+        if failed:
+            warnings.warn(
+                f"{self.name}: {failed:,} of {len(windows):,} windows could not be fitted; the "
+                "last value known stands in for their forecasts.",
+                MVLSTMWarning,
+                stacklevel=2,
+            )
+        return (found * self.scale + self.center)[None]
+
+    def fit_each(self, windows: FloatArray, known: BoolArray) -> tuple[FloatArray, int]:
+        """Fit a fresh model to every window; return scaled forecasts and how many failed."""
+        _require_statsmodels(self.name)
+        found = np.repeat(windows[:, -1:, -1], self.horizon, axis=1).astype(np.float64)
+        failed = 0
+        with show_steps(self.verbose, self.name, len(windows)) as advance, _quiet():
+            for m, window in enumerate(windows):
+                forecast = self._fit_one(_observed(window, known[m]))
+                if forecast is None:
+                    failed += 1
+                else:
+                    found[m] = forecast
+                advance(f"{failed} failed")
+        return found, failed
+
+    def _fit_one(self, window: FloatArray) -> FloatArray | None:
+        endog, exog, _ = _lagged(window, np.zeros(len(window), dtype=np.int64))
+        if np.isnan(endog).all():
+            return None
+        later = None if exog is None else np.repeat(window[-1:, :-1], self.horizon, axis=0)
+        try:
+            model = self.build(endog, exog, self.order)
+            rounds = min(self.iterations, WINDOW_ITERATIONS)
+            results = model.fit(disp=False, maxiter=rounds, cov_type="none")
+            forecast = np.asarray(results.forecast(self.horizon, exog=later), dtype=np.float64)
+        except (ValueError, np.linalg.LinAlgError, IndexError, ZeroDivisionError):
+            return None
+        near = np.isfinite(forecast).all() and np.abs(forecast).max() < FARTHEST
+        return forecast if near else None
+
+    def arrays(self) -> tuple[Arrays, dict[str, Any]]:
+        """Return the order."""
+        return {}, {"order": [int(k) for k in self.order]}
+
+
+def _with_known(windows: Windows) -> tuple[FloatArray, BoolArray]:
+    """Return windows (M, T, C), and which of their targets (M, T) were measured."""
+    values, prepared = windows.values, windows.prepared
+    if prepared is None or prepared.frame.measured is None:
+        return values, np.ones(values.shape[:2], dtype=bool)
+    measured = prepared.frame.measured[:, None]
+    return values, gather_windows(measured, windows.ends, windows.length)[..., 0]
 
 
 class AbstractStateSpace(AbstractForecaster):
@@ -62,20 +218,21 @@ class AbstractStateSpace(AbstractForecaster):
     max_iterations: int
     windows: int
     seed: int
-    filter_: Filter
-    coefficients_: FloatArray  # (C - 1,) in units of the scaled columns
-    order_: Order
 
     @abstractmethod
     def _model(self, endog: FloatArray, exog: FloatArray | None, order: Order) -> Any:
         """Build the statsmodels model."""
 
     @abstractmethod
-    def _choose_order(self, y: FloatArray) -> Order:
-        """Return the orders (p, d, q) for a series, NaN where it is missing."""
+    def _orders(self, y: FloatArray) -> tuple[list[Order], tuple[str, ...]]:
+        """Return the orders (p, d, q) to try for a series, NaN where it is missing; with notes.
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+        Only window mode tries more than one.
+        """
+
+    def check(self) -> None:
+        """Refuse settings with values they cannot have."""
+        super().check()
         check_option("mode", self.mode, ("global", "window"))
         for name in ("fit_rows", "max_iterations", "windows"):
             value = getattr(self, name)
@@ -85,35 +242,54 @@ class AbstractStateSpace(AbstractForecaster):
         if self.mode == "window":  # else nothing is drawn
             check_whole("seed", self.seed, 0)
 
-    # ----------------------------------------------------------------------------------- learning
+    def limit(self) -> tuple[int, int] | None:
+        """Few enough windows to calibrate on, where each is fitted."""
+        return (int(self.windows), int(self.seed)) if self.mode == "window" else None
 
-    def _learn(self, problem: Problem) -> None:
-        _require_statsmodels(type(self).__name__)
+    def learn(self, problem: Problem) -> Filtered | WindowModels:
+        """Fit by maximum likelihood to the training rows, or find the order for each window's."""
+        name = type(self).__name__
+        _require_statsmodels(name)
         if problem.prepared.frame.panel is not None:
             raise DataError(
-                f"{type(self).__name__} models one series, not several at once. Fit one model for "
-                "each, or use AR, GBT or MVLSTM."
+                f"{name} models one series, not several at once. Fit one model for each, or use "
+                "AR, GBT or MVLSTM."
             )
-        if problem.prepared.preparation.ahead > 1:
+        preparation = problem.prepared.preparation
+        if preparation.ahead > 1:
             raise DataError(
-                f"{type(self).__name__} takes the variables of the row before, so that those known "
-                f"ahead serve it at horizon=1 only, not {self.horizon}. Leave out known=..., or "
-                "use AR, GBT or MVLSTM."
+                f"{name} takes the variables of the row before, so that those known ahead serve it "
+                f"at horizon=1 only, not {self.horizon}. Leave out known=..., or use AR, GBT or "
+                "MVLSTM."
             )
         table, frame = problem.prepared.table, problem.prepared.frame
         last = int(problem.origins["train"][-1]) + problem.horizon
         first = 0 if self.fit_rows is None else max(0, last + 1 - int(self.fit_rows))
         rows = slice(first, last + 1)
         known = None if frame.measured is None else frame.measured[rows]
-        part = _observed(table[rows], known)
-        self.order_ = self._choose_order(_spaced(part[:, -1], frame.segments[rows]))
+        part, segments = _observed(table[rows], known), frame.segments[rows]
+        orders, notes = self._orders(_spaced(part[:, -1], segments))
         if self.mode == "window":
-            self._learn_windows(problem)
-            return
-        endog, exog, restarts = _lagged(part, frame.segments[rows])
+            return replace(self._choose_order(problem, orders), notes=notes)
+        filter_, coefficients, more = self._maximise(part, segments, orders[0])
+        return Filtered(
+            filter=filter_,
+            coefficients=coefficients,
+            order=orders[0],
+            horizon=problem.horizon,
+            center=preparation.target_center,
+            scale=preparation.target_scale,
+            notes=(*notes, *more),
+        )
+
+    def _maximise(
+        self, part: FloatArray, segments: IntArray, order: Order
+    ) -> tuple[Filter, FloatArray, tuple[str, ...]]:
+        """Return the filter and the coefficients of greatest likelihood, with notes."""
+        endog, exog, restarts = _lagged(part, segments)
         name = type(self).__name__
         with show_steps(self.verbose, name, 1, every=0.0) as advance, _quiet():
-            model = self._model(endog, exog, self.order_)
+            model = self._model(endog, exog, order)
             if len(restarts):
                 model.loglike = segments_likelihood(model, restarts)
             results = model.fit(disp=False, maxiter=self.max_iterations, cov_type="none")
@@ -121,163 +297,63 @@ class AbstractStateSpace(AbstractForecaster):
         if not np.isfinite(results.params).all():
             raise TrainingError(
                 f"{name} could not be fitted: its likelihood has no finite optimum. "
-                "Leave out variables that repeat others (--exclude)."
+                "Leave out variables that repeat others with exclude=...."
             )
-        self.filter_ = Filter.of(model, results)
-        names = [f"x{j + 1}" for j in range(table.shape[1] - 1)]
+        names = [f"x{j + 1}" for j in range(part.shape[1] - 1)]
         found = dict(zip(model.param_names, np.asarray(results.params), strict=True))
         keys = [next(k for k in found if k in (n, f"beta.{n}")) for n in names]
-        self.coefficients_ = np.array([found[key] for key in keys], dtype=np.float64)
+        notes: tuple[str, ...] = ()
         if not results.mle_retvals.get("converged", True):
-            note = f"{name} stopped after {self.max_iterations} iterations, not yet converged."
-            self.notes_ = (*self.notes_, note)
+            notes = (f"{name} stopped after {self.max_iterations} iterations, not yet converged.",)
+        coefficients = np.array([found[key] for key in keys], dtype=np.float64)
+        return Filter.of(model, results), coefficients, notes
 
-    def _thinned(self, problem: Problem) -> Problem:
-        """Keep few enough windows to calibrate on, where each is fitted."""
-        if self.mode != "window":
-            return problem
-        rng = np.random.default_rng(self.seed)
-        origins = dict(problem.origins)
-        for part in HELD_OUT:
-            rows = origins[part]
-            if len(rows) > self.windows:
-                chosen = np.sort(rng.choice(len(rows), self.windows, replace=False))
-                origins[part] = rows[chosen]
-        return replace(problem, origins=origins)
-
-    def _learn_windows(self, problem: Problem) -> None:
+    def _choose_order(self, problem: Problem, orders: list[Order]) -> WindowModels:
         """Choose the order on some of the windows; each is fitted when it is forecast."""
-        self.coefficients_ = np.empty(0)
-        orders = self._window_orders()
-        if len(orders) == 1:
-            self.order_ = orders[0]
-            return
-        prepared, rows = problem.prepared, problem.origins["stop"][:ORDER_WINDOWS]
-        windows, known = self._windows(prepared, rows)
-        y = prepared.known_labels(rows, self.horizon)
-        found = [self._unscaled(self._fit_each(windows, known, order)[0]) for order in orders]
-        self.order_ = orders[int(np.argmin([np.nanmean((one - y) ** 2) for one in found]))]
+        every = [self._of_windows(problem.prepared.preparation, order) for order in orders]
+        if len(every) == 1:
+            return every[0]
+        rows = problem.origins["stop"][:ORDER_WINDOWS]
+        windows, known = _with_known(Windows.at(problem.prepared, rows, problem.window))
+        y = problem.prepared.known_labels(rows, self.horizon)
+        found = [one.fit_each(windows, known)[0] * one.scale + one.center for one in every]
+        return every[int(np.argmin([np.nanmean((one - y) ** 2) for one in found]))]
 
-    def _window_orders(self) -> list[Order]:
-        return [self.order_]
+    def _of_windows(self, preparation: Preparation, order: Order) -> WindowModels:
+        return WindowModels(
+            build=self._model,
+            order=order,
+            horizon=int(self.horizon),
+            iterations=int(self.max_iterations),
+            verbose=self.verbose,
+            name=type(self).__name__,
+            center=preparation.target_center,
+            scale=preparation.target_scale,
+        )
 
-    # --------------------------------------------------------------------------------- predicting
-
-    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
-        if self.mode == "global":
-            return Predictive(self._unscaled(self._shares(prepared, origins).sum(axis=0))[None])
-        return Predictive(self._fit_windows(*self._windows(prepared, origins)))
-
-    def _predict_windows(self, windows: FloatArray) -> FloatArray:
-        if self.mode == "window":
-            return self._fit_windows(windows, np.ones(windows.shape[:2], dtype=bool))
-        found = window_forecasts(self.filter_, windows, self.coefficients_, self.horizon)
-        return self._unscaled(found)[None]
-
-    def _fit_windows(self, windows: FloatArray, known: BoolArray) -> FloatArray:
-        """Forecast (1, M, H) by a model of each window; ``known`` (M, T) are measured targets."""
-        found, failed = self._fit_each(windows, known, self.order_)
-        if failed:
-            warnings.warn(
-                f"{type(self).__name__}: {failed:,} of {len(windows):,} windows could not be "
-                "fitted; the last value known stands in for their forecasts.",
-                MVLSTMWarning,
-                stacklevel=2,
-            )
-        return self._unscaled(found)[None]
-
-    def _windows(self, prepared: Prepared, origins: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Return windows (M, T, C), and which of their targets (M, T) were measured."""
-        windows = gather_windows(prepared.table, origins, self.window)
-        measured = prepared.frame.measured
-        if measured is None:
-            return windows, np.ones(windows.shape[:2], dtype=bool)
-        return windows, gather_windows(measured[:, None], origins, self.window)[..., 0]
-
-    def _predict_scrambled(
-        self, prepared: Prepared, origins: IntArray, variables: tuple[int, ...], donors: IntArray
-    ) -> Predictive:
-        """Forecast with the whole past of some variables taken from the donors."""
-        moved = np.flatnonzero(np.isin(prepared.frame.groups, variables))
-        if self.mode == "window":
-            windows, known = self._windows(prepared, origins)
-            windows[:, :, moved] = windows[donors][:, :, moved]
-            if windows.shape[2] - 1 in moved:  # the target
-                known = known[donors]
-            return Predictive(self._fit_windows(windows, known))
-        shares = self._shares(prepared, origins)
-        shares[moved] = shares[moved][:, donors]
-        return Predictive(self._unscaled(shares.sum(axis=0))[None])
-
-    def _shares(self, prepared: Prepared, origins: IntArray) -> FloatArray:
-        frame = prepared.frame
-        where = (prepared.table, frame.segments, self.coefficients_, origins, self.horizon)
-        return contributions(self.filter_, *where, frame.measured)
-
-    def _unscaled(self, forecasts: FloatArray) -> FloatArray:
-        scaler = self.preparation_
-        return forecasts * scaler.target_scale + scaler.target_center
-
-    def _fit_each(
-        self, windows: FloatArray, known: BoolArray, order: Order
-    ) -> tuple[FloatArray, int]:
-        """Fit a fresh model to every window; return scaled forecasts and how many failed."""
-        _require_statsmodels(type(self).__name__)
-        found = np.repeat(windows[:, -1:, -1], self.horizon, axis=1).astype(np.float64)
-        failed = 0
-        with show_steps(self.verbose, type(self).__name__, len(windows)) as advance, _quiet():
-            for m, window in enumerate(windows):
-                forecast = self._fit_one(_observed(window, known[m]), order)
-                if forecast is None:
-                    failed += 1
-                else:
-                    found[m] = forecast
-                advance(f"{failed} failed")
-        return found, failed
-
-    def _fit_one(self, window: FloatArray, order: Order) -> FloatArray | None:
-        endog, exog, _ = _lagged(window, np.zeros(len(window), dtype=np.int64))
-        if np.isnan(endog).all():
-            return None
-        later = None if exog is None else np.repeat(window[-1:, :-1], self.horizon, axis=0)
-        try:
-            model = self._model(endog, exog, order)
-            rounds = min(self.max_iterations, WINDOW_ITERATIONS)
-            results = model.fit(disp=False, maxiter=rounds, cov_type="none")
-            forecast = np.asarray(results.forecast(self.horizon, exog=later), dtype=np.float64)
-        except (ValueError, np.linalg.LinAlgError, IndexError, ZeroDivisionError):
-            return None
-        near = np.isfinite(forecast).all() and np.abs(forecast).max() < FARTHEST
-        return forecast if near else None
-
-    def _model_importance(self) -> FloatArray | None:
-        """Share of each regressor in the sum of |coefficient x its deviation|; none for y's past.
-
-        The columns are scaled, so their deviation is one.
-        """
-        sizes = np.abs(self.coefficients_)
-        if not sizes.sum() > 0:
-            return None
-        return self._by_variable(np.append(sizes / sizes.sum(), 0.0))
-
-    # ------------------------------------------------------------------------------------- saving
-
-    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        extra = {"order": [int(k) for k in self.order_]}
-        if self.mode == "window":
-            return {}, extra
-        return {"coefficients": self.coefficients_, **self.filter_.arrays()}, extra
-
-    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        p, d, q = (int(k) for k in extra["order"])
+    def restore(self, saved: Saved) -> Filtered | WindowModels:
+        """Rebuild what `learn` returned."""
+        p, d, q = (int(k) for k in saved.extra["order"])
         if not (0 <= p <= 10 and 0 <= d <= 2 and 0 <= q <= 10):
             raise ValueError(f"orders {(p, d, q)} are out of range")
-        self.order_ = (p, d, q)
-        self.coefficients_ = np.empty(0)
-        if self.mode == "global":
-            columns = len(self.preparation_.orders)
-            self.coefficients_ = take_array(arrays, "coefficients", (columns - 1,), np.float64)
-            self.filter_ = Filter.restore(arrays)
+        preparation = saved.preparation
+        if self.mode == "window":
+            return self._of_windows(preparation, (p, d, q))
+        return Filtered(
+            coefficients=saved.take("coefficients", (saved.n_columns - 1,), np.float64),
+            filter=Filter.restore(saved.arrays),
+            order=(p, d, q),
+            horizon=int(self.horizon),
+            center=preparation.target_center,
+            scale=preparation.target_scale,
+        )
+
+    @property
+    def order_(self) -> Order:
+        """The orders (p, d, q)."""
+        learned = self._require_fitted("order_").learned
+        assert isinstance(learned, Filtered | WindowModels)
+        return learned.order
 
 
 class STRX(AbstractStateSpace):
@@ -343,8 +419,8 @@ class STRX(AbstractStateSpace):
 
         return UnobservedComponents(endog, level="local linear trend", exog=exog)
 
-    def _choose_order(self, y: FloatArray) -> Order:
-        return (0, 0, 0)
+    def _orders(self, y: FloatArray) -> tuple[list[Order], tuple[str, ...]]:
+        return [(0, 0, 0)], ()
 
 
 class ARIMAX(AbstractStateSpace):
@@ -411,8 +487,9 @@ class ARIMAX(AbstractStateSpace):
         self.transform = transform
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check(self) -> None:
+        """Refuse orders that are none."""
+        super().check()
         if self.order is None:
             return
         several = self.order if np.ndim(self.order) == 1 else ()
@@ -431,23 +508,18 @@ class ARIMAX(AbstractStateSpace):
             enforce_invertibility=False,
         )
 
-    def _choose_order(self, y: FloatArray) -> Order:
+    def _orders(self, y: FloatArray) -> tuple[list[Order], tuple[str, ...]]:
         if self.order is not None:
             p, d, q = (int(k) for k in self.order)
-            return (p, d, q)
+            return [(p, d, q)], ()
         from mvlstm.problem.stationarity import choose_differencing
 
         known = np.isfinite(y)
         segments = np.cumsum(~known)[known]
         d = choose_differencing(y[known, None], ("target",), segments=segments).orders[0]
         order = choose_orders(np.diff(y, n=d), d)
-        self.notes_ = (*self.notes_, f"ARIMAX orders (p, d, q) = {order} from ACF and PACF.")
-        return order
-
-    def _window_orders(self) -> list[Order]:
-        if self.order is not None:
-            return [self.order_]
-        return [(p, self.order_[1], 0) for p in WINDOW_ORDERS]
+        notes = (f"ARIMAX orders (p, d, q) = {order} from ACF and PACF.",)
+        return [(p, d, 0) for p in WINDOW_ORDERS] if self.mode == "window" else [order], notes
 
 
 def choose_orders(y: FloatArray, d: int = 0) -> Order:

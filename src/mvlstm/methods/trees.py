@@ -19,15 +19,15 @@ from mvlstm.errors import (
 )
 from mvlstm.methods.tree_arrays import Trees, from_forest, from_histogram, from_xgboost
 from mvlstm.model.forecaster import AbstractForecaster
-from mvlstm.model.saving import finite_number, take_array
+from mvlstm.model.learned import Arrays, Learned, Saved, by_variable, finite_number
+from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
-from mvlstm.problem.preparation import Prepared
+from mvlstm.problem.preparation import Preparation
 from mvlstm.problem.problem import Problem, known_places
 from mvlstm.problem.transform_choice import TransformChoice
-from mvlstm.problem.windows import iterate_windows
 from mvlstm.progress import show_steps
 from mvlstm.table.calendar import Calendar
-from mvlstm.types import FloatArray, IntArray
+from mvlstm.types import FloatArray
 
 GridName = Literal["paper", "quick"]
 
@@ -64,65 +64,49 @@ class Sum:
     scale: float = 1.0
 
 
-class AbstractTrees(AbstractForecaster):
-    """Trees on the flattened window, a set of them for each step ahead."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearnedTrees(Learned):
+    """Trees on the flattened window, a set of them for each step ahead.
 
-    seed: int
-    single_inputs: ClassVar[bool] = False  # whether inputs are compared in float32
-    single_sums: ClassVar[bool] = False  # whether leaves are added in float32
-    largest_seed: ClassVar[int | None] = None  # that the library takes, where it has bounds
-    trees_: tuple[Trees, ...]
-    sums_: tuple[Sum, ...]
-    gain_: FloatArray  # (C,) share of each column in what the splits gained
-    chosen_: tuple[dict[str, Any], ...]  # settings chosen on validation, one for each step
+    Parameters
+    ----------
+    trees, sums : one for each step
+    gain : (C,)
+        Share of each column in what the splits gained.
+    chosen : tuple of dict
+        Settings chosen on validation rows, for each step.
+    center, scale : float
+        Of the target as an input.
+    single_inputs, single_sums : bool
+        Whether the library compares inputs, and adds leaves, in float32.
+    """
 
-    @abstractmethod
-    def _learn_step(self, data: FlatData, h: int) -> tuple[Trees, Sum, FloatArray, dict[str, Any]]:
-        """Return trees, how they add up, gain by feature, and the settings chosen."""
+    trees: tuple[Trees, ...]
+    sums: tuple[Sum, ...]
+    gain: FloatArray
+    chosen: tuple[dict[str, Any], ...]
+    center: float
+    scale: float
+    single_inputs: bool = False
+    single_sums: bool = False
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not is_whole(self.seed):
-            raise ParameterError(f"seed={self.seed!r} must be a whole number.")
-        if self.largest_seed is not None and not 0 <= self.seed <= self.largest_seed:
-            raise ParameterError(
-                f"seed={self.seed!r} must lie between 0 and {self.largest_seed}, as scikit-learn "
-                "asks for."
-            )
-        jobs = getattr(self, "n_jobs", -1)
-        if not is_whole(jobs) or (jobs != -1 and jobs < 1):
-            raise ParameterError(f"n_jobs={jobs!r} must be a number of cores, or -1 for all.")
-
-    def _learn(self, problem: Problem) -> None:
-        data = FlatData.of(problem)
-        steps = [self._learn_step(data.known(h), h) for h in range(self.horizon)]
-        self.trees_, self.sums_, gains, self.chosen_ = zip(*steps, strict=True)
-        total = np.sum([gain / max(gain.sum(), np.finfo(float).tiny) for gain in gains], axis=0)
-        by_column = total.reshape(self.window, -1).sum(axis=0)
-        self.gain_ = by_column / max(by_column.sum(), np.finfo(float).tiny)
-
-    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
-        pieces = [
-            self._predict_windows(windows)
-            for _, windows in iterate_windows(
-                *prepared.windows_at(origins, self.window), self.window
-            )
-        ]
-        empty = np.empty((1, 0, self.horizon))
+    def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
+        """Add up the leaves that windows fall into."""
+        if windows.made_up:
+            return Predictive(self._forecast(windows.values))
+        pieces = [self._forecast(piece) for piece in windows.pieces()]
+        empty = np.empty((1, 0, len(self.trees)))
         return Predictive(np.concatenate(pieces, axis=1) if pieces else empty)
 
-    def _predict_windows(self, windows: FloatArray) -> FloatArray:
+    def _forecast(self, windows: FloatArray) -> FloatArray:
         X = windows.reshape(len(windows), -1)
-        scaler = self.preparation_
-        last = windows[:, -1, -1] * scaler.target_scale + scaler.target_center
+        X = X.astype(np.float32) if self.single_inputs else X
+        last = windows[:, -1, -1] * self.scale + self.center
         steps = [
-            self._add(trees.leaves(self._typed(X)), how) + (last if how.relative else 0.0)
-            for trees, how in zip(self.trees_, self.sums_, strict=True)
+            self._add(trees.leaves(X), how) + (last if how.relative else 0.0)
+            for trees, how in zip(self.trees, self.sums, strict=True)
         ]
         return np.stack(steps, axis=-1)[None]
-
-    def _typed(self, X: FloatArray) -> NDArray[Any]:
-        return X.astype(np.float32) if self.single_inputs else X
 
     def _add(self, leaves: FloatArray, how: Sum) -> FloatArray:
         """Add the leaves (R, M) in the order in which the library adds them."""
@@ -134,27 +118,79 @@ class AbstractTrees(AbstractForecaster):
             total /= len(leaves)
         return total.astype(np.float64) * how.scale + how.center
 
-    def _model_importance(self) -> FloatArray | None:
-        return self._by_variable(self.gain_) if self.gain_.sum() > 0 else None
+    def own_importance(self, groups: tuple[int, ...]) -> FloatArray | None:
+        """Return the share of each variable in what the splits gained."""
+        return by_variable(self.gain, groups) if self.gain.sum() > 0 else None
 
-    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        arrays: dict[str, NDArray[Any]] = {"gain": self.gain_}
-        for h, trees in enumerate(self.trees_):
+    def arrays(self) -> tuple[Arrays, dict[str, Any]]:
+        """Return the trees of each step, and how they add up."""
+        arrays: Arrays = {"gain": self.gain}
+        for h, trees in enumerate(self.trees):
             arrays |= trees.arrays(f"step{h + 1}")
-        sums = [list(astuple(how)) for how in self.sums_]
-        return arrays, {"sums": sums, "chosen": list(self.chosen_)}
+        sums = [list(astuple(how)) for how in self.sums]
+        return arrays, {"sums": sums, "chosen": list(self.chosen)}
 
-    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        columns = len(self.preparation_.orders)
-        self.gain_ = take_array(arrays, "gain", (columns,), np.float64)
-        self.trees_ = tuple(
-            Trees.restore(arrays, f"step{h + 1}", int(self.window) * columns)
-            for h in range(self.horizon)
+
+class AbstractTrees(AbstractForecaster):
+    """Trees on the flattened window, a set of them for each step ahead."""
+
+    seed: int
+    single_inputs: ClassVar[bool] = False  # whether inputs are compared in float32
+    single_sums: ClassVar[bool] = False  # whether leaves are added in float32
+    largest_seed: ClassVar[int | None] = None  # that the library takes, where it has bounds
+
+    @abstractmethod
+    def _learn_step(self, data: FlatData, h: int) -> tuple[Trees, Sum, FloatArray, dict[str, Any]]:
+        """Return trees, how they add up, gain by feature, and the settings chosen."""
+
+    def check(self) -> None:
+        """Refuse a seed or a number of cores that the library does not take."""
+        super().check()
+        if not is_whole(self.seed):
+            raise ParameterError(f"seed={self.seed!r} must be a whole number.")
+        if self.largest_seed is not None and not 0 <= self.seed <= self.largest_seed:
+            raise ParameterError(
+                f"seed={self.seed!r} must lie between 0 and {self.largest_seed}, as scikit-learn "
+                "asks for."
+            )
+        jobs = getattr(self, "n_jobs", -1)
+        if not is_whole(jobs) or (jobs != -1 and jobs < 1):
+            raise ParameterError(f"n_jobs={jobs!r} must be a number of cores, or -1 for all.")
+
+    def learn(self, problem: Problem) -> LearnedTrees:
+        """Grow trees for each step ahead, their settings chosen on the stopping rows."""
+        data = FlatData.of(problem)
+        steps = [self._learn_step(data.known(h), h) for h in range(self.horizon)]
+        trees, sums, gains, chosen = zip(*steps, strict=True)
+        total = np.sum([gain / max(gain.sum(), np.finfo(float).tiny) for gain in gains], axis=0)
+        by_column = total.reshape(self.window, -1).sum(axis=0)
+        gain = by_column / max(by_column.sum(), np.finfo(float).tiny)
+        return self._learned(problem.prepared.preparation, trees, sums, gain, chosen)
+
+    def _learned(self, preparation: Preparation, *parts: Any) -> LearnedTrees:
+        trees, sums, gain, chosen = parts
+        return LearnedTrees(
+            trees=trees,
+            sums=sums,
+            gain=gain,
+            chosen=chosen,
+            center=preparation.target_center,
+            scale=preparation.target_scale,
+            single_inputs=self.single_inputs,
+            single_sums=self.single_sums,
         )
-        self.sums_ = tuple(_restored(*values) for values in extra["sums"])
-        self.chosen_ = tuple(dict(one) for one in extra["chosen"])
-        if len(self.sums_) != self.horizon:
-            raise ValueError(f"{len(self.sums_)} sums for {self.horizon} steps")
+
+    def restore(self, saved: Saved) -> LearnedTrees:
+        """Rebuild what `learn` returned."""
+        gain = saved.take("gain", (saved.n_columns,), np.float64)
+        features = int(self.window) * saved.n_columns
+        steps = [f"step{h + 1}" for h in range(self.horizon)]
+        trees = tuple(Trees.restore(saved.arrays, step, features) for step in steps)
+        sums = tuple(_restored(*values) for values in saved.extra["sums"])
+        chosen = tuple(dict(one) for one in saved.extra["chosen"])
+        if len(sums) != self.horizon:
+            raise ValueError(f"{len(sums)} sums for {self.horizon} steps")
+        return self._learned(saved.preparation, trees, sums, gain, chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,8 +295,9 @@ class RF(AbstractTrees):
         self.transform = transform
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check(self) -> None:
+        """Refuse settings with values they cannot have."""
+        super().check()
         check_option("grid", self.grid, FOREST_DEPTHS)
         check_whole("max_trees", self.max_trees, 1)
 
@@ -360,8 +397,9 @@ class XGT(AbstractTrees):
         self.transform = transform
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check(self) -> None:
+        """Refuse settings with values they cannot have."""
+        super().check()
         check_option("grid", self.grid, BOOST_DEPTHS)
         check_whole("max_rounds", self.max_rounds, 1)
         if not is_number(self.learning_rate) or not 0 < self.learning_rate <= 1:
@@ -492,8 +530,9 @@ class GBT(AbstractTrees):
         self.transform = transform
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check(self) -> None:
+        """Refuse settings with values they cannot have."""
+        super().check()
         check_option("grid", self.grid, SETTINGS)
         check_whole("max_rounds", self.max_rounds, 1)
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm import metrics
 from mvlstm._words import counted
-from mvlstm.problem.predictive import member_means
+from mvlstm.model.learned import Learned
+from mvlstm.problem.inputs import Windows
+from mvlstm.problem.predictive import Mixture
 from mvlstm.problem.preparation import Prepared
 from mvlstm.problem.problem import Problem
-from mvlstm.problem.windows import measured_labels
-from mvlstm.results import Forecast
+from mvlstm.problem.target_scale import mean_of_members
+from mvlstm.problem.windows import gather_labels, measured_labels
 from mvlstm.results.reference import Reference
+from mvlstm.transforms import Transform
 from mvlstm.types import BoolArray, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from mvlstm.model.forecaster import AbstractForecaster
 
 LEVEL = 0.9  # the interval that is calibrated
 CONFIDENT = 1.645  # standard errors that chance exceeds once in twenty times
@@ -30,8 +30,33 @@ CLEARLY, BY_FAR = 0.98, 0.75  # shares of the squared error that may be left, se
 CHANCE = 0.05
 
 
-def calibrate(model: AbstractForecaster, problem: Problem) -> None:
-    """Find each member's spread, and the factor that makes the intervals cover.
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """How sure forecasts are, found on held-out rows.
+
+    Parameters
+    ----------
+    spread : (K, H)
+        Squared error of each member on the stopping rows.
+    factors : (H,)
+        By which variances are multiplied so that intervals cover.
+    persistence : (H,)
+        Calibrated variance of persistence.
+    mean_factor : (H,)
+        Share of the variance that corrects the mean of a transformed target.
+    reference : Reference, optional
+        How good the model was on the later half of the validation rows.
+    """
+
+    spread: FloatArray
+    factors: FloatArray
+    persistence: FloatArray
+    mean_factor: FloatArray
+    reference: Reference | None = None
+
+
+def calibrate(learned: Learned, problem: Problem) -> tuple[Calibration, tuple[str, ...]]:
+    """Find each member's spread, and the factor that makes the intervals cover; with notes.
 
     The factor is found on all validation rows. The earlier half is not new to the model, which
     stopped training by it and may have fitted a link to it; but the later half alone is a short
@@ -43,60 +68,78 @@ def calibrate(model: AbstractForecaster, problem: Problem) -> None:
     both = np.union1d(stop, rows)
     stopping = np.isin(both, stop)
     counts = _counting(prepared, both, stopping, H)
-    predictive = model._predict_rows(prepared, both)
+    predictive = learned.predict(Windows.at(prepared, both, problem.window))
     labels = np.where(counts, prepared.labels(both, H), np.nan)
+    notes: tuple[str, ...] = ()
     if len(both) < FEWEST:
-        note = (
+        notes = (
             f"The intervals rest on {counted(len(both), 'validation window')} and may cover far "
-            "from 90 %. A larger validation part (valid=0.3, --valid 0.3) or more rows help."
+            "from 90 %. A larger validation part (valid=0.3) or more rows help.",
         )
-        model.notes_ = tuple(dict.fromkeys((*model.notes_, note)))
     errors = (predictive.members - labels)[:, stopping]
-    model.spread_ = np.maximum(np.nanmean(errors**2, axis=1), _tiny(problem))  # (K, H)
+    spread = np.maximum(np.nanmean(errors**2, axis=1), _tiny(problem))  # (K, H)
     times = np.asarray(prepared.frame.times)[both]
-    mixture = predictive.mixture(model.spread_)
-    model.calibration_ = cover_factors(mixture, labels, times)
+    mixture = predictive.with_spread(spread)
+    factors = cover_factors(mixture.joined, labels, times)
     moved = np.where(counts, _moves(prepared, both, H), np.nan)
-    spread = np.maximum(np.nanmean(moved[stopping] ** 2, axis=0), _tiny(problem))
+    variance = np.maximum(np.nanmean(moved[stopping] ** 2, axis=0), _tiny(problem))
     one = np.ones((len(both), H, 1))
-    own = (one, 0 * one, np.broadcast_to(spread[:, None], one.shape))
-    model.persistence_ = spread * cover_factors(own, moved, times)
-    later = predictive.take(np.isin(both, rows))
-    forecast = model._forecast_rows(prepared, rows, later)
-    model.mean_factor_ = np.ones(H)
-    if forecast.transform:
-        plain = cover_factors(mixture, labels, times, margin=False)
-        forecast = _with_mean(model, forecast, plain / model.calibration_)
+    own = (one, 0 * one, np.broadcast_to(variance[:, None], one.shape))
+    persistence = variance * cover_factors(own, moved, times)
+    later, scale = np.isin(both, rows), prepared.scale(rows, H)
+    actual = np.where(
+        measured_labels(prepared.frame, rows, H), gather_labels(prepared.frame, rows, H), np.nan
+    )
+    found = scale.mixture(mixture.take(later).widened(factors))
+    mean_factor = np.ones(H)
+    if scale.transform:
+        whole = cover_factors(mixture.joined, labels, times, margin=False) / factors
+        shares, members = _choose_shares(scale.transform, found, whole, actual)
+        mean_factor = shares * whole
+        if (shares < 1).any():
+            notes = (
+                *notes,
+                f"The mean is corrected by {shares.min():.0%} of the variance found on the "
+                "log scale: by all of it, it was too high on the rows of calibration.",
+            )
+    else:
+        members = scale.members(predictive.members[:, later], found, mean_factor)
+    weights, means, variances = found.joined
     last = prepared.frame.target_values[rows][:, None]
-    model.reference_ = Reference.of_forecast(forecast, forecast.actual - last)
+    reference = Reference.measure_rows(
+        np.asarray(prepared.frame.times[rows]),
+        errors=members.mean(axis=0) - actual,
+        moves=actual - last,
+        at=metrics.mixture_cdf(weights, means, variances, scale.transform.forward(actual)),
+    )
+    return Calibration(spread, factors, persistence, mean_factor, reference), notes
 
 
-def _with_mean(model: AbstractForecaster, forecast: Forecast, whole: FloatArray) -> Forecast:
+def _choose_shares(
+    transform: Transform, mixture: Mixture, whole: FloatArray, actual: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Find how much of the variance the mean of a transformed target is corrected by.
 
     The mean of a log-normal lives in its upper tail, which errors that are not normal may belie.
     Less than the whole variance, which is a share (H,) of the intervals' with their margin, is
     taken where that lowers the squared error on the later half of the validation rows clearly.
+
+    Returns
+    -------
+    shares : (H,)
+    members : (K, M, H)
+        Their means with these shares.
     """
-    transform, K = forecast.transform, len(forecast.members)
-    mixture = (forecast.weights, forecast.means)
-    variances = whole[:, None] * forecast.variances  # (M, H, J)
-    members = [member_means(transform, *mixture, share * variances, K) for share in MEAN_SHARES]
-    errors = np.array([found.mean(axis=0) - forecast.actual for found in members])  # (shares, M, H)
-    known = np.isfinite(forecast.actual)  # (M, H)
-    best = [
-        _clearly_best(errors[:, known[:, h], h], horizon=h + 1) for h in range(int(model.horizon))
+    wide = mixture.widened(whole)
+    tried = [
+        mean_of_members(transform, replace(wide, variances=share * wide.variances))
+        for share in MEAN_SHARES
     ]
-    shares = np.array(MEAN_SHARES)[best]
-    model.mean_factor_ = shares * whole
-    if any(best):
-        note = (
-            f"The mean is corrected by {shares.min():.0%} of the variance found on the "
-            "log scale: by all of it, it was too high on the rows of calibration."
-        )
-        model.notes_ = tuple(dict.fromkeys((*model.notes_, note)))
-    chosen = [members[place][:, :, h] for h, place in enumerate(best)]
-    return replace(forecast, members=np.stack(chosen, axis=-1))
+    errors = np.array([found.mean(axis=0) - actual for found in tried])  # (shares, M, H)
+    known = np.isfinite(actual)  # (M, H)
+    best = [_clearly_best(errors[:, known[:, h], h], horizon=h + 1) for h in range(len(whole))]
+    chosen = [tried[place][:, :, h] for h, place in enumerate(best)]
+    return np.array(MEAN_SHARES)[best], np.stack(chosen, axis=-1)
 
 
 def _clearly_best(errors: FloatArray, *, horizon: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,29 +20,28 @@ from mvlstm.explain import (
     require_windows,
 )
 from mvlstm.explain.lags import lag_table
-from mvlstm.model.contributions import (
+from mvlstm.model.decomposition import (
     APART,
     by_origin,
+    explained_members,
+    explained_scale,
     origin_index,
     take_apart,
     variable_leads,
 )
+from mvlstm.model.fitted import Fitted
+from mvlstm.model.learned import AttentionArrays
 from mvlstm.model.scoring import explained_origins
-from mvlstm.model.second_opinions import agreement_table, rank_agreement
-from mvlstm.model.units import member_units, unit_transform
+from mvlstm.model.second_opinions import Explained, agreement_table, rank_agreement
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Prepared
-from mvlstm.problem.windows import gather_labels, gather_windows, spread_evenly
+from mvlstm.problem.windows import gather_labels, spread_evenly
 from mvlstm.progress import show_steps
 from mvlstm.results import Explanation
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.layout import CALENDAR
 from mvlstm.table.spacing import natural_cycles
 from mvlstm.types import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from mvlstm.model.forecaster import AbstractForecaster
-    from mvlstm.problem.problem import AttentionArrays
 
 LEAST_STRETCHES = 5  # windows' lengths of unseen rows that a series is explained by, at least
 LEAST_CYCLES = 3  # and of its cycle's
@@ -52,9 +51,10 @@ SERIES_NOTE = (
 )
 
 
-def explain_forecaster(
-    model: AbstractForecaster,
-    table: pd.DataFrame,
+def explain(
+    model: Explained,
+    fitted: Fitted,
+    table: Any,
     *,
     effort: Literal["quick", "default", "full"] = "default",
     contributions: int | None = None,
@@ -66,24 +66,35 @@ def explain_forecaster(
     """
     level = get_effort(effort)
     _check_count(contributions)
-    prepared = model._prepare(model._read(table, "explain"))
+    prepared = fitted.prepare(fitted.read(table, "explain"))
     frame = prepared.frame
-    unseen, held_out, part, part_notes = explained_origins(model, prepared)
-    _require_measured(model, frame, unseen)
+    unseen, held_out, part, part_notes = explained_origins(fitted, prepared)
+    _require_measured(fitted, frame, unseen)
     period = _find_period(frame)
-    origins = _choose_origins(frame, unseen, int(model.window), level.windows, period)
-    arrays = model._attention(prepared, origins)
+    origins = _choose_origins(frame, unseen, fitted.window, level.windows, period)
+    arrays = fitted.learned.attention(fitted.windows(prepared, origins))
     measured = _measure(
-        model, prepared, origins, arrays, part=part, period=period, effort=effort, curves=curves
+        fitted,
+        prepared,
+        origins,
+        arrays,
+        part=part,
+        period=period,
+        effort=effort,
+        curves=curves,
+        verbose=model.verbose,
     )
-    importance = _with_own(measured.importance, model._model_importance(), frame.variables)
+    own = fitted.learned.own_importance(frame.groups)
+    importance = _with_own(measured.importance, own, frame.variables)
     index = origin_index(frame, origins)
     names = pd.Index(frame.variables, name="variable")
     count = APART[effort] if contributions is None else contributions
-    apart = take_apart(model, prepared, unseen, count, effort)
+    apart = take_apart(fitted, prepared, unseen, count, effort)
     parts = None if apart is None else apart.members
     agreement, agreement_notes = (
-        agreement_table(model, prepared, held_out if len(held_out) else unseen, importance, parts)
+        agreement_table(
+            model, fitted, prepared, held_out if len(held_out) else unseen, importance, parts
+        )
         if effort == "full"
         else (None, ())
     )
@@ -127,13 +138,13 @@ def explain_forecaster(
     )
 
 
-def _require_measured(model: AbstractForecaster, frame: SeriesFrame, unseen: IntArray) -> None:
+def _require_measured(fitted: Fitted, frame: SeriesFrame, unseen: IntArray) -> None:
     """Raise `DataError` if there are too few windows, and say so where no target was measured."""
     if not len(unseen) and frame.measured is not None:
         raise DataError(
             "0 held-out windows are too few to explain a forecast: of none was the target measured "
-            f"in every one of the {counted(model.horizon, 'step')} ahead. Supply rows in which it "
-            "was, or fit with a shorter horizon (--horizon)."
+            f"in every one of the {counted(fitted.horizon, 'step')} ahead. Supply rows in which it "
+            "was, or fit with a shorter horizon=...."
         )
     require_windows(len(unseen))
 
@@ -145,7 +156,7 @@ def _find_period(frame: SeriesFrame) -> int:
 
 
 def _measure(
-    model: AbstractForecaster,
+    fitted: Fitted,
     prepared: Prepared,
     origins: IntArray,
     arrays: AttentionArrays | None,
@@ -154,19 +165,20 @@ def _measure(
     period: int,
     effort: str,
     curves: bool,
+    verbose: int,
 ) -> Measured:
     """Scramble one variable after the other in the windows chosen, with a progress display."""
     frame = prepared.frame
     total = len(frame.variables) * get_effort(effort).repeats_for(len(origins))
-    with show_steps(model.verbose, "explain", total) as advance:
+    with show_steps(verbose, "explain", total) as advance:
         return measure(
             variables=frame.variables,
-            labels=_labels(model, prepared, origins),
+            labels=_labels(fitted, prepared, origins),
             positions=origins,
-            window=int(model.window),
+            window=fitted.window,
             groups=frame.groups,
-            base=_forecasts(model, prepared, origins),
-            scrambled=_scrambler(model, prepared, origins),
+            base=_forecasts(fitted, prepared, origins),
+            scrambled=_scrambler(fitted, prepared, origins),
             values=np.asarray(prepared.table[origins], dtype=np.float64),
             attention=_attention(arrays),
             part=part,
@@ -225,50 +237,41 @@ def _clocks(frame: SeriesFrame) -> tuple[int, ...]:
     return (frame.variables.index(CALENDAR),) if frame.layout.calendar else ()
 
 
-def _labels(model: AbstractForecaster, prepared: Prepared, origins: IntArray) -> FloatArray:
+def _labels(fitted: Fitted, prepared: Prepared, origins: IntArray) -> FloatArray:
     """Return what happened, in the target's units; of several series, on the scale of each."""
     if prepared.units is not None:
-        return prepared.target_steps(origins, model.horizon)
-    return gather_labels(prepared.frame, origins, model.horizon)
+        return prepared.target_steps(origins, fitted.horizon)
+    return gather_labels(prepared.frame, origins, fitted.horizon)
 
 
-def _forecasts(model: AbstractForecaster, prepared: Prepared, origins: IntArray) -> FloatArray:
-    predictive = model._predict_rows(prepared, origins)
-    return member_units(model, predictive.shifted(prepared.baseline(origins, model.horizon)))
+def _forecasts(fitted: Fitted, prepared: Prepared, origins: IntArray) -> FloatArray:
+    scale = explained_scale(prepared, origins, fitted.horizon)
+    predictive = fitted.learned.predict(fitted.windows(prepared, origins))
+    return explained_members(predictive, scale, fitted.calibration)
 
 
 def _scrambler(
-    model: AbstractForecaster, prepared: Prepared, origins: IntArray
+    fitted: Fitted, prepared: Prepared, origins: IntArray
 ) -> Callable[[tuple[int, ...], IntArray], FloatArray]:
-    """Return the function that forecasts with some variables' windows taken from other times."""
-
-    def scrambled(variables: tuple[int, ...], donors: IntArray) -> FloatArray:
-        return member_units(model, model._predict_scrambled(prepared, origins, variables, donors))
-
-    return scrambled
-
-
-def scrambled_windows(
-    model: AbstractForecaster,
-    prepared: Prepared,
-    origins: IntArray,
-    variables: tuple[int, ...],
-    donors: IntArray,
-) -> Predictive:
-    """Forecast from windows in which ``variables`` come from the donors' windows.
+    """Return the function that forecasts with some variables' windows taken from other times.
 
     A differenced target's baseline belongs to its own past and is exchanged with it.
     """
     owner = np.asarray(prepared.frame.groups)
-    columns = np.flatnonzero(np.isin(owner, variables))
-    windows = gather_windows(*prepared.windows_at(origins, model.window), model.window)
-    windows[:, :, columns] = windows[donors][:, :, columns]
-    baseline = prepared.baseline(origins, model.horizon)
-    if int(owner[-1]) in variables:
-        baseline = baseline[donors]
-    if unit_transform(model):
-        return model._predictive(windows).shifted(baseline)
-    return Predictive(model._predict_windows(windows) + baseline)
+    windows = fitted.windows(prepared, origins)
+    whole = explained_scale(prepared, origins, fitted.horizon)
+    learned, spread = fitted.learned, bool(whole.transform)
+
+    def scrambled(variables: tuple[int, ...], donors: IntArray) -> FloatArray:
+        columns = np.flatnonzero(np.isin(owner, variables))
+        found = learned.scrambled(windows, columns, donors)
+        if found is not None:  # a method that looks back further than a window
+            return explained_members(Predictive(found), whole, fitted.calibration)
+        scale = whole.take(donors) if int(owner[-1]) in variables else whole
+        predictive = learned.predict(windows.scrambled(columns, donors), spread=spread)
+        return explained_members(predictive, scale, fitted.calibration)
+
+    return scrambled
 
 
 def _attention(arrays: AttentionArrays | None) -> Attention | None:

@@ -1,52 +1,47 @@
-"""From what a model predicts to a `Forecast`: calibrated, in units, with dates and names."""
+"""From predicted labels to a `Forecast`: calibrated, in units, with dates and names."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm.errors import DataError
-from mvlstm.model.table_warnings import category_warnings, not_finite, range_warnings
-from mvlstm.problem.predictive import Predictive, member_means
-from mvlstm.problem.preparation import Prepared
+from mvlstm.model.calibration import Calibration
+from mvlstm.model.table_warnings import category_warnings, range_warnings
+from mvlstm.problem.part_times import PartTimes
+from mvlstm.problem.predictive import Predictive, not_finite
+from mvlstm.problem.preparation import Preparation, Prepared
 from mvlstm.problem.windows import gather_labels, measured_labels
 from mvlstm.results import Forecast
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.spacing import describe_time
 from mvlstm.types import FloatArray, IntArray
 
-if TYPE_CHECKING:
-    from mvlstm.model.forecaster import AbstractForecaster
-
 
 def dated_forecast(
-    model: AbstractForecaster,
     prepared: Prepared,
     origins: IntArray,
-    predictive: Predictive | None = None,
+    predictive: Predictive,
+    calibration: Calibration,
+    parts: PartTimes,
+    window: int,
 ) -> Forecast:
-    """Put dates, names and units to what the model predicts, or has predicted already."""
-    frame, T, H = prepared.frame, int(model.window), int(model.horizon)
-    with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at next
-        if predictive is None:
-            pieces = prepared.pieces(origins, T)
-            predictive = Predictive.join([model._predict_rows(prepared, p) for p in pieces])
-        predictive = predictive.shifted(prepared.baseline(origins, H))
-    _require_finite(predictive.members, frame, origins)
-    weights, means, variances = predictive.mixture(model.spread_)
-    variances = variances * model.calibration_[:, None]
-    if prepared.units is not None:
-        means = np.moveaxis(prepared.in_units(np.moveaxis(means, -1, 0), origins), 0, -1)
-        variances = variances * (prepared.unit(origins) ** 2)[:, None, None]
-    transform = model.preparation_.transform
-    members = prepared.in_units(predictive.members, origins)
-    if transform:
-        corrected = variances * model.mean_factor_[:, None]
-        members = member_means(transform, weights, means, corrected, len(members))
+    """Put units, intervals, dates and names to what a method predicts."""
+    frame, H = prepared.frame, predictive.members.shape[2]
+    scale = prepared.scale(origins, H)
+    with np.errstate(over="ignore", invalid="ignore"):  # checked next
+        _require_finite(predictive.members + scale.baseline, frame, origins)
+        labels = predictive.with_spread(calibration.spread).widened(calibration.factors)
+        mixture = scale.mixture(labels)
+        members = scale.members(predictive.members, mixture, calibration.mean_factor)
+    if scale.transform:
         _require_finite(members, frame, origins)
-    times, labels = frame.future_times(origins, H), gather_labels(frame, origins, H)
+    weights, means, variances = mixture.joined
+    times, actual = frame.future_times(origins, H), gather_labels(frame, origins, H)
+    series = frame.names_of(origins)
+    names = part_names(parts, prepared.preparation, times, series)
     return Forecast(
         origin=frame.times[origins],
         time=times,
@@ -55,29 +50,28 @@ def dated_forecast(
         means=means,
         variances=variances,
         members=members,
-        part=np.where(np.isnan(labels), "new", part_names(model, times, frame.names_of(origins))),
-        actual=np.where(measured_labels(frame, origins, H), labels, np.nan),
+        part=np.where(np.isnan(actual), "new", names),
+        actual=np.where(measured_labels(frame, origins, H), actual, np.nan),
         notes=frame.notes,
         warnings=(
-            *range_warnings(prepared, origins, T),
-            *category_warnings(prepared, origins, T),
+            *range_warnings(prepared, origins, window),
+            *category_warnings(prepared, origins, window),
         ),
-        transform=transform,
-        series=frame.names_of(origins),
+        transform=scale.transform,
+        series=series,
     )
 
 
 def part_names(
-    model: AbstractForecaster, times: NDArray[Any], series: NDArray[Any] | None
+    parts: PartTimes, preparation: Preparation, times: NDArray[Any], series: NDArray[Any] | None
 ) -> NDArray[np.str_]:
     """Return "train", "validation" or "new" for times (M, H) of given series (M,).
 
     A series that training did not have is new at any time.
     """
-    names = model.borders_.parts(times)
-    trained = model.preparation_.series
-    if trained is not None and series is not None:
-        names[~np.isin(series.astype(str), trained.names)] = "new"
+    names = parts.names(times)
+    if preparation.series is not None and series is not None:
+        names[~np.isin(series.astype(str), preparation.series.names)] = "new"
     return names
 
 

@@ -16,7 +16,7 @@ import itertools
 import re
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
+from mvlstm.model.fitted import Fitted
 from mvlstm.model.scoring import persistence_forecast, score_row, score_unseen
 from mvlstm.problem.preparation import Prepared
 from mvlstm.results import Evaluation, Forecast
@@ -31,10 +32,6 @@ from mvlstm.results.reference import LEVEL, Reference
 from mvlstm.table.spacing import describe_time
 from mvlstm.table.times import read_times
 from mvlstm.types import IntArray
-
-if TYPE_CHECKING:
-    from mvlstm.model.forecaster import AbstractForecaster
-
 
 SIGNIFICANT = 0.01
 LEAST_SKILL, LEAST_COVERAGE = 0.02, 0.02
@@ -45,13 +42,11 @@ NO_MONTH = re.compile(r"\s*\d{4}[-/. ]+(1[3-9]|[2-9]\d)\b")  # after a year
 FEWEST_NEW = 40  # times that can tell of a slip: as many as an update needs
 
 
-def score_since(
-    model: AbstractForecaster, forecast: Forecast, prepared: Prepared, since: Any
-) -> Evaluation:
+def score_since(fitted: Fitted, forecast: Forecast, prepared: Prepared, since: Any) -> Evaluation:
     """Score the unseen rows of a forecast from ``since`` on; see `AbstractForecaster.evaluate`."""
-    start, known = read_time(model, since), model.borders_.calibration
+    start, known = read_time(fitted, since), fitted.parts.calibration
     times = forecast.time
-    later = model.borders_.since(times, start) & model.borders_.after(times)
+    later = fitted.parts.since(times, start) & fitted.parts.after(times)
     chosen = np.asarray(later.all(axis=1))
     if not chosen.any():
         raise DataError(
@@ -59,9 +54,9 @@ def score_since(
             f"knows those up to {describe_time(known)}. Supply newer rows."
         )
     scored = forecast.take(chosen)
-    evaluation = score_unseen(model, scored, prepared, whole=False)
-    rival = persistence_forecast(model, scored, prepared)
-    found, statements = find_slips(model.reference_, _reference(scored, rival))
+    evaluation = score_unseen(fitted, scored, prepared, whole=False)
+    rival = persistence_forecast(fitted, scored, prepared)
+    found, statements = find_slips(fitted.calibration.reference, _reference(scored, rival))
     slipped = [] if found is None else list(found["slipped"])
     for statement in itertools.compress(statements, slipped):
         warnings.warn(statement, MVLSTMWarning, stacklevel=3)
@@ -76,9 +71,9 @@ def score_since(
     )
 
 
-def read_time(model: AbstractForecaster, since: Any) -> Any:
+def read_time(fitted: Fitted, since: Any) -> Any:
     """Read a time given as text, timestamp or number as one of the model's."""
-    layout = model.layout_
+    layout = fitted.layout
     try:
         if layout.time_kind == "integer":
             return _whole(since)

@@ -35,11 +35,7 @@ def is_registered(kind: type[AbstractForecaster]) -> bool:
 
 
 def forecaster_class(name: str) -> type[AbstractForecaster]:
-    """Return the class of a forecaster by its public name, or by FILE.py:CLASS or MODULE:CLASS."""
-    if ":" in name:
-        from mvlstm.evaluate.own_classes import own_class
-
-        return own_class(name)
+    """Return the class of a forecaster by its public name."""
     check_option("method", name, FORECASTERS)
     found: type[AbstractForecaster] = getattr(import_module(FORECASTERS[name]), name)
     return found

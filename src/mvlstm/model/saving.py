@@ -3,61 +3,65 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from mvlstm._version import __version__
 from mvlstm.errors import MissingExtraError, ModelFileError, MVLSTMError, ParameterError
-from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.calibration import Calibration
+from mvlstm.model.fitted import Background, Fitted
+from mvlstm.model.learned import Saved, finite_number, take_array
 from mvlstm.model.registry import FORECASTERS, forecaster_class, is_registered
-from mvlstm.problem.part_times import Borders
+from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Preparation
 from mvlstm.results import History
 from mvlstm.results.reference import Reference
 from mvlstm.results.update import Update
 from mvlstm.storage import pack, unpack, write_atomic
-from mvlstm.table.frame import Layout
+from mvlstm.table.layout import Layout
+
+if TYPE_CHECKING:
+    from mvlstm.model.forecaster import AbstractForecaster
 
 SCHEMA = 1
 KIND = "mvlstm"
 
 
-def save(model: AbstractForecaster, path: str | Path) -> None:
+def save(model: AbstractForecaster, fitted: Fitted, path: str | Path) -> None:
     """Write a fitted model to ``path``, whole or not at all."""
-    name = type(model).__name__
     if not is_registered(type(model)):
         raise ParameterError(
-            f"{name} is no forecaster of mvlstm, and mvlstm.load could not read it back. Keep it "
-            "with pickle, and load that file where the class is at hand."
+            f"{fitted.name} is no forecaster of mvlstm, and mvlstm.load could not read it back. "
+            "Keep it with pickle, and load that file where the class is at hand."
         )
-    arrays, extra = model._weights()
+    arrays, extra = fitted.learned.arrays()
+    calibration = fitted.calibration
     header = {
         "schema": SCHEMA,
-        "class": name,
+        "class": fitted.name,
         "parameters": model.get_params(deep=False),
-        "layout": model.layout_.to_dict(),
-        "preparation": model.preparation_.to_dict(),
-        "borders": model.borders_.to_dict(),
-        "history": model.history_.to_dict(),
-        "notes": list(model.notes_),
-        "fit_seconds": model.fit_seconds_,
-        "n_train": model.n_train_,
-        "mean_factor": model.mean_factor_.tolist(),
-        "reference": None if model.reference_ is None else model.reference_.to_dict(),
-        "updates": [update.to_dict() for update in model.updates_],
+        "layout": fitted.layout.to_dict(),
+        "preparation": fitted.preparation.to_dict(),
+        "borders": fitted.parts.to_dict(),
+        "history": fitted.history.to_dict(),
+        "notes": list(fitted.notes),
+        "fit_seconds": fitted.seconds,
+        "n_train": fitted.n_train,
+        "mean_factor": calibration.mean_factor.tolist(),
+        "reference": None if calibration.reference is None else calibration.reference.to_dict(),
+        "updates": [update.to_dict() for update in fitted.updates],
         "versions": versions(),
         "extra": extra,
     }
     common = {
-        "spread": model.spread_,
-        "calibration": model.calibration_,
-        "persistence": model.persistence_,
-        "background": model.background_,
-        "background_baseline": model.background_baseline_,
+        "spread": calibration.spread,
+        "calibration": calibration.factors,
+        "persistence": calibration.persistence,
+        "background": fitted.background.windows,
+        "background_baseline": fitted.background.baseline,
     }
     named = {
         **{f"common.{name}": array for name, array in common.items()},
@@ -108,41 +112,52 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
     if name == "MVLSTM":
         parameters.setdefault("finish", 0.0)  # files of before it was an argument
     model = forecaster_class(name)(**parameters)
-    model._check_parameters()
-    model.layout_, model.settings_ = Layout.from_dict(header["layout"]), model.get_params()
-    _check_sizes(model, arrays)
-    model.preparation_ = Preparation.from_dict(header["preparation"], model.layout_)
-    if len(model.preparation_.orders) != len(model.layout_.inputs):
+    model.check()
+    layout = Layout.from_dict(header["layout"])
+    _check_sizes(model, layout, arrays)
+    preparation = Preparation.from_dict(header["preparation"], layout)
+    if len(preparation.orders) != len(layout.inputs):
         raise ModelFileError("its scaling does not fit its columns.")
-    model.borders_ = Borders.from_dict(header["borders"])
-    model.borders_.check(model.layout_)
-    model.history_ = _history(header["history"])
-    model.notes_ = tuple(str(note) for note in header["notes"])
-    model.fit_seconds_ = finite_number(header, "fit_seconds")
-    model.n_train_ = _windows(header.get("n_train"))
-    model.mean_factor_ = _factors(header.get("mean_factor", [1.0] * model.horizon), model.horizon)
-    reference = header.get("reference")
-    model.reference_ = None if reference is None else Reference.from_dict(reference)
-    model.updates_ = tuple(Update.from_dict(one) for one in header.get("updates", ()))
+    parts = PartTimes.from_dict(header["borders"])
+    parts.check(layout)
     for key, array in arrays.items():
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ModelFileError(f"its array '{key}' holds values that are not finite.")
     common = {k.removeprefix("common."): v for k, v in arrays.items() if k.startswith("common.")}
     own = {k.removeprefix("model."): v for k, v in arrays.items() if k.startswith("model.")}
-    H = model.horizon
-    model.spread_ = take_array(common, "spread", (_members(model), H), np.float64)
-    model.calibration_ = take_array(common, "calibration", (H,), np.float64)
-    model.persistence_ = take_array(common, "persistence", (H,), np.float64)
-    shape = (None, model.window, len(model.layout_.inputs))
-    model.background_ = take_array(common, "background", shape, model.table_dtype)
-    model.background_baseline_ = take_array(
-        common, "background_baseline", (len(model.background_), H), np.float64
+    H, shape = model.horizon, (None, model.window, len(layout.inputs))
+    reference = header.get("reference")
+    calibration = Calibration(
+        spread=take_array(common, "spread", (_members(model), H), np.float64),
+        factors=take_array(common, "calibration", (H,), np.float64),
+        persistence=take_array(common, "persistence", (H,), np.float64),
+        mean_factor=_factors(header.get("mean_factor", [1.0] * H), H),
+        reference=None if reference is None else Reference.from_dict(reference),
     )
-    model._set_weights(own, header["extra"])
+    windows = take_array(common, "background", shape, model.precision)
+    baseline = take_array(common, "background_baseline", (len(windows), H), np.float64)
+    learned = model.restore(Saved(own, header["extra"], layout, preparation))
     unknown = [*common, *own]
     if unknown or len(arrays) != sum(k.startswith(("common.", "model.")) for k in arrays):
         raise ModelFileError(f"it holds arrays this model does not have: {sorted(arrays)}.")
-    return model
+    fitted = Fitted(
+        name=name,
+        window=int(model.window),
+        horizon=int(H),
+        layout=layout,
+        preparation=preparation,
+        parts=parts,
+        learned=learned,
+        calibration=calibration,
+        background=Background(windows, baseline),
+        history=_history(header["history"]),
+        notes=tuple(str(note) for note in header["notes"]),
+        n_train=_windows(header.get("n_train")),
+        seconds=finite_number(header, "fit_seconds"),
+        updates=tuple(Update.from_dict(one) for one in header.get("updates", ())),
+        dtype=model.precision,
+    )
+    return model.holding(fitted)
 
 
 def _factors(values: Any, horizon: int) -> NDArray[np.float64]:
@@ -178,46 +193,17 @@ def _history(values: dict[str, Any]) -> History:
     return history
 
 
-def _check_sizes(model: AbstractForecaster, arrays: dict[str, NDArray[Any]]) -> None:
+def _check_sizes(
+    model: AbstractForecaster, layout: Layout, arrays: dict[str, NDArray[Any]]
+) -> None:
     """Refuse parameters that no file of this size can hold, before a network is laid out."""
     numbers = sum(array.size for array in arrays.values())
-    columns = len(model.layout_.names)
+    columns = len(layout.names)
     for name in ("window", "horizon", "layers", "members", "hidden_size"):
         value = getattr(model, name, 1)
         units = value * columns if name == "hidden_size" else value
         if isinstance(value, int) and units > numbers:
             raise ModelFileError(f"its {name}={value} does not fit the {numbers:,} numbers in it.")
-
-
-def take_array(
-    arrays: dict[str, NDArray[Any]],
-    name: str,
-    shape: tuple[int | None, ...],
-    dtype: DTypeLike,
-) -> NDArray[Any]:
-    """Remove an array from ``arrays`` and return it, if shape and type are as they must be.
-
-    A None in ``shape`` leaves that length open.
-    """
-    if name not in arrays:
-        raise ModelFileError(f"its array '{name}' is missing.")
-    array = arrays.pop(name)
-    fits = array.ndim == len(shape) and all(
-        want is None or want == have for want, have in zip(shape, array.shape, strict=True)
-    )
-    if not fits or array.dtype != np.dtype(dtype):
-        raise ModelFileError(
-            f"its array '{name}' is {array.dtype} {array.shape}, not {np.dtype(dtype)} {shape}."
-        )
-    return array
-
-
-def finite_number(values: Mapping[str, Any], name: str) -> float:
-    """Return a finite number of the header."""
-    value = values[name]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-        raise ModelFileError(f"its '{name}' is {value!r}, not a finite number.")
-    return float(value)
 
 
 def versions() -> dict[str, str]:

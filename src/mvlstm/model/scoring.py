@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,51 +13,49 @@ from numpy.typing import NDArray
 from mvlstm import metrics
 from mvlstm._words import counted
 from mvlstm.errors import DataError
+from mvlstm.model.fitted import Fitted
 from mvlstm.model.forecasting import part_names
 from mvlstm.model.table_warnings import numbered_rows
-from mvlstm.problem.part_times import Borders
+from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Prepared
 from mvlstm.problem.windows import measured_labels
 from mvlstm.results import Evaluation, Forecast
 from mvlstm.table.spacing import describe_time
 from mvlstm.types import BoolArray, IntArray
 
-if TYPE_CHECKING:
-    from mvlstm.model.forecaster import AbstractForecaster
-
 Scored = Literal["new", "calibration", "calibration and new"]
 ENOUGH = 20  # new windows that a model is explained by alone
 
 
 def score_unseen(
-    model: AbstractForecaster, forecast: Forecast, prepared: Prepared, *, whole: bool = True
+    fitted: Fitted, forecast: Forecast, prepared: Prepared, *, whole: bool = True
 ) -> Evaluation:
-    """Score the unseen rows of ``forecast``, which ``model`` made from ``prepared``.
+    """Score the unseen rows of ``forecast``, which the model made from ``prepared``.
 
     Where the ``whole`` table was asked for, a note tells how many of its rows are too old.
     """
     forecast = forecast.take(np.asarray(np.isfinite(forecast.actual).any(axis=1)))
-    rows, part, notes = unseen_rows(model.borders_, forecast.time, forecast.part)
+    rows, part, notes = unseen_rows(fitted.parts, forecast.time, forecast.part)
     chosen = forecast.take(rows)
     if whole:
-        notes = (*notes, *_left_out(model, prepared, chosen.time))
-    persistence = persistence_forecast(model, chosen, prepared)
+        notes = (*notes, *_left_out(fitted, prepared, chosen.time))
+    persistence = persistence_forecast(fitted, chosen, prepared)
     scores = {
-        type(model).__name__: chosen.score(part="all"),
+        fitted.name: chosen.score(part="all"),
         "persistence": persistence.score(part="all"),
     }
     reference = scores["persistence"]["rmse"]
     frame = pd.DataFrame({name: score_row(one, reference) for name, one in scores.items()}).T
     period = (pd.Index(chosen.time[:, 0]).min(), pd.Index(chosen.time[:, -1]).max())
     return Evaluation(
-        target=model.layout_.target,
+        target=fitted.layout.target,
         scores=frame.astype({"n": int}),
         part=part,
         period=period,
         notes=(*forecast.notes, *notes),
         by_series=_by_series(chosen, persistence),
         by_step=_by_step(chosen, persistence),
-        experts=_expert_scores(model, chosen),
+        experts=_expert_scores(fitted, chosen),
     )
 
 
@@ -74,13 +72,12 @@ def score_row(score: Mapping[str, float], persistence: float) -> dict[str, float
     return {**shown, "skill": metrics.skill(score["rmse"], persistence), "n": score["n"]}
 
 
-def _expert_scores(model: AbstractForecaster, forecast: Forecast) -> pd.DataFrame | None:
+def _expert_scores(fitted: Fitted, forecast: Forecast) -> pd.DataFrame | None:
     """Score each variable's expert alone, the mean over members, where there is a mixture."""
-    names, K = model.layout_.names, len(forecast.members)
-    M, H, J = forecast.means.shape
-    if len(names) < 2 or K * len(names) != J:
+    names, means = fitted.layout.names, forecast.by_member(forecast.means)
+    if len(names) < 2 or means.shape[3] != len(names):
         return None
-    each = forecast.means.reshape(M, H, K, len(names)).mean(axis=2)  # (M, H, N)
+    each = means.mean(axis=2)  # (M, H, N)
     errors = forecast.transform.inverse(each) - forecast.actual[..., None]
     rmse = np.sqrt(np.nanmean(errors**2, axis=(0, 1)))
     return pd.DataFrame({"variable": names, "rmse": rmse})
@@ -126,39 +123,38 @@ def _at_step(forecast: Forecast, k: int) -> Forecast:
     )
 
 
-def persistence_forecast(model: AbstractForecaster, like: Forecast, prepared: Prepared) -> Forecast:
+def persistence_forecast(fitted: Fitted, like: Forecast, prepared: Prepared) -> Forecast:
     """Forecast the rows of ``like``, made from the same table, by the last value known."""
     frame = prepared.frame
     rows = frame.find(like.origin, like.series)
     M, H = like.time.shape
-    unit = prepared.unit(rows)
+    scale = prepared.scale(rows, H)
     last = np.broadcast_to(frame.target_values[rows][:, None, None], (M, H, 1))
-    transform = model.preparation_.transform
     return Forecast(
         origin=like.origin,
         time=like.time,
         target=like.target,
         weights=np.ones((M, H, 1)),
-        means=transform.forward(last),
-        variances=model.persistence_[:, None] * unit[:, None, None] ** 2,
+        means=scale.transform.forward(last),
+        variances=scale.variances(fitted.calibration.persistence),
         members=np.moveaxis(last, -1, 0),
         part=like.part,
         actual=like.actual,
-        transform=transform,
+        transform=scale.transform,
         series=like.series,
     )
 
 
 def unseen_rows(
-    borders: Borders, times: NDArray[Any], names: NDArray[np.str_]
+    parts: PartTimes, times: NDArray[Any], names: NDArray[np.str_]
 ) -> tuple[BoolArray, Scored, tuple[str, ...]]:
     """Choose the rows of ``times`` (M, H) whose parts are all new, or else those of calibration.
 
     Rows from before those of the fit are chosen only if there is nothing else.
     """
     new = (names == "new").all(axis=1)
-    older = np.asarray(borders.before(times).any(axis=1))
-    calibration = np.asarray(borders.calibration_rows(times).all(axis=1))
+    older = np.asarray(parts.before(times).any(axis=1))
+    calibration = np.asarray(parts.calibration_rows(times).all(axis=1))
     later = new & ~older
     if later.any():
         return later, "new", ()
@@ -169,56 +165,54 @@ def unseen_rows(
         )
         return calibration, "calibration", (note,)
     if new.any():
-        start = describe_time(borders.start)
+        start = describe_time(parts.start)
         note = f"All rows are from before {start}, the first that the model was fitted on."
         return new, "new", (note,)
     raise DataError(
         "The table has no rows the model has not trained on. Supply newer rows, or fit "
-        f"with test=0.2 (--test 0.2) to leave some unseen.{numbered_rows(times.dtype)}"
+        f"with test=0.2 to leave some unseen.{numbered_rows(times.dtype)}"
     )
 
 
-def _left_out(
-    model: AbstractForecaster, prepared: Prepared, chosen: NDArray[Any]
-) -> tuple[str, ...]:
+def _left_out(fitted: Fitted, prepared: Prepared, chosen: NDArray[Any]) -> tuple[str, ...]:
     """Say how many rows are from before those of the fit, where later ones were chosen."""
-    borders = model.borders_
-    origins = prepared.labelled(model.window, model.horizon)
-    times = prepared.frame.future_times(origins, model.horizon)
-    count = int(borders.before(times).any(axis=1).sum())
-    if not count or borders.before(chosen).any():
+    parts = fitted.parts
+    origins = prepared.labelled(fitted.window, fitted.horizon)
+    times = prepared.frame.future_times(origins, fitted.horizon)
+    count = int(parts.before(times).any(axis=1).sum())
+    if not count or parts.before(chosen).any():
         return ()
     return (
-        f"{counted(count, 'row')} from before {describe_time(borders.start)}, the first that the "
+        f"{counted(count, 'row')} from before {describe_time(parts.start)}, the first that the "
         f"model was fitted on, {'is' if count == 1 else 'are'} left out.",
     )
 
 
 def unseen_origins(
-    model: AbstractForecaster, prepared: Prepared, caller: str
+    fitted: Fitted, prepared: Prepared, caller: str
 ) -> tuple[IntArray, Scored, tuple[str, ...]]:
     """Return the origins whose steps ahead are known and unseen, and what they are."""
-    origins, times, names = _known_steps(model, prepared, caller)
-    rows, part, notes = unseen_rows(model.borders_, times, names)
+    origins, times, names = _known_steps(fitted, prepared, caller)
+    rows, part, notes = unseen_rows(fitted.parts, times, names)
     return origins[rows], part, notes
 
 
 def explained_origins(
-    model: AbstractForecaster, prepared: Prepared
+    fitted: Fitted, prepared: Prepared
 ) -> tuple[IntArray, IntArray, Scored, tuple[str, ...]]:
     """Return the origins to explain a model by, those of calibration among them, and what they are.
 
     Those whose steps ahead are measured and new, if there are `ENOUGH` of them; else those of
     calibration too.
     """
-    origins, times, names = _known_steps(model, prepared, "explain")
-    measured = measured_labels(prepared.frame, origins, model.horizon).all(axis=1)
-    rows, part, notes = unseen_rows(model.borders_, times, names)
+    origins, times, names = _known_steps(fitted, prepared, "explain")
+    measured = measured_labels(prepared.frame, origins, fitted.horizon).all(axis=1)
+    rows, part, notes = unseen_rows(fitted.parts, times, names)
     chosen = rows & measured
-    notes = (*notes, *_left_out(model, prepared, times[rows]))
+    notes = (*notes, *_left_out(fitted, prepared, times[rows]))
     if part == "calibration":
         return origins[chosen], origins[chosen], part, notes
-    calibration = np.asarray(model.borders_.calibration_rows(times).all(axis=1)) & measured & ~rows
+    calibration = np.asarray(fitted.parts.calibration_rows(times).all(axis=1)) & measured & ~rows
     unmeasured = rows.sum() >= ENOUGH and not chosen.any()  # which whoever asks should know
     if chosen.sum() >= ENOUGH or unmeasured or not calibration.any():
         return origins[chosen], origins[:0], part, notes
@@ -232,11 +226,13 @@ def explained_origins(
 
 
 def _known_steps(
-    model: AbstractForecaster, prepared: Prepared, caller: str
+    fitted: Fitted, prepared: Prepared, caller: str
 ) -> tuple[IntArray, NDArray[Any], NDArray[np.str_]]:
     """Return the origins whose steps ahead are known, the times of these, and their parts."""
-    origins = prepared.labelled(model.window, model.horizon)
-    if not len(origins):
-        model._too_short(prepared.frame, caller)
-    times = prepared.frame.future_times(origins, model.horizon)
-    return origins, times, part_names(model, times, prepared.frame.names_of(origins))
+    origins = fitted.origins(prepared, caller, labelled=True)
+    times = prepared.frame.future_times(origins, fitted.horizon)
+    return (
+        origins,
+        times,
+        part_names(fitted.parts, fitted.preparation, times, prepared.frame.names_of(origins)),
+    )

@@ -11,7 +11,7 @@ import contextlib
 import warnings
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -20,14 +20,11 @@ from sklearn.base import clone
 from mvlstm.errors import DataError, MissingExtraError, MVLSTMError, MVLSTMWarning
 from mvlstm.explain.granger import fewest_rows, granger_tests, longest_stretch
 from mvlstm.metrics import holm, kendall_tau
+from mvlstm.model.fitted import Fitted
 from mvlstm.problem.preparation import Prepared
 from mvlstm.results import VERDICTS
 from mvlstm.table.columns import name_list
 from mvlstm.types import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from mvlstm.model.forecaster import AbstractForecaster
-
 
 ROWS = 8_000  # newest rows before the unseen ones that the other models learn from
 SMALLER = {"members": 3, "max_epochs": 15, "patience": 5}  # at most, of the other models
@@ -61,8 +58,18 @@ NO_REFITS = (
 NOT_FITTED = "There is no agreement table: its other models could not be fitted to this table."
 
 
+class Explained(Protocol):
+    """A fitted estimator whose kind can be fitted again."""
+
+    verbose: int
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return its settings."""
+
+
 def agreement_table(
-    model: AbstractForecaster,
+    model: Explained,
+    fitted: Fitted,
     prepared: Prepared,
     origins: IntArray,
     importance: pd.DataFrame,
@@ -72,8 +79,9 @@ def agreement_table(
 
     Parameters
     ----------
-    model : AbstractForecaster
-        Fitted.
+    model : estimator
+        Whose kind the other models are of.
+    fitted : Fitted
     prepared : Prepared
         Of the table explained.
     origins : int array
@@ -103,7 +111,7 @@ def agreement_table(
     if not names:
         return None, ()
     rows = importance.set_index("variable").loc[names]
-    table, test = _plain_table(model, prepared, origins)
+    table, test = _plain_table(fitted, prepared, origins)
     owner = dict(zip(frame.columns, [frame.variables[g] for g in frame.groups], strict=True))
     kept = {owner[str(column)] for column in table}
     others = [name for name in names if name in kept]
@@ -151,16 +159,14 @@ def rank_agreement(table: pd.DataFrame | None) -> dict[str, float]:
     return {f"{name}_tau": kendall_tau(table["importance"], table[name]) for name in known}
 
 
-def _plain_table(
-    model: AbstractForecaster, prepared: Prepared, origins: IntArray
-) -> tuple[pd.DataFrame, int]:
+def _plain_table(fitted: Fitted, prepared: Prepared, origins: IntArray) -> tuple[pd.DataFrame, int]:
     """Return the newest rows as a table of numbers, and how many at its end are unseen.
 
     Rows before those of the fit are unseen too, but not at the end. Variables' columns that
     do not vary in these rows are left out. Targets that were filled in are NaN.
     """
     frame = prepared.frame
-    later = model.borders_.after(frame.future_times(origins, 1))[:, 0]
+    later = fitted.parts.after(frame.future_times(origins, 1))[:, 0]
     first = origins[later][0] if later.any() else origins[0]
     test = frame.n_rows - 1 - int(first)
     start = max(0, frame.n_rows - test - ROWS)
@@ -181,7 +187,7 @@ class Refits:
 
     Parameters
     ----------
-    model : AbstractForecaster
+    model : estimator
     table : DataFrame
     target : str
     names : sequence of str
@@ -192,7 +198,7 @@ class Refits:
         Rows at the end that are left unseen.
     """
 
-    model: AbstractForecaster
+    model: Explained
     table: pd.DataFrame
     target: str
     names: Sequence[str]
@@ -236,7 +242,7 @@ class Refits:
         own = rises.groupby(rises.index.map(lambda column: self.owner.get(column, column))).max()
         return np.asarray(own.loc[list(self.names)].to_numpy() / strongest)
 
-    def _fit(self, table: pd.DataFrame) -> AbstractForecaster:
+    def _fit(self, table: pd.DataFrame) -> Any:
         """Fit a smaller model to some columns, or to more."""
         params = self.model.get_params()
         changes = {k: min(v, params[k]) for k, v in SMALLER.items() if k in params}
@@ -245,12 +251,13 @@ class Refits:
             changes["calendar"] = "none"
         other = clone(self.model).set_params(**changes)
         with warnings.catch_warnings(action="ignore", category=MVLSTMWarning):
-            fitted: AbstractForecaster = other.fit(table, self.target, test=self.test)
-        fitted._require_whole()
-        return fitted
+            other.fit(table, self.target, test=self.test)
+        if other.stopped_ == "interrupt":
+            raise KeyboardInterrupt
+        return other
 
 
-def _error(model: AbstractForecaster, table: pd.DataFrame) -> float:
+def _error(model: Any, table: pd.DataFrame) -> float:
     return float(model.evaluate(table).scores["rmse"].iloc[0]) ** 2
 
 

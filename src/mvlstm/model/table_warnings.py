@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm._words import counted
 from mvlstm.errors import DataError, ParameterError
-from mvlstm.problem.part_times import Borders
+from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Prepared
 from mvlstm.table.columns import name_list
 from mvlstm.table.frame import SeriesFrame
@@ -119,8 +120,8 @@ def check_reach(window: int, ahead: int) -> None:
     if window < ahead:
         raise ParameterError(
             f"window={window} is shorter than horizon={ahead}: the windows of what is known ahead "
-            "(known=..., calendar=...) end at the last step and would miss the first. Use a "
-            f"window of at least {ahead} (--window {ahead})."
+            "(known=..., calendar=...) end at the last step and would miss the first. Use "
+            f"window={ahead} or more."
         )
 
 
@@ -141,8 +142,7 @@ def require_ahead(prepared: Prepared, caller: str) -> None:
         f"{caller}() needs {name_list(frame.layout.known)}, known ahead, for the {horizon} "
         f"steps after {describe_time(frame.times[row])}{whose}; of step {there + 1}, "
         f"{describe_time(times[there])}, the row is missing or has an empty value.{more} Add the "
-        "rows to the end of the table with the target left empty, or pass them as future=... "
-        "(--future FILE)."
+        "rows to the end of the table with the target left empty, or pass them as future=...."
     )
 
 
@@ -217,19 +217,19 @@ def _named(frame: SeriesFrame, rows: NDArray[np.int64], remarks: Sequence[str] =
     return f"{', '.join(names)}{more}"
 
 
-def age_warnings(times: pd.Index[Any], borders: Borders) -> tuple[str, ...]:
+def age_warnings(times: pd.Index[Any], parts: PartTimes) -> tuple[str, ...]:
     """Say whether a table ends before the model's own data do, or long after them."""
-    last, fitted = times[-1], borders.calibration
+    last, fitted = times[-1], parts.calibration
     if last < fitted:
         return (
             f"The table ends at {describe_time(last)}, but the model was fitted on rows up to "
             f"{describe_time(fitted)}: the data are stale. Supply the most recent rows."
             f"{numbered_rows(times.dtype)}",
         )
-    if last - fitted > fitted - borders.start:
+    if last - fitted > fitted - parts.start:
         return (
             f"The table ends at {describe_time(last)}, and the model was fitted on rows from "
-            f"{describe_time(borders.start)} to {describe_time(fitted)}: it is older than all the "
+            f"{describe_time(parts.start)} to {describe_time(fitted)}: it is older than all the "
             "time it learned from. Fit it anew.",
         )
     return ()
@@ -241,10 +241,26 @@ def numbered_rows(times: Any) -> str:
         return ""
     return (
         " Rows without times are numbered from the table's first: give the whole table, or fit "
-        "with time=... (--time COLUMN)."
+        "with time=...."
     )
 
 
-def not_finite(members: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the rows (of M) for which a forecast (K, M, H) is not finite."""
-    return np.flatnonzero(~np.isfinite(members).all(axis=(0, 2)))
+def require_rows(
+    prepared: Prepared, caller: str, window: int, horizon: int, *, steps: int | None = None
+) -> NoReturn:
+    """Raise `DataError`: no window has ``steps`` rows after it, by default the horizon."""
+    frame, steps = prepared.frame, horizon if steps is None else steps
+    needed = window + prepared.preparation.lead + steps
+    gap, remedy = "", "Supply a longer history."
+    after = np.flatnonzero(frame.segments != frame.segments[-1])
+    if frame.panel is not None:
+        gap = " of one series, without a gap between them"
+    elif len(after):
+        since = frame.n_rows - 1 - int(after[-1])
+        gap = f" without a gap, and {counted(since, 'row')} came after the last one, which "
+        gap += f"follows {describe_time(frame.times[after[-1]])}"
+        remedy = "Fill the gap, wait for more rows, or fit with gaps='close'."
+    raise DataError(
+        f"{caller}() received {frame.n_rows:,} usable rows; window={window} with "
+        f"horizon={horizon} needs {needed} rows{gap}. {remedy}"
+    )

@@ -1,4 +1,4 @@
-"""The times at which a fitted model's parts end, so that later rows know what they are."""
+"""When the parts of a fitted model's rows end, so that later rows know what they are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mvlstm.table.parts import Parts
 
 
 @dataclass(frozen=True)
-class Borders:
+class PartTimes:
     """First time seen, and last time of training, and of either half of the validation rows.
 
     Each is a timestamp or an integer, as in the table.
@@ -27,11 +27,11 @@ class Borders:
     calibration: Any
 
     @classmethod
-    def from_rows(cls, times: pd.Index[Any], parts: Parts) -> Borders:
+    def from_rows(cls, times: pd.Index[Any], parts: Parts) -> PartTimes:
         """Read the times off the rows of a split."""
         return cls(times[0], times[parts.a - 1], times[parts.m - 1], times[parts.b - 1])
 
-    def parts(self, times: NDArray[Any]) -> NDArray[np.str_]:
+    def names(self, times: NDArray[Any]) -> NDArray[np.str_]:
         """Return "train", "validation" or "new" for each of ``times``.
 
         Times before the first one seen are new too: the model has not seen them either.
@@ -83,7 +83,7 @@ class Borders:
         return {name: _plain(getattr(self, name)) for name in self.__dataclass_fields__}
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Borders:
+    def from_dict(cls, values: dict[str, Any]) -> PartTimes:
         """Build from what `to_dict` returned."""
         try:
             return cls(**{name: _time(values[name]) for name in cls.__dataclass_fields__})

@@ -1,31 +1,62 @@
-"""The predictive distribution a model gives before it is dated and named."""
+"""The predictive distribution of a method, on the scale of its labels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mvlstm.transforms import Transform
 from mvlstm.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Predictive:
-    """Point forecasts of K members and, where the model has one, its mixture of J normals.
+class Mixture:
+    """Normals of K members with J components each; all members weigh the same.
 
     Shapes
     ------
-    members : (K, M, H)
-    weights, means, variances : (M, H, J), or None: then each member is one normal whose variance
-        is its squared error on the validation rows.
+    weights, means, variances : (M, H, K, J); the weights of an origin and step add up to one
+    """
+
+    weights: FloatArray
+    means: FloatArray
+    variances: FloatArray
+
+    @classmethod
+    def of_members(cls, members: FloatArray, spread: FloatArray) -> Mixture:
+        """Return one normal per member around its forecast (K, M, H), of variance (K, H)."""
+        means = np.moveaxis(members, 0, -1)[..., None]  # (M, H, K, 1)
+        variances = np.broadcast_to(spread.T[..., None], means.shape)
+        return cls(np.full(means.shape, 1.0 / len(members)), means, variances)
+
+    def take(self, rows: BoolArray) -> Mixture:
+        """Return the normals of some of the M origins."""
+        return Mixture(self.weights[rows], self.means[rows], self.variances[rows])
+
+    def widened(self, factors: FloatArray) -> Mixture:
+        """Multiply the variances by a factor for each step (H,)."""
+        return replace(self, variances=self.variances * factors[:, None, None])
+
+    @property
+    def joined(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Weights, means and variances (M, H, K J), one member's components after another's."""
+        shape = (*self.means.shape[:2], -1)
+        each = (self.weights, self.means, self.variances)
+        return tuple(one.reshape(shape) for one in each)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictive:
+    """Point forecasts of K members (K, M, H) and, where the method has one, their mixture.
+
+    Without a mixture each member is one normal whose variance is its squared error on the
+    validation rows.
     """
 
     members: FloatArray
-    weights: FloatArray | None = None
-    means: FloatArray | None = None
-    variances: FloatArray | None = None
+    mixture: Mixture | None = None
 
     @classmethod
     def join(cls, parts: Sequence[Predictive]) -> Predictive:
@@ -33,50 +64,33 @@ class Predictive:
         if len(parts) == 1:
             return parts[0]
         members = np.concatenate([part.members for part in parts], axis=1)
-        mixtures = [(p.weights, p.means, p.variances) for p in parts if p.weights is not None]
-        return cls(members, *(np.concatenate(every) for every in zip(*mixtures, strict=True)))
+        mixtures = [part.mixture for part in parts if part.mixture is not None]
+        if not mixtures:
+            return cls(members)
+        names = ("weights", "means", "variances")
+        return cls(
+            members, Mixture(*(np.concatenate([getattr(m, n) for m in mixtures]) for n in names))
+        )
 
     def shifted(self, baseline: FloatArray) -> Predictive:
         """Add ``baseline`` (M, H) to every mean."""
-        means = None if self.means is None else self.means + baseline[..., None]
-        return Predictive(self.members + baseline, self.weights, means, self.variances)
+        members, mixture = self.members + baseline, self.mixture
+        if mixture is not None:
+            mixture = replace(mixture, means=mixture.means + baseline[..., None, None])
+        return Predictive(members, mixture)
 
     def take(self, rows: BoolArray) -> Predictive:
         """Return the forecasts of some of the M windows."""
-        if self.weights is None or self.means is None or self.variances is None:
-            return Predictive(self.members[:, rows])
-        mixture = (self.weights[rows], self.means[rows], self.variances[rows])
-        return Predictive(self.members[:, rows], *mixture)
+        mixture = None if self.mixture is None else self.mixture.take(rows)
+        return Predictive(self.members[:, rows], mixture)
 
-    def mixture(self, spread: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return weights, means, variances (M, H, J), one normal a member if there is no mixture.
-
-        Parameters
-        ----------
-        spread : (K, H)
-            Each member's squared error by step.
-        """
-        if self.weights is not None and self.means is not None and self.variances is not None:
-            return self.weights, self.means, self.variances
-        means = np.moveaxis(self.members, 0, -1)  # (M, H, K)
-        variances = np.broadcast_to(spread.T, means.shape)
-        return np.full(means.shape, 1.0 / means.shape[-1]), means, variances
+    def with_spread(self, spread: FloatArray) -> Mixture:
+        """Return the mixture; one normal per member of variance (K, H) if there is none."""
+        if self.mixture is not None:
+            return self.mixture
+        return Mixture.of_members(self.members, spread)
 
 
-def member_means(
-    transform: Transform,
-    weights: FloatArray,
-    means: FloatArray,
-    variances: FloatArray,
-    members: int,
-) -> FloatArray:
-    """Return each member's mean (K, M, H) in units of the target.
-
-    The J components of a mixture (M, H, J) are the members' own, one member's after another's,
-    and each member has the same share of the weight.
-    """
-    M, H, J = means.shape
-    own = (M, H, members, J // members)
-    each = weights.reshape(own) * transform.mean(means, variances).reshape(own)
-    share = weights.reshape(own).sum(axis=-1)
-    return np.moveaxis(each.sum(axis=-1) / share, -1, 0)
+def not_finite(members: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the rows (of M) for which a forecast (K, M, H) is not finite."""
+    return np.flatnonzero(~np.isfinite(members).all(axis=(0, 2)))

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from mvlstm.errors import ModelFileError
 from mvlstm.problem.scaling import RowScaler, Scaler, SeriesScaler
+from mvlstm.problem.target_scale import TargetScale
 from mvlstm.problem.windows import gather_labels, measured_labels, origins_in
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.layout import Layout
@@ -191,7 +192,7 @@ class Prepared:
     The label of step h at origin i is ``y[i + h] - baseline[i, h]``. The baseline is zero for a
     target that is not differenced, and what h equal steps on would give for one that is; adding
     it back inverts the differencing exactly. Both are on the scale of the target's transform, and
-    where there are several series, on that of each: `in_units` leads back.
+    where there are several series, on that of each: `TargetScale` leads back.
     """
 
     frame: SeriesFrame
@@ -242,8 +243,16 @@ class Prepared:
         size = max(1, MOST_NUMBERS // (int(window) * self.table.shape[1]))
         return np.split(origins, range(size, len(origins), size))
 
+    def scale(self, origins: IntArray, horizon: int) -> TargetScale:
+        """Return the scale of the labels of given origins."""
+        if self.units is None:
+            return TargetScale(self.preparation.transform, self.baseline(origins, horizon))
+        center, unit = self.units.center[origins], self.units.scale[origins]
+        baseline = self.baseline(origins, horizon)
+        return TargetScale(self.preparation.transform, baseline, center, unit)
+
     def baseline(self, origins: IntArray, horizon: int) -> FloatArray:
-        """Return what differencing took away from the target's next steps, (M, H)."""
+        """Return what differencing takes away from the target's next steps, (M, H)."""
         y, order = self.target, int(self.preparation.orders[-1])
         steps = np.arange(1, int(horizon) + 1)
         level = y[origins][:, None] if order >= 1 else np.zeros((len(origins), 1))
@@ -253,7 +262,7 @@ class Prepared:
 
     def labels(self, origins: IntArray, horizon: int) -> FloatArray:
         """Return the labels (M, H) of given origins, NaN where unknown."""
-        return self.target_steps(origins, horizon) - self.baseline(origins, horizon)
+        return self.scale(origins, horizon).labels(gather_labels(self.frame, origins, horizon))
 
     def known_labels(self, origins: IntArray, horizon: int, *, strict: bool = False) -> FloatArray:
         """Return the labels (M, H) to learn from or choose by, NaN where they were filled in.
@@ -270,29 +279,14 @@ class Prepared:
         return labels
 
     def target_steps(self, origins: IntArray, horizon: int) -> FloatArray:
-        """Return the target 1 .. horizon steps after each origin, (M, H), on the labels' scale."""
-        labels = self.preparation.transform.forward(gather_labels(self.frame, origins, horizon))
-        return labels if self.units is None else self._scaled(labels, origins)
+        """Return the target 1 .. horizon steps after each origin, (M, H), not differenced."""
+        return self.scale(origins, horizon).steps(gather_labels(self.frame, origins, horizon))
 
     def target_at(self, rows: IntArray, origins: IntArray) -> FloatArray:
         """Return the target in rows (M, ...), on the scale that labels of the origins (M,) have."""
         if self.units is None:
             return self.target[rows]
-        values = self.preparation.transform.forward(self.frame.target_values[rows])
-        return self._scaled(values, origins)
-
-    def _scaled(self, values: FloatArray, origins: IntArray) -> FloatArray:
-        assert self.units is not None
-        shape = (-1,) + (1,) * (values.ndim - 1)
-        center, scale = self.units.center[origins], self.units.scale[origins]
-        return np.asarray((values - center.reshape(shape)) / scale.reshape(shape))
-
-    def in_units(self, values: FloatArray, origins: IntArray) -> FloatArray:
-        """Bring values (..., M, H) from the labels' scale to the transformed target's."""
-        if self.units is None:
-            return values
-        center, scale = self.units.center[origins], self.units.scale[origins]
-        return np.asarray(values * scale[:, None] + center[:, None])
+        return self.scale(origins, 1).steps(self.frame.target_values[rows])
 
     def unit(self, origins: IntArray) -> FloatArray:
         """Return what one means on the labels' scale, (M,): the series' standard deviation."""

@@ -1,15 +1,20 @@
-"""What a model learns from, and what it answers with beside its forecasts."""
+"""`Problem`: what a method learns from."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
+from mvlstm.problem.inputs import Windows
 from mvlstm.problem.preparation import Prepared
 from mvlstm.problem.windows import gather_windows
-from mvlstm.table.parts import PartName
+from mvlstm.storage import array_bytes
+from mvlstm.table.layout import Layout
+from mvlstm.table.parts import HELD_OUT, PartName
 from mvlstm.train.config import Member
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
@@ -75,6 +80,11 @@ class Problem:
         return self.prepared.frame.n_variables
 
     @property
+    def layout(self) -> Layout:
+        """What the columns are."""
+        return self.prepared.frame.layout
+
+    @property
     def groups(self) -> tuple[int, ...]:
         """Variable of each column."""
         return self.prepared.frame.groups
@@ -88,6 +98,34 @@ class Problem:
     def labels(self, part: PartName) -> FloatArray:
         """Labels (M, H) of a part's windows, in units of the target; NaN where filled in."""
         return self.prepared.known_labels(self.origins[part], self.horizon)
+
+    def at(self, part: PartName) -> Windows:
+        """Windows of a part."""
+        return Windows.at(self.prepared, self.origins[part], self.window)
+
+    def thinned(self, most: int, seed: int) -> Problem:
+        """Return the problem with at most so many held-out windows of each half, drawn."""
+        rng = np.random.default_rng(seed)
+        origins = dict(self.origins)
+        for part in HELD_OUT:
+            rows = origins[part]
+            if len(rows) > most:
+                origins[part] = rows[np.sort(rng.choice(len(rows), most, replace=False))]
+        return replace(self, origins=origins)
+
+    def checksum(self) -> str:
+        """Tell this problem from others: columns, windows, inputs, targets and parts."""
+        digest = hashlib.blake2b(digest_size=16)
+        prepared, frame = self.prepared, self.prepared.frame
+        digest.update(json.dumps([list(frame.columns), self.window, self.horizon]).encode())
+        digest.update(array_bytes(prepared.table))
+        digest.update(array_bytes(frame.target_values))
+        if frame.measured is not None:
+            digest.update(array_bytes(frame.measured))
+        parts: tuple[PartName, ...] = ("train", "stop", "calibration")
+        for part in parts:
+            digest.update(array_bytes(self.origins[part]))
+        return digest.hexdigest()
 
     def windows(self, part: PartName) -> FloatArray:
         """Scaled windows (M, T, C) of a part: a copy, for models that need them all at once."""
@@ -104,20 +142,3 @@ def of_known(errors: FloatArray, labels: FloatArray) -> FloatArray:
     """Return members' errors (K, M, H) where labels (M, H) are known: all, or some as (K, n, 1)."""
     unknown = np.isnan(labels)
     return errors[:, ~unknown, None] if unknown.any() else errors
-
-
-@dataclass(frozen=True, eq=False)
-class AttentionArrays:
-    """Attention of K members over N variables for M windows and H steps.
-
-    Shapes
-    ------
-    prior, posterior : (K, M, H, N); posterior None for a head without components
-    temporal : (K, N, T - 1), mean over the windows, oldest step first; or None
-    leakage : (N, N) or None
-    """
-
-    prior: FloatArray
-    posterior: FloatArray | None
-    temporal: FloatArray | None
-    leakage: FloatArray | None

@@ -6,34 +6,55 @@ import platform
 import warnings
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm._version import __version__
 from mvlstm.errors import DataError, MVLSTMError, MVLSTMWarning
+from mvlstm.model.fitting import fit
 from mvlstm.model.registry import forecaster_class, is_registered
 from mvlstm.model.scoring import score_unseen
+from mvlstm.problem.part_times import PartTimes
+from mvlstm.report import ReportData, check_libraries, render_report
 from mvlstm.report.command import fit_command
+from mvlstm.report.encode import are_days, time_text
 from mvlstm.results import Evaluation, Forecast
-from mvlstm.table.columns import column_names
-from mvlstm.table.frame import SeriesFrame, time_columns, with_fitted_names
+from mvlstm.storage import write_atomic
+from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.spacing import describe_time
+from mvlstm.types import BoolArray
 
 if TYPE_CHECKING:
     from mvlstm.model.forecaster import AbstractForecaster
-    from mvlstm.report import ReportData
 
 CONTRIBUTIONS = 48  # forecasts taken apart
 RIVAL = "AR"
 LIBRARIES = ("torch", "numpy", "pandas", "scikit-learn")
 
 
+def write_report(
+    model: AbstractForecaster,
+    table: Any,
+    path: str | Path | None,
+    *,
+    future: pd.DataFrame | None,
+    effort: Literal["quick", "default", "full"],
+    title: str | None,
+) -> ReportData:
+    """Gather everything and write the page, if there is a path; see `model.report`."""
+    check_libraries()
+    data = gather_report(model, table, future=future, effort=effort)
+    if path is not None:
+        write_atomic(path, render_report(data, title=title))
+    return data
+
+
 def gather_report(
     model: AbstractForecaster,
-    table: pd.DataFrame,
+    table: Any,
     *,
     future: pd.DataFrame | None = None,
     effort: Literal["quick", "default", "full"] = "default",
@@ -54,19 +75,16 @@ def gather_report(
     contributions : int
         Forecasts to take apart.
     """
-    from mvlstm.report import ReportData
-
-    given = future is not None
+    given, fitted = future is not None, model.fitted_
     if future is not None:
-        table = model._joined(table, future)
-    frame = model._read(table, "report")
-    table = with_fitted_names(table, model.layout_)
-    forecast = model.predict(table)
-    scores = score_unseen(model, forecast, model._prepare(frame))
-    evaluation, notes = _with_rival(model, scores, table)
-    ahead, next_notes = _next(model, frame, table, forecast)
+        table = fitted.joined(table, future)
+    frame = fitted.read(table, "report")  # checked once: what follows takes the frame
+    forecast = model.predict(frame)
+    scores = score_unseen(fitted, forecast, fitted.prepare(frame))
+    evaluation, notes = _with_rival(model, scores, frame)
+    ahead, next_notes = _next(model, frame, forecast)
     count = contributions if frame.panel is None else 0
-    explanation = model.explain(table, effort=effort, contributions=count)
+    explanation = model.explain(frame, effort=effort, contributions=count)
     shown, values = "", None
     if explanation.by_series is not None:  # the figures of forecasts show one series
         shown, values = str(explanation.by_series["series"].iloc[0]), _next_values(ahead)
@@ -100,7 +118,6 @@ def _next_values(future: Forecast) -> pd.DataFrame:
 def _next(
     model: AbstractForecaster,
     frame: SeriesFrame,
-    table: pd.DataFrame,
     forecast: Forecast,
 ) -> tuple[Forecast, tuple[str, ...]]:
     """Forecast what comes next; where that cannot be forecast, return the last forecasts."""
@@ -109,11 +126,11 @@ def _next(
             f"The table has no rows after {describe_time(frame.clock[-1])} with "
             f"{', '.join(frame.layout.known)}, known ahead: there is no look ahead, and the "
             "forecasts shown at the end are of its last rows. Add these rows, or pass them as "
-            "future=... (--future FILE)."
+            "future=...."
         )
     else:
         try:
-            return model.forecast(table), ()
+            return model.forecast(frame), ()
         except DataError as error:
             note = (
                 "There is no look ahead, and the forecasts shown at the end are of the last rows "
@@ -149,13 +166,13 @@ def _series_note(evaluation: Evaluation, shown: str) -> str:
 
 
 def _with_rival(
-    model: AbstractForecaster, evaluation: Evaluation, table: pd.DataFrame
+    model: AbstractForecaster, evaluation: Evaluation, frame: SeriesFrame
 ) -> tuple[Evaluation, tuple[str, ...]]:
     """Put a linear autoregression, fitted to the same rows, beside the model."""
     if type(model).__name__ == RIVAL:
         return evaluation, ()
     try:
-        scores = _rival_scores(model, table)
+        scores = _rival_scores(model, frame)
     except MVLSTMError as error:
         return evaluation, (f"{RIVAL} could not be fitted for comparison: {error}",)
     if scores is None or scores["n"].iloc[0] != evaluation.scores["n"].iloc[0]:
@@ -166,47 +183,34 @@ def _with_rival(
     return replace(evaluation, scores=joined.astype({"n": int})), ()
 
 
-def _rival_scores(model: AbstractForecaster, table: pd.DataFrame) -> pd.DataFrame | None:
-    frame = model._read(table, "report")
-    valid, test = part_sizes(model, frame)
-    if frame.clock[0] != model.borders_.start or not valid:
+def _rival_scores(model: AbstractForecaster, frame: SeriesFrame) -> pd.DataFrame | None:
+    fitted = model.fitted_
+    valid, test = part_sizes(fitted.parts, frame)
+    if frame.clock[0] != fitted.parts.start or not valid:
         return None
-    layout = model.layout_
     make: Any = forecaster_class(RIVAL)
     rival: AbstractForecaster = make(
-        window=int(model.window),
-        horizon=int(model.horizon),
+        window=fitted.window,
+        horizon=fitted.horizon,
         missing=model.missing,
         gaps=model.gaps,
-        calendar=layout.calendar or "none",
-        transform=model.preparation_.transform.name,
+        calendar=fitted.layout.calendar or "none",
+        transform=fitted.preparation.transform.name,
     )
-    rival.fit(
-        table,
-        layout.target,
-        time=list(time_columns(table, column_names(table), layout)) or None,
-        series=layout.series,
-        variables=layout.variables,
-        known=layout.known,
-        categorical=layout.categories,
-        test=test,
-        valid=valid,
-    )
-    return rival.evaluate(table).scores.loc[[RIVAL]]
+    found, _ = fit(rival, frame, test=test, valid=valid)
+    return rival.holding(found).evaluate(frame).scores.loc[[RIVAL]]
 
 
-def part_sizes(model: AbstractForecaster, frame: SeriesFrame) -> tuple[int, int]:
+def part_sizes(parts: PartTimes, frame: SeriesFrame) -> tuple[int, int]:
     """Return how many times of ``frame`` are validation and how many come after it."""
-    valid, after = _parts(model, frame)
+    valid, after = _parts(parts, frame)
     return int(valid.sum()), int(after.sum())
 
 
-def _parts(
-    model: AbstractForecaster, frame: SeriesFrame
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _parts(parts: PartTimes, frame: SeriesFrame) -> tuple[BoolArray, BoolArray]:
     """Say which times of ``frame`` are validation and which come after it."""
-    parts = model.borders_.parts(np.asarray(frame.clock)[:, None])[:, 0]
-    return parts == "validation", np.asarray(frame.clock > model.borders_.calibration)
+    names = parts.names(np.asarray(frame.clock)[:, None])[:, 0]
+    return names == "validation", np.asarray(frame.clock > parts.calibration)
 
 
 def repeat_command(model: AbstractForecaster, frame: SeriesFrame, *, future: bool = False) -> str:
@@ -216,11 +220,11 @@ def repeat_command(model: AbstractForecaster, frame: SeriesFrame, *, future: boo
     the text is empty, for what the command line does not fit: other forecasters, updated models,
     and those without validation rows.
     """
-    valid, test = part_sizes(model, frame)
+    valid, test = part_sizes(model.fitted_.parts, frame)
     ours = type(model).__name__ == "MVLSTM" and is_registered(type(model))
     if not ours or model.updates_ or not valid:
         return ""
-    layout, params, defaults = model.layout_, model.get_params(), type(model)().get_params()
+    layout, params, defaults = model.fitted_.layout, model.get_params(), type(model)().get_params()
     time = list(layout.time)
     if not time and isinstance(frame.times, pd.DatetimeIndex):
         time = [str(frame.times.name or "time")]  # the index, as a file would hold it
@@ -247,12 +251,10 @@ def repeat_command(model: AbstractForecaster, frame: SeriesFrame, *, future: boo
 
 
 def _facts(model: AbstractForecaster, frame: SeriesFrame) -> dict[str, str]:
-    from mvlstm.report.encode import are_days, time_text
-
-    borders = model.borders_
-    valid, test = (int(part[frame.order].sum()) for part in _parts(model, frame))  # rows
+    parts = model.fitted_.parts
+    valid, test = (int(part[frame.order].sum()) for part in _parts(parts, frame))  # rows
     days = are_days(frame.clock)
-    ends = (frame.clock[0], frame.clock[-1], borders.start, borders.train, borders.calibration)
+    ends = (frame.clock[0], frame.clock[-1], parts.start, parts.train, parts.calibration)
     first, last, start, train, calibration = (time_text(t, days=days) for t in ends)
     numbered = not isinstance(frame.times, pd.DatetimeIndex) and frame.times.name is None
     unit = "rows " if numbered else ""
@@ -263,7 +265,7 @@ def _facts(model: AbstractForecaster, frame: SeriesFrame) -> dict[str, str]:
         "Trained on": f"{unit}{start} to {train}",
         "Validation": f"to {'row ' if numbered else ''}{calibration}, {valid:,} rows",
         "Unseen": f"{test:,} rows",
-        "Fit took": _seconds(getattr(model, "fit_seconds_", None)),
+        "Fit took": f"{model.fit_seconds_:.0f} s",
         **_life(model),
         "Seed": str(getattr(model, "seed", "none")),
         "mvlstm": __version__,
@@ -280,15 +282,12 @@ def _facts(model: AbstractForecaster, frame: SeriesFrame) -> dict[str, str]:
 def _life(model: AbstractForecaster) -> dict[str, str]:
     """Tell the scale the target is modelled on, and updates, where there are such."""
     facts = {}
-    if model.preparation_.transform:
-        facts["Modelled as"] = model.preparation_.transform.scale_name(model.layout_.target)
+    fitted = model.fitted_
+    if fitted.preparation.transform:
+        facts["Modelled as"] = fitted.preparation.transform.scale_name(fitted.layout.target)
     if model.updates_:
         facts["Updates"] = f"{len(model.updates_)}, the last {model.updates_[-1].when}"
     return facts
-
-
-def _seconds(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.0f} s"
 
 
 def _several(frame: SeriesFrame) -> str:

@@ -143,6 +143,10 @@ class Forecast:
         scores = self.transform.crps(self.weights, self.means, self.variances, self.actual)
         return self._series(scores, "crps")
 
+    def by_member(self, components: FloatArray) -> FloatArray:
+        """Lay out components (M, H, J), one member's after another's, as (M, H, K, J / K)."""
+        return components.reshape(*components.shape[:2], len(self.members), -1)
+
     def pit(self) -> pd.Series[float]:
         """Probability the forecast gave to values up to the actual one; uniform if calibrated."""
         actual = self.transform.forward(self.actual)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from mvlstm import metrics
 from mvlstm.results.forecast import Forecast
@@ -62,21 +63,32 @@ class Reference:
     @classmethod
     def of_forecast(cls, forecast: Forecast, moves: FloatArray) -> Reference | None:
         """Measure a forecast with known actual values, given persistence's errors (M, H)."""
-        at = forecast.pit().to_numpy().reshape(forecast.actual.shape)
+        errors = forecast.members.mean(axis=0) - forecast.actual
+        at = np.asarray(forecast.pit(), dtype=np.float64).reshape(forecast.actual.shape)
+        return cls.measure_rows(np.asarray(forecast.origin), errors, moves, at)
+
+    @classmethod
+    def measure_rows(
+        cls, times: NDArray[Any], errors: FloatArray, moves: FloatArray, at: FloatArray
+    ) -> Reference | None:
+        """Measure from errors (M, H), persistence's, and probabilities up to the actual values.
+
+        Rows of several series at one of the ``times`` (M,) count as one.
+        """
         tail = 0.5 * (1.0 - LEVEL)
         values = pd.DataFrame(
             {
-                "ours": ((forecast.members.mean(axis=0) - forecast.actual) ** 2).mean(axis=1),
+                "ours": (errors**2).mean(axis=1),
                 "theirs": (moves**2).mean(axis=1),
                 "covered": ((at >= tail) & (at <= 1.0 - tail)).mean(axis=1),
             }
         )
         known = np.isfinite(values["ours"].to_numpy())
-        by_time = values[known].groupby(np.asarray(forecast.origin)[known]).mean()
+        by_time = values[known].groupby(times[known]).mean()
         if by_time.empty:
             return None
         columns = (by_time[name].to_numpy() for name in values)
-        return cls.measure(*columns, horizon=forecast.horizon)
+        return cls.measure(*columns, horizon=errors.shape[1])
 
     @property
     def skill(self) -> float:

@@ -196,7 +196,7 @@ def check_one_at_a_time(model: AbstractForecaster) -> None:
     table = example_table()
     fitted(model, table)
     everything = model.predict(table)
-    needed = len(table) if not model.local else model.window + model.preparation_.lead
+    needed = len(table) if not model.local else model.window + model.fitted_.preparation.lead
     for end in (len(table) - 30, len(table) - 7):
         alone = model.forecast(table.iloc[max(0, end - needed) : end])
         row = everything.origin.get_loc(table.index[end - 1])
@@ -278,7 +278,7 @@ def check_update(model: AbstractForecaster) -> None:
     assert model.update(table) is model, "update must return self"
     assert _late_error(model, table) <= before + 1e-9, "update raised the error on the new rows"
     assert model.get_params(deep=False) == parameters, "update changed parameters"
-    assert model.borders_.calibration == table.index[-1]
+    assert model.fitted_.parts.calibration == table.index[-1]
     assert [done.rows for done in model.updates_] == [80]
 
 

@@ -7,7 +7,6 @@ and the settings of the fit. A fit goes on from it only if both are its own.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,14 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mvlstm.errors import DataError, ModelFileError, ParameterError
-from mvlstm.model.forecaster import FREE_SETTINGS
-from mvlstm.storage import array_bytes, pack, unpack, write_atomic
+from mvlstm.storage import pack, unpack, write_atomic
 
 if TYPE_CHECKING:
     import torch
 
-    from mvlstm.model.forecaster import AbstractForecaster
-    from mvlstm.problem.problem import Problem
     from mvlstm.train.state import TrainState
 
 NAME = "fit.checkpoint.safetensors"
@@ -54,13 +50,16 @@ class Identity:
 
     @classmethod
     def of(
-        cls, model: AbstractForecaster, problem: Problem, columns: Sequence[int] | None = None
+        cls,
+        forecaster: str,
+        settings: Mapping[str, Any],
+        data: str,
+        columns: Sequence[int] | None = None,
     ) -> Identity:
-        """Describe the fit of ``model`` to ``problem``, or to some columns of it alone."""
-        settings = {k: v for k, v in model.get_params(deep=False).items() if k not in FREE_SETTINGS}
-        settings |= {} if columns is None else {"columns": list(columns)}
-        plain = json.loads(json.dumps(settings, default=lambda x: np.asarray(x).tolist()))
-        return cls(type(model).__name__, plain, _checksum(problem))
+        """Describe a fit to data of a given checksum, or to some columns of it alone."""
+        own = dict(settings) | ({} if columns is None else {"columns": list(columns)})
+        plain = json.loads(json.dumps(own, default=lambda x: np.asarray(x).tolist()))
+        return cls(forecaster, plain, data)
 
     def difference(self, other: Mapping[str, Any]) -> str | None:
         """Say in words how the fit described by ``other`` differs; None if it does not."""
@@ -148,7 +147,7 @@ class Checkpoint:
 
     @property
     def _remedy(self) -> str:
-        return f"Delete '{self.path}' to start anew, or name another folder (--checkpoint)."
+        return f"Delete '{self.path}' to start anew, or name another folder with checkpoint=...."
 
     def _read(self) -> dict[str, Any] | None:
         """Return the stored arrays; None if there are none, or those of another, finished fit."""
@@ -200,7 +199,7 @@ def prepared_checkpoint(folder: Path, *, resume: bool | None) -> Iterator[None]:
     """
     if folder.exists() and not folder.is_dir():
         raise ParameterError(
-            f"'{folder}' is a file; a checkpoint needs a folder. Choose another (--checkpoint)."
+            f"'{folder}' is a file; a checkpoint needs a folder. Name another: checkpoint=...."
         )
     if resume is None and is_unfinished(folder):
         raise ParameterError(
@@ -237,7 +236,7 @@ def make_folder(folder: Path) -> None:
     except OSError as error:
         raise DataError(
             f"The checkpoint folder '{folder}' cannot be made: {error.strerror or error}. "
-            "Choose another (checkpoint=..., --checkpoint)."
+            "Name another: checkpoint=...."
         ) from error
 
 
@@ -253,20 +252,6 @@ def seconds_between() -> float:
             f"MVLSTM_CHECKPOINT_SECONDS is {text!r}; it must be a number of seconds, such as 20."
         )
     return seconds
-
-
-def _checksum(problem: Problem) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    prepared = problem.prepared
-    frame = prepared.frame
-    digest.update(json.dumps([list(frame.columns), problem.window, problem.horizon]).encode())
-    digest.update(array_bytes(prepared.table))
-    digest.update(array_bytes(frame.target_values))
-    if frame.measured is not None:
-        digest.update(array_bytes(frame.measured))
-    for part in ("train", "stop", "calibration"):
-        digest.update(array_bytes(problem.origins[part]))
-    return digest.hexdigest()
 
 
 def _state(

@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 
+SEEDS_APART = 10_000  # members of one ensemble take consecutive seeds from seed * SEEDS_APART
 FINISHING = 5  # most epochs to wait at the lower rate
-
-
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # the usual constants
+
+
+class Kind(IntEnum):
+    """What a member is, where an ensemble has members of several kinds."""
+
+    PLAIN = 0  # learns what the link leaves
+    SPARSE = 1  # the same, and its weights on variables are shrunk
+    BARE = 2  # does without the link, and is shrunk too
+
+
+KINDS = (Kind.PLAIN, Kind.BARE, Kind.SPARSE, Kind.BARE, Kind.SPARSE)  # of every five members
 
 
 @dataclass(frozen=True)
 class Member:
-    """One network of the ensemble: its seed and the settings that may differ between members.
+    """One network of an ensemble: its seed and the settings that may differ between members.
 
-    ``variant`` says which of the data's labels it learns, and which of the network's own penalties
-    it bears, where there are several. ``shrinkage`` is the share of a step by which the weights on
-    variables are pulled to zero. Members with neither must train; others may fail.
+    ``ensemble`` says which of several ensembles it belongs to, and ``kind`` what it is to be where
+    ensembles have members of several kinds. ``variant`` says which of the data's labels it learns,
+    and which of the network's own penalties it bears, where there are several. ``shrinkage`` is the
+    share of a step by which the weights on variables are pulled to zero. Members with neither must
+    train; others may fail.
     """
 
     seed: int
     learning_rate: float = 1e-3
     l2: float = 0.0
     dropout: float = 0.0
+    ensemble: int = field(default=0, kw_only=True)
+    kind: Kind = field(default=Kind.PLAIN, kw_only=True)
     variant: int = field(default=0, kw_only=True)
     shrinkage: float = field(default=0.0, kw_only=True)
 
@@ -30,6 +45,36 @@ class Member:
     def is_plain(self) -> bool:
         """Whether it is of the first variant, and not shrunk."""
         return self.variant == 0 and not self.shrinkage
+
+
+def make_members(
+    seed: int,
+    count: int,
+    *,
+    first: int = 0,
+    ensemble: int = 0,
+    learning_rate: float = 1e-3,
+    l2: float = 0.0,
+    dropout: float = 0.0,
+) -> list[Member]:
+    """Return ``count`` members of the ensemble of a seed, beginning with that in place ``first``.
+
+    Examples
+    --------
+    >>> [(member.seed, member.kind.name) for member in make_members(2, 2, first=4)]
+    [(20004, 'SPARSE'), (20005, 'PLAIN')]
+    """
+    return [
+        Member(
+            seed * SEEDS_APART + place,
+            learning_rate,
+            l2,
+            dropout,
+            ensemble=ensemble,
+            kind=KINDS[place % len(KINDS)],
+        )
+        for place in range(first, first + count)
+    ]
 
 
 @dataclass(frozen=True)

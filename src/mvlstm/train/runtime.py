@@ -25,3 +25,14 @@ def resolve_device(name: str) -> torch.device:
             "Use device='cpu' or 'auto'."
         )
     return device
+
+
+def usable_device(name: str) -> torch.device:
+    """Return where a trained model runs: a GPU's model runs on the CPU where there is none."""
+    return resolve_device(name if name != "cuda" or torch.cuda.is_available() else "cpu")
+
+
+def device_name(device: str) -> str:
+    """Return the name of the device that networks are trained on: "cpu", or the GPU's."""
+    where = resolve_device(device)
+    return str(torch.cuda.get_device_name(where)) if where.type == "cuda" else where.type

@@ -3,35 +3,79 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike
 
+from mvlstm.errors import check_whole
+from mvlstm.methods.network.further_training import epochs_over, train_again, train_further
 from mvlstm.methods.network.link import LinkChoice
-from mvlstm.methods.network.trained import Labels, TrainedNetwork, restore_labels
-from mvlstm.methods.network.training import check_training
+from mvlstm.methods.network.trained import TrainedNetwork, learn_labels, restore_labels
+from mvlstm.methods.network.training import Outcome, Training, fit_network
 from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.learned import Arrays, Learned, Saved
+from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
-from mvlstm.problem.preparation import Prepared
 from mvlstm.problem.problem import Problem
+from mvlstm.problem.target_scale import LabelScale
 from mvlstm.results import History
+from mvlstm.table.layout import Layout
 from mvlstm.train.protocol import Network
 from mvlstm.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearnedNetwork(Learned):
+    """Members of a network. A subclass adds what else follows from their weights."""
+
+    trained: TrainedNetwork[Any]
+
+    def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
+        """Return the members' means; their spread is that of their errors."""
+        return Predictive(self.trained.forecasts(windows, exact=exact))
+
+    def gradient(self, windows: FloatArray) -> FloatArray:
+        """Return the gradient of each member's forecast."""
+        return self.trained.gradient(windows)
+
+    def arrays(self) -> tuple[Arrays, dict[str, Any]]:
+        """Return weights, kinds and link."""
+        return self.trained.arrays()
+
+    # ------------------------------------------------------------------- members taken or retrained
+
+    def take(self, rows: slice) -> Self:
+        """Return some of the members."""
+        return replace(self, trained=self.trained.take(rows))
+
+    def judged(self, problem: Problem) -> Self:
+        """Find the spread of what newly trained members say, where there is one."""
+        return self
+
+    def summarised(self, problem: Problem) -> Self:
+        """Work out what else follows from the weights and the training rows, if anything does."""
+        return self
+
+    def changed_from(self, other: LearnedNetwork) -> int:
+        """Return how many members have other weights than those of ``other``."""
+        return int((self.trained.flat != other.trained.flat).any(axis=1).sum())
 
 
 class AbstractNetwork(AbstractForecaster):
     """Members of one network, trained side by side, added to a link.
 
-    A subclass supplies `_network`, and `_summarise` where something else follows from the weights.
-    The settings below are those that every network has, or the values they have where a
-    constructor does not take them.
+    A subclass supplies `network` and `wrap`. The settings below are those that every network has,
+    or the values they have where a constructor does not take them.
     """
 
     ensemble: ClassVar[bool] = True
-    table_dtype: ClassVar[type] = np.float32
+    short_batches: ClassVar[bool] = False  # whether few windows are learned in smaller batches
+    precision: DTypeLike = np.float32
 
     hidden_size: int
+    layers: int = 1
     link: LinkChoice
     dropout: float
     l2: float
@@ -47,66 +91,75 @@ class AbstractNetwork(AbstractForecaster):
     leave_out: float = 0.0
     l2_sum: bool = False
 
-    trained_: TrainedNetwork[Any]
-    device_: str
+    @abstractmethod
+    def network(self, layout: Layout, label_scale: float) -> Network:
+        """Describe the network for the columns of a table."""
 
     @abstractmethod
-    def _network(self, groups: tuple[int, ...], n_variables: int, label_scale: float) -> Network:
-        """Describe the network for input columns of the variables ``groups``."""
+    def wrap(self, trained: TrainedNetwork[Any], saved: Saved | None = None) -> LearnedNetwork:
+        """Return what the method learned, given trained members; the rest of it from a file."""
 
-    def _find_spread(self, problem: Problem) -> None:
-        """Find the spread of what newly trained members say, for networks that have one."""
-        return None
+    def check(self) -> None:
+        """Refuse settings with values they cannot have."""
+        super().check()
+        for name in ("hidden_size", "layers"):
+            check_whole(name, getattr(self, name), 1)
+        Training.of(self).check()
 
-    def _summarise(self, problem: Problem) -> None:
-        """Work out what else follows from the weights and the training rows, if anything does."""
-        return None
+    # ----------------------------------------------------------------------------------- learning
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_training(self)
+    def learn(self, problem: Problem) -> LearnedNetwork:
+        """Fit the link, train the members on what it leaves, and find what follows."""
+        labels = learn_labels(self.link, problem)
+        network = self.network(problem.layout, labels.scale)
+        return self.learned(self.fit_members(network, problem, labels), problem)
 
-    def _learn(self, problem: Problem) -> None:
-        labels = Labels.learn(self.link, problem)
-        network = self._network(problem.groups, problem.n_variables, labels.scale)
-        self._train(network, problem, labels)
+    def fit_members(self, network: Network, problem: Problem, labels: LabelScale) -> Outcome:
+        """Train the members."""
+        return fit_network(network, problem, labels, Training.of(self))
 
-    def _train(self, network: Network, problem: Problem, labels: Labels) -> None:
-        """Train the members, and work out what follows from their weights."""
-        self.trained_, self.history_ = self._fit_members(network, problem, labels)
-        self.device_ = self.trained_.device
-        self._find_spread(problem)
-        self._summarise(problem)
+    def learned(self, outcome: Outcome, problem: Problem) -> LearnedNetwork:
+        """Return what was learned, with the spread and the summaries that follow from it."""
+        found = self.wrap(outcome.trained).judged(problem).summarised(problem)
+        return replace(found, history=outcome.history, stopped=outcome.stopped)
 
-    def _fit_members(
-        self, network: Network, problem: Problem, labels: Labels
-    ) -> tuple[TrainedNetwork[Any], History]:
-        return TrainedNetwork.fit(network, problem, labels, self)
+    def restore(self, saved: Saved) -> LearnedNetwork:
+        """Rebuild what `learn` returned."""
+        T, H = int(self.window), int(self.horizon)
+        labels = restore_labels(self.link, T, H, saved)
+        network = self.network(saved.layout, labels.scale)
+        trained = TrainedNetwork.restore(network, labels, int(self.members), T, saved)
+        return self.wrap(trained, saved)
 
-    def _take(self, rows: slice) -> None:
-        """Keep some of the members only."""
-        self.trained_ = self.trained_.take(rows)
-        self.members = len(self.trained_.flat)
-        self.settings_ = self.get_params()
+    # ----------------------------------------------------------------------------------- retraining
 
-    def _predict_rows(self, prepared: Prepared, origins: IntArray) -> Predictive:
-        return Predictive(self.trained_.rows(*prepared.windows_at(origins, self.window)))
+    def train_further(
+        self, learned: LearnedNetwork, problem: Problem, *, max_epochs: int, learning_rate: float
+    ) -> tuple[LearnedNetwork, int]:
+        """Go on from the weights; return the result and how many members changed."""
+        found = train_further(
+            learned.trained,
+            problem,
+            Training.of(self),
+            max_epochs=max_epochs,
+            learning_rate=learning_rate,
+        )
+        return replace(learned, trained=found.trained), int(found.changed.sum())
 
-    def _predict_windows(self, windows: FloatArray) -> FloatArray:
-        return self.trained_.windows(windows)
+    def train_again(
+        self, learned: LearnedNetwork, problem: Problem, epochs: IntArray, finishing: IntArray
+    ) -> LearnedNetwork:
+        """Train from the seeds for given numbers of epochs (K,), at the full and the lower rate."""
+        trained = train_again(learned.trained, problem, Training.of(self), epochs, finishing)
+        return replace(learned, trained=trained)
 
-    def _gradient(self, windows: FloatArray) -> FloatArray | None:
-        return self.trained_.gradient(windows)
+    def epochs_over(self, history: History, had: int, windows: int) -> tuple[IntArray, IntArray]:
+        """Return each member's epochs over ``windows`` that make the steps its fit took."""
+        return epochs_over(Training.of(self), history, had, windows)
 
-    def _predict_exactly(self, windows: FloatArray) -> FloatArray:
-        return self.trained_.exact(windows)
-
-    def _weights(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        return self.trained_.arrays(), self.trained_.extra()
-
-    def _set_weights(self, arrays: dict[str, NDArray[Any]], extra: dict[str, Any]) -> None:
-        labels = restore_labels(self, arrays, extra)
-        layout = self.layout_
-        network = self._network(layout.groups, len(layout.names), labels.scale)
-        self.trained_ = TrainedNetwork.restore(network, labels, self.members, arrays, extra)
-        self.device_ = self.trained_.device
+    @property
+    def device_(self) -> str:
+        """Where the members were trained."""
+        learned = self._require_fitted("device_").learned
+        assert isinstance(learned, LearnedNetwork)
+        return learned.trained.device

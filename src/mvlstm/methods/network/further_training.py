@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,28 +12,19 @@ from numpy.typing import NDArray
 
 from mvlstm._words import counted
 from mvlstm.errors import MVLSTMWarning, TrainingError
-from mvlstm.methods.network.trained import Labels, TrainedNetwork
-from mvlstm.methods.network.training import (
-    fit_batch,
-    of_kinds,
-    scaled_members,
-    short_batch,
-    train_config,
-    usable_device,
-)
+from mvlstm.methods.network.trained import TrainedNetwork, refit_link
+from mvlstm.methods.network.training import Training, of_kinds, short_batch, window_data
 from mvlstm.problem.problem import Problem
+from mvlstm.problem.target_scale import LabelScale
+from mvlstm.results import History
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.control import Control
 from mvlstm.train.data import WindowData
 from mvlstm.train.loop import OnEpoch, Progress, train, validation_errors
 from mvlstm.train.progress import show_progress
+from mvlstm.train.runtime import usable_device
 from mvlstm.train.state import TrainState
 from mvlstm.types import BoolArray, IntArray
-
-if TYPE_CHECKING:
-    from mvlstm.methods.network.base import AbstractNetwork
-
-JUDGED = 256  # windows that a run of fixed length is watched on
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +45,7 @@ class FurtherTrained:
 def train_further(
     trained: TrainedNetwork[Any],
     problem: Problem,
-    model: AbstractNetwork,
+    training: Training,
     *,
     max_epochs: int,
     learning_rate: float,
@@ -64,7 +55,7 @@ def train_further(
     Scaling and link stay as they are.
     """
     data = _data(trained, problem, trained.labels)
-    members = of_kinds(scaled_members(model, problem), trained.kinds)
+    members = of_kinds(training.scaled_members(problem), trained.kinds)
     members = [replace(member, learning_rate=learning_rate) for member in members]
     flat = torch.as_tensor(trained.flat, device=data.device)
     state = TrainState.start(trained.network, members, data.device, torch.float32)
@@ -77,8 +68,8 @@ def train_further(
             trained.network, flat, data, data.stop, _variants(members, flat)
         ),
     )
-    config = _config(model, problem, max_epochs)
-    state = _run(trained, data, members, config, state, model)
+    config = _config(training, problem, max_epochs)
+    state = _run(trained, data, members, config, state, training)
     better = (state.best_epoch > 0).unsqueeze(1)
     found = torch.where(better, state.best, flat).cpu().numpy()
     return FurtherTrained(replace(trained, flat=found), better[:, 0].cpu().numpy())
@@ -87,7 +78,7 @@ def train_further(
 def train_again(
     trained: TrainedNetwork[Any],
     problem: Problem,
-    model: AbstractNetwork,
+    training: Training,
     epochs: IntArray,
     finishing: IntArray,
 ) -> TrainedNetwork[Any]:
@@ -96,12 +87,12 @@ def train_again(
     ``finishing`` (K,) more follow at the lower rate. The scaling stays as it is; the link is fitted
     to all the windows, with the penalty found.
     """
-    labels = trained.labels.refit(problem)
+    labels = refit_link(trained.labels, problem)
     data = _data(trained, problem, labels)
-    members = of_kinds(scaled_members(model, problem), trained.kinds)
+    members = of_kinds(training.scaled_members(problem), trained.kinds)
     state = TrainState.start(trained.network, members, data.device, torch.float32)
     config = replace(
-        train_config(model, len(data.train)),
+        training.config(len(data.train)),
         max_epochs=int((epochs + finishing).max()),
         leave_out=0.0,
         planned=True,
@@ -121,7 +112,7 @@ def train_again(
         changed[sound] = True
         state.running &= ~done
 
-    _run(trained, data, members, config, state, model, keep)
+    _run(trained, data, members, config, state, training, keep)
     failed = int((~changed).sum())
     if failed == len(kept):
         raise TrainingError(
@@ -134,14 +125,16 @@ def train_again(
     return replace(trained, flat=kept.cpu().numpy(), labels=labels)
 
 
-def epochs_over(model: AbstractNetwork, had: int, windows: int) -> tuple[IntArray, IntArray]:
+def epochs_over(
+    training: Training, history: History, had: int, windows: int
+) -> tuple[IntArray, IntArray]:
     """Return each member's epochs over ``windows`` that make the steps its fit to ``had`` took.
 
     At the full rate (K,), and then at the lower one (K,).
     """
-    had -= int(model.leave_out * had)
-    share = _steps(model, had) / _steps(model, windows)
-    full, slow = model.history_.epochs_found
+    had -= int(training.leave_out * had)
+    share = _steps(training, had) / _steps(training, windows)
+    full, slow = history.epochs_found
     return _epochs(share * full, least=1), _epochs(share * slow, least=np.minimum(slow, 1))
 
 
@@ -149,33 +142,26 @@ def _epochs(found: NDArray[np.floating[Any]], least: IntArray | int) -> IntArray
     return np.asarray(np.maximum(np.rint(found), least), dtype=np.int64)
 
 
-def _steps(model: AbstractNetwork, windows: int) -> int:
-    """Return the steps of an epoch over so many windows."""
-    return max(1, windows // min(fit_batch(model, windows), windows))
+def _steps(training: Training, windows: int) -> int:
+    """Return the steps of an epoch over this many windows."""
+    return max(1, windows // min(training.batch(windows), windows))
 
 
-def _data(trained: TrainedNetwork[Any], problem: Problem, labels: Labels) -> WindowData:
+def _data(trained: TrainedNetwork[Any], problem: Problem, labels: LabelScale) -> WindowData:
     where = usable_device(trained.device)
-    by_row = torch.as_tensor(labels.by_row(problem), dtype=torch.float32, device=where)
-    return WindowData(
-        table=torch.as_tensor(problem.prepared.table, dtype=torch.float32, device=where),
-        labels=by_row,
-        train=torch.as_tensor(problem.origins["train"], device=where),
-        stop=torch.as_tensor(problem.origins["stop"], device=where),
-        window=problem.window,
-    )
+    return window_data(problem, labels, where, problem.origins["train"])
 
 
 def _variants(members: list[Member], like: torch.Tensor) -> torch.Tensor:
     return torch.tensor([member.variant for member in members], device=like.device)
 
 
-def _config(model: AbstractNetwork, problem: Problem, epochs: int) -> TrainConfig:
+def _config(training: Training, problem: Problem, epochs: int) -> TrainConfig:
     return TrainConfig(
-        short_batch(model.batch_size, len(problem.origins["train"])),
+        short_batch(training.batch_size, len(problem.origins["train"])),
         max_epochs=epochs,
         patience=epochs + 1,
-        averaging=model.averaging,
+        averaging=training.averaging,
     )
 
 
@@ -185,12 +171,12 @@ def _run(
     members: list[Member],
     config: TrainConfig,
     state: TrainState,
-    model: AbstractNetwork,
+    training: Training,
     keep: OnEpoch | None = None,
 ) -> TrainState:
     """Train with a progress display; Ctrl-C interrupts, and nothing of the run is used."""
     control = Control()
-    with show_progress(model.verbose, "update", trained.labels.scale) as show:
+    with show_progress(training.verbose, "update", trained.labels.scale) as show:
 
         def on_epoch(progress: Progress, state: TrainState) -> None:
             show(progress, state)
@@ -209,8 +195,3 @@ def _run(
     if control.stopped is not None:
         raise KeyboardInterrupt
     return state
-
-
-def watched(origins: IntArray) -> IntArray:
-    """Choose a few windows, spread evenly, for a run in which nothing is held out."""
-    return origins[:: max(1, len(origins) // JUDGED)]

@@ -2,8 +2,8 @@
 
 A link carries a level that training never showed. Where the series keeps to the levels it had, a
 network that learns the labels themselves errs in other ways than one that learns what the link
-leaves of them; and one whose weights on variables are shrunk imagines less than one that
-reads them freely. The mean of such networks is often better than that of more of the same.
+leaves of them; and one whose weights on variables are shrunk finds fewer spurious patterns than one
+that reads them freely. The mean of such networks is often better than that of more of the same.
 
 So in ensembles of five and more, of every five members one is plain, two are sparse, and two are
 sparse and do without the link. These four stay if the ensemble is better with them on the stopping
@@ -17,31 +17,22 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm._words import counted
-from mvlstm.methods.network.trained import Labels, TrainedNetwork
-from mvlstm.methods.network.training import (
-    SEEDS_APART,
-    Kind,
-    members_of,
-    patience_notes,
-    train_config,
-)
+from mvlstm.methods.network.trained import TrainedNetwork
+from mvlstm.methods.network.training import Outcome, Training, fit_network, patience_notes
 from mvlstm.problem.problem import Problem, known_places, of_known
 from mvlstm.problem.stationarity import UNIT_ROOT_T, unit_root_t
+from mvlstm.problem.target_scale import LabelScale
 from mvlstm.problem.windows import gather_windows
 from mvlstm.results import History
-from mvlstm.train.config import Member
+from mvlstm.train.config import Kind, Member
 from mvlstm.train.protocol import Network
 from mvlstm.types import BoolArray, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from mvlstm.methods.network.base import AbstractNetwork
-
 
 LEAST_LEFT = 0.1  # standard deviation that a link must leave of the labels'
 MOST_WINDOWS = 20_000  # that a unit root is looked for in
@@ -50,48 +41,48 @@ FEWEST_WINDOWS = 20  # for stopping, by which members are judged
 
 
 def fit_mixed(
-    network: Network, problem: Problem, labels: Labels, model: AbstractNetwork
-) -> tuple[TrainedNetwork[Any], History]:
+    network: Network, problem: Problem, labels: LabelScale, training: Training
+) -> Outcome:
     """Train members of all kinds, then those that did harm again, as plain ones.
 
     All are plain where the series does not keep to its levels, and in a small ensemble. ``labels``
     are those of ``link="auto"``. Members of several ensembles (a bench's repeats, a search's
-    settings) are told apart by their seeds and settings, and each ensemble decides for itself.
+    settings) are told apart, and each ensemble decides for itself.
     """
     started = clock.monotonic()
-    small = (problem.ensemble or model.members) < FEWEST_MEMBERS
+    small = (problem.ensemble or training.members) < FEWEST_MEMBERS
     if small or not keeps_its_levels(problem, labels):
         labels = replace(labels, bare=None)
-    trained, history = TrainedNetwork.fit(network, problem, labels, model)
+    outcome = fit_network(network, problem, labels, training)
+    trained, history, stopped = outcome
     if trained.kinds is None:
-        return trained, history
+        return outcome
     kinds = trained.kinds
-    members = members_of(model, problem)
+    members = training.members_of(problem)
     ensembles = ensembles_of(members)
     errors = _stop_errors(replace(trained, labels=labels), problem)
     if history.valid_rmse.shape[1]:  # else all were stopped before they could be judged
         errors[history.best_epoch == 0] = np.nan  # members that failed
     harmful = np.flatnonzero(find_harmful(errors, kinds == Kind.PLAIN, ensembles))
     if not len(harmful):
-        return trained, history
+        return outcome
     rows = harmful[kinds[harmful] == Kind.BARE]
     others = _stand_ins(rows, kinds, ensembles)
     mended, untrained = trained, harmful
-    if model.stopped_ is None:
+    if stopped is None:
         few = replace(
             problem,
             run=replace(problem.run.after(clock.monotonic() - started), again=True),
             members=tuple(members[k] for k in harmful),
         )
-        again, later = TrainedNetwork.fit(network, few, replace(labels, bare=None), model)
+        again, later, stopped = fit_network(network, few, replace(labels, bare=None), training)
         instead = history.best_rmse.copy()
         instead[rows] = instead[others]
-        done = _is_worth_it(later, instead[harmful], model)
+        done = _is_worth_it(later, instead[harmful], whole=stopped is None)
         mended = _with_rows(trained, harmful[done], again.flat[done])
         history = history.with_rows(harmful[done], later.take(np.flatnonzero(done)))
-        ended = model.stopped_ is None
-        config = train_config(model, len(problem.origins["train"]))
-        notes = patience_notes(history, config) if ended else later.notes
+        config = training.config(len(problem.origins["train"]))
+        notes = patience_notes(history, config) if stopped is None else later.notes
         history = replace(history, notes=notes)
         untrained = harmful[~done]
     left = np.isin(rows, untrained)
@@ -99,17 +90,17 @@ def fit_mixed(
         mended, history = _with_copies(mended, history, rows[left], others[left])
     if not np.any(mended.kinds):
         mended = replace(mended, kinds=None, labels=replace(mended.labels, bare=None))
-    return mended, history
+    return Outcome(mended, history, stopped)
 
 
-def _is_worth_it(later: History, instead: FloatArray, model: AbstractNetwork) -> BoolArray:
+def _is_worth_it(later: History, instead: FloatArray, *, whole: bool) -> BoolArray:
     """Say which members were trained again for long enough.
 
-    All were if training ran its course. If it was stopped, those whose validation RMSE is lower
-    than that of the member they would stand ``instead`` of.
+    All were if training ran its ``whole`` course. If it was stopped, those whose validation RMSE
+    is lower than that of the member they would stand ``instead`` of.
     """
     trained = later.best_epoch > 0
-    return trained if model.stopped_ is None else trained & (later.best_rmse < instead)
+    return trained if whole else trained & (later.best_rmse < instead)
 
 
 def _with_rows(
@@ -139,7 +130,7 @@ def _with_copies(
     return copied, replace(found, notes=(*found.notes, note))
 
 
-def keeps_its_levels(problem: Problem, labels: Labels) -> bool:
+def keeps_its_levels(problem: Problem, labels: LabelScale) -> bool:
     """Say whether a series returns to its mean, as far as its windows can tell.
 
     A unit root must be rejected on the training windows. The link must leave a tenth of the labels'
@@ -172,8 +163,8 @@ def _stop_errors(trained: TrainedNetwork[Any], problem: Problem) -> FloatArray:
 
 
 def ensembles_of(members: Sequence[Member]) -> IntArray:
-    """Tell apart the ensembles of members (K,), which have settings and a block of seeds each."""
-    own = [(m.seed // SEEDS_APART, m.learning_rate, m.l2, m.dropout) for m in members]
+    """Tell apart the ensembles of members (K,), which have settings of their own, or a number."""
+    own = [(m.ensemble, m.learning_rate, m.l2, m.dropout) for m in members]
     number = {one: place for place, one in enumerate(dict.fromkeys(own))}
     return np.array([number[one] for one in own], dtype=np.int64)
 

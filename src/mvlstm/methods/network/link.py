@@ -7,7 +7,8 @@ learns only what the link leaves over, and a drifting series does no harm.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,7 @@ from numpy.typing import NDArray
 from mvlstm.errors import ModelFileError
 from mvlstm.methods.ridge import Ridge
 from mvlstm.methods.robust import fit_robust, refit_robust
-from mvlstm.model.saving import take_array
-from mvlstm.problem.preparation import Preparation
+from mvlstm.model.learned import Arrays, Saved
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.windows import iterate_windows
 from mvlstm.types import FloatArray, IntArray
@@ -26,28 +26,41 @@ LINKS: tuple[LinkName, ...] = ("none", "last", "linear")
 LinkChoice = Literal["none", "last", "linear", "auto"]
 
 
+@dataclass(frozen=True, eq=False)
 class Link:
-    """A function of scaled windows (M, T, C) to a first guess of the labels (M, H)."""
+    """A function of scaled windows (M, T, C) to a first guess of the labels (M, H).
 
-    def __init__(self, name: LinkName, horizon: int, center: float, scale: float) -> None:
-        self.name, self.horizon = name, horizon
-        self.center, self.scale = center, scale  # of the target as an input
-        self.ridge: Ridge | None = None
+    Parameters
+    ----------
+    name : {"none", "last", "linear"}
+    horizon : int
+    center, scale : float
+        Of the target as an input.
+    ridge : Ridge, optional
+        Of a linear link.
+    """
+
+    name: LinkName
+    horizon: int
+    center: float
+    scale: float
+    ridge: Ridge | None = None
 
     @classmethod
     def learn(cls, name: LinkName, problem: Problem) -> Link:
         """Set up the link; a linear one's lags and penalty are chosen on the stopping windows."""
         prepared = problem.prepared.preparation
         link = cls(name, problem.horizon, prepared.target_center, prepared.target_scale)
-        if name == "linear":
-            link.ridge = fit_robust(
-                problem.prepared.table,
-                problem.window,
-                (problem.origins["train"], problem.labels("train")),
-                (problem.origins["stop"], problem.labels("stop")),
-                least=max(1, prepared.ahead),
-            )
-        return link
+        if name != "linear":
+            return link
+        ridge = fit_robust(
+            problem.prepared.table,
+            problem.window,
+            (problem.origins["train"], problem.labels("train")),
+            (problem.origins["stop"], problem.labels("stop")),
+            least=max(1, prepared.ahead),
+        )
+        return replace(link, ridge=ridge)
 
     def refit(self, problem: Problem) -> Link:
         """Return the link fitted to training and stopping windows, lags and penalty as chosen.
@@ -58,17 +71,16 @@ class Link:
         if self.ridge is None:
             return self
         rows = np.union1d(problem.origins["train"], problem.origins["stop"])
-        link = Link(self.name, self.horizon, self.center, self.scale)
-        link.ridge = refit_robust(
+        ridge = refit_robust(
             problem.prepared.table,
             self.ridge.weights.shape[0],
             self.ridge.penalty,
             (rows, problem.prepared.known_labels(rows, self.horizon)),
         )
-        return link
+        return replace(self, ridge=ridge)
 
     def __call__(self, windows: NDArray[np.floating]) -> FloatArray:
-        """Return the link's share of the forecast, in units of the target."""
+        """Return the link's share of the forecast, on the scale of labels."""
         if self.name == "none":
             return np.zeros((len(windows), self.horizon))
         if self.name == "last":
@@ -94,7 +106,7 @@ class Link:
             slope[:, window - lags :] = np.moveaxis(self.ridge.weights, -1, 0)
         return slope
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """Return what was learned, for the model file."""
         if self.ridge is None:
             return {}
@@ -105,22 +117,15 @@ class Link:
         }
 
     @classmethod
-    def restore(
-        cls,
-        name: LinkName,
-        horizon: int,
-        window: int,
-        preparation: Preparation,
-        arrays: dict[str, NDArray[Any]],
-    ) -> Link:
-        """Rebuild a link from the arrays of a model file."""
+    def restore(cls, name: LinkName, horizon: int, window: int, saved: Saved) -> Link:
+        """Rebuild a link from a model file."""
+        preparation = saved.preparation
         link = cls(name, horizon, preparation.target_center, preparation.target_scale)
-        if name == "linear":
-            columns = len(preparation.orders)
-            weights = take_array(arrays, "link.weights", (None, columns, horizon), np.float64)
-            if not 1 <= len(weights) <= window:
-                raise ModelFileError(f"its linear link has {len(weights)} lags, window={window}.")
-            intercept = take_array(arrays, "link.intercept", (horizon,), np.float64)
-            penalty = take_array(arrays, "link.penalty", (horizon,), np.float64)
-            link.ridge = Ridge(weights, intercept, penalty)
-        return link
+        if name != "linear":
+            return link
+        weights = saved.take("link.weights", (None, saved.n_columns, horizon), np.float64)
+        if not 1 <= len(weights) <= window:
+            raise ModelFileError(f"its linear link has {len(weights)} lags, window={window}.")
+        intercept = saved.take("link.intercept", (horizon,), np.float64)
+        penalty = saved.take("link.penalty", (horizon,), np.float64)
+        return replace(link, ridge=Ridge(weights, intercept, penalty))

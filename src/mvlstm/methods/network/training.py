@@ -1,107 +1,176 @@
-"""What the forecasters made of networks share: training members, and predicting with them."""
+"""Training the members of a network, and what it came to."""
 
 from __future__ import annotations
 
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from mvlstm._words import counted
 from mvlstm.errors import MVLSTMWarning, ParameterError, check_whole, is_number, is_whole
-from mvlstm.nn.parameters import Parameters, Shapes, unflatten
+from mvlstm.methods.network.trained import (
+    NetworkT,
+    TrainedNetwork,
+    labels_by_row,
+    refit_link,
+)
+from mvlstm.model.forecaster import FREE_SETTINGS
+from mvlstm.model.learned import Stopped
+from mvlstm.nn.parameters import unflatten
+from mvlstm.problem.inputs import Windows
 from mvlstm.problem.problem import Problem, Run
+from mvlstm.problem.target_scale import LabelScale
 from mvlstm.results import History
 from mvlstm.train.checkpoint import Checkpoint, Identity, seconds_between
-from mvlstm.train.config import Member, TrainConfig
-from mvlstm.train.control import Control, Stopped
-from mvlstm.train.data import WindowData, gather_windows
+from mvlstm.train.config import Kind, Member, TrainConfig, make_members
+from mvlstm.train.control import Control
+from mvlstm.train.data import WindowData
 from mvlstm.train.loop import train
 from mvlstm.train.memory import check_memory
-from mvlstm.train.predict import chunks, predict_rows
+from mvlstm.train.predict import predict_rows
 from mvlstm.train.progress import show_progress
 from mvlstm.train.protocol import Network
-from mvlstm.train.runtime import resolve_device
+from mvlstm.train.runtime import resolve_device, usable_device
 from mvlstm.train.state import TrainState
-from mvlstm.types import FloatArray, IntArray
+from mvlstm.types import FloatArray
 
-if TYPE_CHECKING:
-    from mvlstm.methods.network.base import AbstractNetwork
-
-Result = TypeVar("Result")
-SEEDS_APART = 10_000  # members of one model take consecutive seeds from seed * SEEDS_APART
 SHRINKAGE = 0.02  # share of a step by which some members' weights on variables are shrunk
 
 
-class Kind(IntEnum):
-    """What a member is, where an ensemble has members of several kinds."""
+@dataclass(frozen=True)
+class Training:
+    """What a forecaster's arguments say about training.
 
-    PLAIN = 0  # learns what the link leaves
-    SPARSE = 1  # the same, and its weights on variables are shrunk
-    BARE = 2  # does without the link, and is shrunk too
+    Parameters
+    ----------
+    forecaster : str
+        Name of its class.
+    settings : mapping
+        All its arguments that influence the result, to tell one fit from another.
+    short_batches : bool
+        Whether few windows are learned in smaller batches.
 
-
-KINDS = (Kind.PLAIN, Kind.BARE, Kind.SPARSE, Kind.BARE, Kind.SPARSE)  # of every five members
-
-
-def check_training(model: AbstractNetwork) -> None:
-    """Raise `ParameterError` for a training setting with a value it cannot have."""
-    counts = ("hidden_size", "layers", "batch_size", "max_epochs", "patience", "members")
-    for name in counts:
-        check_whole(name, getattr(model, name, 1), 1)
-    for name in ("dropout", "learning_rate", "l2", "averaging", "finish", "leave_out"):
-        value = getattr(model, name)
-        if not is_number(value) or not math.isfinite(value):
-            raise ParameterError(f"{name}={value!r} must be a number.")
-    if not 0 <= model.dropout < 1:
-        raise ParameterError(f"dropout={model.dropout!r} must be at least 0 and below 1.")
-    if not 0 <= model.averaging < 1:
-        raise ParameterError(f"averaging={model.averaging!r} must be at least 0 and below 1.")
-    if not 0 <= model.finish <= 1:
-        raise ParameterError(f"finish={model.finish!r} must be at least 0 and at most 1.")
-    if not 0 <= model.leave_out <= 0.5:
-        raise ParameterError(f"leave_out={model.leave_out!r} must be at least 0 and at most 0.5.")
-    if not model.learning_rate > 0:
-        raise ParameterError(f"learning_rate={model.learning_rate!r} must be positive.")
-    if not model.l2 >= 0:
-        raise ParameterError(f"l2={model.l2!r} must not be negative.")
-    if not is_whole(model.seed):
-        raise ParameterError(f"seed={model.seed!r} must be a whole number.")
-
-
-def members_of(model: AbstractNetwork, problem: Problem) -> list[Member]:
-    """Return the members to train: the problem's, or those of a forecaster's model."""
-    own = (model.learning_rate, model.l2, model.dropout)
-    first = int(model.seed) * SEEDS_APART
-    return list(problem.members) or [Member(first + k, *own) for k in range(model.members)]
-
-
-def scaled_members(model: AbstractNetwork, problem: Problem) -> list[Member]:
-    """Return these members with their L2 as it stands beside the *mean* loss.
-
-    With ``l2_sum`` it is meant beside the sum over all training windows.
+    The others are arguments of `mvlstm.MVLSTM`.
     """
-    windows = len(problem.origins["train"]) if model.l2_sum else 1
-    return [replace(one, l2=one.l2 / windows) for one in members_of(model, problem)]
+
+    forecaster: str
+    settings: Mapping[str, Any]
+    learning_rate: float
+    l2: float
+    dropout: float
+    l2_sum: bool
+    batch_size: int
+    max_epochs: int
+    patience: int
+    averaging: float
+    finish: float
+    leave_out: float
+    members: int
+    seed: int
+    device: str
+    verbose: int
+    short_batches: bool
+
+    @classmethod
+    def of(cls, model: Any) -> Training:
+        """Read the arguments of a forecaster."""
+        own = ("forecaster", "settings")
+        named = {name: getattr(model, name) for name in cls.__dataclass_fields__ if name not in own}
+        settings = model.get_params(deep=False)
+        kept = {k: v for k, v in settings.items() if k not in FREE_SETTINGS}
+        return cls(forecaster=type(model).__name__, settings=kept, **named)
+
+    def check(self) -> None:
+        """Raise `ParameterError` for a setting with a value it cannot have."""
+        for name in ("batch_size", "max_epochs", "patience", "members"):
+            check_whole(name, getattr(self, name), 1)
+        limits: dict[str, tuple[bool, str]] = {
+            "dropout": (0 <= _number("dropout", self.dropout) < 1, "at least 0 and below 1"),
+            "averaging": (
+                0 <= _number("averaging", self.averaging) < 1,
+                "at least 0 and below 1",
+            ),
+            "finish": (0 <= _number("finish", self.finish) <= 1, "at least 0 and at most 1"),
+            "leave_out": (
+                0 <= _number("leave_out", self.leave_out) <= 0.5,
+                "at least 0 and at most 0.5",
+            ),
+            "learning_rate": (_number("learning_rate", self.learning_rate) > 0, "positive"),
+        }
+        for name, (fine, words) in limits.items():
+            if not fine:
+                raise ParameterError(f"{name}={getattr(self, name)!r} must be {words}.")
+        if not _number("l2", self.l2) >= 0:
+            raise ParameterError(f"l2={self.l2!r} must not be negative.")
+        if not is_whole(self.seed):
+            raise ParameterError(f"seed={self.seed!r} must be a whole number.")
+
+    # -------------------------------------------------------------------------------------- members
+
+    def members_of(self, problem: Problem) -> list[Member]:
+        """Return the members to train: the problem's, or those of the forecaster's arguments."""
+        return list(problem.members) or make_members(
+            int(self.seed),
+            int(self.members),
+            learning_rate=self.learning_rate,
+            l2=self.l2,
+            dropout=self.dropout,
+        )
+
+    def scaled_members(self, problem: Problem) -> list[Member]:
+        """Return these members with their L2 as it stands beside the *mean* loss.
+
+        With ``l2_sum`` it is meant beside the sum over all training windows.
+        """
+        windows = len(problem.origins["train"]) if self.l2_sum else 1
+        return [replace(one, l2=one.l2 / windows) for one in self.members_of(problem)]
+
+    # --------------------------------------------------------------------------------------- steps
+
+    def batch(self, windows: int) -> int:
+        """Return the batch of a fit to this many windows."""
+        size = int(self.batch_size)
+        return short_batch(size, windows) if self.short_batches else size
+
+    def config(self, windows: int, *, drop_failed: bool = False) -> TrainConfig:
+        """Return the settings that members share, for training on this many windows."""
+        return TrainConfig(
+            self.batch(windows),
+            int(self.max_epochs),
+            int(self.patience),
+            averaging=self.averaging,
+            finish=self.finish,
+            leave_out=self.leave_out,
+            drop_failed=drop_failed,
+        )
 
 
-def kinds_of(seeds: IntArray, *, alone: bool) -> NDArray[np.uint8]:
-    """Return the kinds (K,) of members with given seeds, where there are several.
+def _number(name: str, value: Any) -> float:
+    if not is_number(value) or not math.isfinite(value):
+        raise ParameterError(f"{name}={value!r} must be a number.")
+    return float(value)
 
-    The first member of every model is plain, since `SEEDS_APART` is a multiple of five. A share of
-    an ensemble without a plain member has nothing to judge others by, and is plain throughout. So
-    is a sparse member of a target ``alone``, which has no variables to do without.
+
+def short_batch(batch_size: int, windows: int) -> int:
+    """Return a smaller batch where an epoch over this many windows would be too few steps."""
+    return min(batch_size, max(32, windows // 16))
+
+
+def kinds_of(members: list[Member], *, alone: bool) -> NDArray[np.uint8]:
+    """Return the kinds (K,) of members of ensembles that have several.
+
+    A share of an ensemble without a plain member has nothing to judge others by, and is plain
+    throughout. So is a sparse member of a target ``alone``, which has no variables to do without.
     """
-    kinds = np.array([KINDS[seed % len(KINDS)] for seed in seeds], dtype=np.uint8)
-    ensembles = seeds // SEEDS_APART
+    kinds = np.array([member.kind for member in members], dtype=np.uint8)
+    ensembles = np.array([member.ensemble for member in members])
     kinds[~np.isin(ensembles, ensembles[kinds == Kind.PLAIN])] = Kind.PLAIN
     if alone:
         kinds[kinds == Kind.SPARSE] = Kind.PLAIN
@@ -118,76 +187,63 @@ def of_kinds(members: list[Member], kinds: NDArray[np.uint8] | None) -> list[Mem
     ]
 
 
-def fit_batch(model: AbstractNetwork, windows: int) -> int:
-    """Return the batch of a fit to so many windows.
+class Outcome(NamedTuple):
+    """Trained members, how training went, and what ended it early."""
 
-    With ``short_batches`` it is smaller than asked where an epoch would be too few steps.
-    """
-    size = int(model.batch_size)
-    return short_batch(size, windows) if model.short_batches else size
-
-
-def short_batch(batch_size: int, windows: int) -> int:
-    """Return a batch for so many windows: a smaller one where an epoch would be too few steps."""
-    return min(batch_size, max(32, windows // 16))
+    trained: TrainedNetwork[Any]
+    history: History
+    stopped: Stopped | None
 
 
-def train_config(model: AbstractNetwork, windows: int, *, drop_failed: bool = False) -> TrainConfig:
-    """Return what a forecaster's arguments say about training on so many windows."""
-    return TrainConfig(
-        fit_batch(model, windows),
-        int(model.max_epochs),
-        int(model.patience),
-        averaging=model.averaging,
-        finish=model.finish,
-        leave_out=model.leave_out,
-        drop_failed=drop_failed,
+def fit_network(
+    network: NetworkT, problem: Problem, labels: LabelScale, training: Training
+) -> Outcome:
+    """Train members on a problem, then fit the link to the stopping windows too."""
+    members = training.scaled_members(problem)
+    kinds, units = None, np.full(len(members), labels.scale)
+    if labels.bare is not None:
+        kinds = kinds_of(members, alone=problem.n_variables == 1)
+        units = np.where(kinds == Kind.BARE, labels.bare.scale, units)
+        if not kinds.any():
+            kinds, labels = None, replace(labels, bare=None)
+    config = training.config(len(problem.origins["train"]), drop_failed=problem.search)
+    state, history, stopped, device = _train(
+        network, problem, labels, of_kinds(members, kinds), config, units, training
+    )
+    refitted = refit_link(labels, problem)
+    flat = state.best.cpu().numpy()
+    return Outcome(
+        TrainedNetwork(network, flat, refitted, problem.window, device, kinds), history, stopped
     )
 
 
-def train_network(
+def _train(
     network: Network,
     problem: Problem,
-    labels: FloatArray,
+    labels: LabelScale,
     members: list[Member],
     config: TrainConfig,
-    *,
     units: FloatArray,
-    model: AbstractNetwork,
-) -> tuple[NDArray[np.float32], History, str]:
-    """Train members on a problem.
+    training: Training,
+) -> tuple[TrainState, History, Stopped | None, str]:
+    """Train with a progress display and, if asked, checkpoints.
 
-    Parameters
-    ----------
-    model : AbstractNetwork
-        Whose fit it is; its ``stopped_`` is set if training ends early.
-    labels : (rows, H)
-        Scaled labels of the training and stopping origins, by row of the table; (G, rows, H) for
-        members of several kinds.
-    units : (K,)
-        Factors that turn members' validation errors into units of the target.
-
-    Returns
-    -------
-    flat : (K, P) best weights
-    history : History
-    device : str
+    ``units`` (K,) turn members' validation errors into units of the target.
     """
-    where = resolve_device(model.device)
+    where = resolve_device(training.device)
     rows = problem.in_time_order("train") if config.leave_out else problem.origins["train"]
     batch = min(config.batch_size, len(rows))
     check_memory(network, members=len(members), batch=batch, window=problem.window, device=where)
-    data = WindowData(
-        table=torch.as_tensor(problem.prepared.table, dtype=torch.float32, device=where),
-        labels=torch.as_tensor(labels, dtype=torch.float32, device=where),
-        train=torch.as_tensor(rows, device=where),
-        stop=torch.as_tensor(problem.origins["stop"], device=where),
-        window=problem.window,
-    )
+    data = window_data(problem, labels, where, rows)
     started = time.monotonic()
     checkpoint, state = None, None
     if problem.run.checkpoint is not None:
-        identity = Identity.of(model, problem, getattr(network, "columns", None))
+        identity = Identity.of(
+            training.forecaster,
+            training.settings,
+            problem.checksum(),
+            getattr(network, "columns", None),
+        )
         checkpoint = Checkpoint(problem.run.checkpoint, identity, again=problem.run.again)
         fresh = TrainState.start(network, members, where, torch.float32)
         state = checkpoint.load(fresh, where)
@@ -198,12 +254,11 @@ def train_network(
         every=seconds_between(),
         time_limit=problem.run.time_limit,
     )
-    title = type(model).__name__ + (", again" if problem.run.again else "")
-    with show_progress(model.verbose, title, float(units[0])) as on_epoch:
+    title = training.forecaster + (", again" if problem.run.again else "")
+    with show_progress(training.verbose, title, float(units[0])) as on_epoch:
         state = train(
             network, data, members, config, state=state, on_epoch=on_epoch, control=control
         )
-    model.stopped_ = control.stopped
     history = History(
         train_loss=state.losses.numpy().T.copy(),
         valid_rmse=state.errors.numpy().T * units[:, None],
@@ -212,8 +267,21 @@ def train_network(
         lowered=state.lowered.cpu().numpy(),
     )
     notes = _end_notes(history, config, problem.run, control.stopped)
-    history = replace(history, notes=notes)
-    return state.best.cpu().numpy(), history, str(where.type)
+    return state, replace(history, notes=notes), control.stopped, str(where.type)
+
+
+def window_data(
+    problem: Problem, labels: LabelScale, device: torch.device, rows: NDArray[Any]
+) -> WindowData:
+    """Return the training data on a device; ``rows`` are the training origins."""
+    by_row = labels_by_row(labels, problem)
+    return WindowData(
+        table=torch.as_tensor(problem.prepared.table, dtype=torch.float32, device=device),
+        labels=torch.as_tensor(by_row, dtype=torch.float32, device=device),
+        train=torch.as_tensor(rows, device=device),
+        stop=torch.as_tensor(problem.origins["stop"], device=device),
+        window=problem.window,
+    )
 
 
 def _end_notes(
@@ -224,7 +292,7 @@ def _end_notes(
         return patience_notes(history, config)
     cause = "by Ctrl-C" if stopped == "interrupt" else "at its time limit"
     onward = (
-        f"Fit again with checkpoint='{run.checkpoint}' (--resume) to go on from here."
+        f"Fit again with checkpoint='{run.checkpoint}' to go on from here."
         if run.checkpoint is not None
         else "Fit with checkpoint=DIR to be able to go on from such a point."
     )
@@ -252,7 +320,7 @@ def patience_notes(history: History, config: TrainConfig) -> tuple[str, ...]:
     which, epochs = f"{unfinished} of {history.members} members", counted(last.max(), "epoch")
     which = "The one member" if history.members == 1 else which
     epochs += " at the full rate" if config.finishes else ""
-    more = "raise max_epochs (--max-epochs) for more"
+    more = "raise max_epochs=... for more"
     return (f"{which} had not run out of patience after {epochs}; {more}.",)
 
 
@@ -266,24 +334,17 @@ class Details(NamedTuple):
 
 
 def network_details(
-    network: Network,
-    flat: NDArray[np.float32],
-    table: NDArray[Any],
-    origins: IntArray,
-    window: int,
-    device: str,
-    *,
-    exact: bool = False,
+    trained: TrainedNetwork[Any], windows: Windows, *, exact: bool = False
 ) -> Details:
     """Return the mixture and the mean temporal attention, if ``exact`` without a GPU's rounding."""
     mu, log_pi, log_sigma2 = [], [], []
     temporal: FloatArray = np.zeros(())
-    where = usable_device(device)
+    where, network = usable_device(trained.device), trained.network
     dtype = torch.float64 if exact and where.type == "cuda" else torch.float32
-    p = unflatten(torch.as_tensor(flat, dtype=dtype, device=where), network.shapes)
-    rows = torch.as_tensor(table, dtype=dtype, device=where)
-    ends = torch.as_tensor(origins, device=where)
-    for _, q in predict_rows(network, p, rows, ends, window):
+    p = unflatten(torch.as_tensor(trained.flat, dtype=dtype, device=where), network.shapes)
+    rows = torch.as_tensor(windows.table, dtype=dtype, device=where)
+    ends = torch.as_tensor(windows.ends, device=where)
+    for _, q in predict_rows(network, p, rows, ends, trained.window):
         assert q.log_prior is not None and q.temporal is not None
         log_pi.append(q.log_prior.cpu().numpy().astype(np.float64))
         if q.mu is not None:
@@ -297,32 +358,5 @@ def network_details(
         mu=np.concatenate(mu, axis=1) if mu else None,
         log_prior=log_prior,
         sigma2=np.exp(np.concatenate(log_sigma2, axis=1)) if log_sigma2 else None,
-        temporal=temporal / len(origins),
+        temporal=temporal / len(windows),
     )
-
-
-@torch.no_grad()
-def over_windows(
-    function: Callable[[Parameters, Tensor], Result],
-    shapes: Shapes,
-    flat: NDArray[np.float32],
-    table: NDArray[Any],
-    origins: IntArray,
-    window: int,
-    device: str,
-) -> Iterator[Result]:
-    """Yield ``function(parameters, x)`` for windows x (K, T, B, C) ending at rows, in pieces.
-
-    A model trained on a GPU runs on the CPU where there is none.
-    """
-    where = usable_device(device)
-    p = unflatten(torch.as_tensor(flat, device=where), shapes)
-    rows = torch.as_tensor(table, dtype=torch.float32, device=where)
-    ends = torch.as_tensor(origins, device=where)
-    for piece in chunks(len(origins)):
-        yield function(p, gather_windows(rows, ends[piece].expand(len(flat), -1), window))
-
-
-def usable_device(name: str) -> torch.device:
-    """Return where a trained model runs: a GPU's model runs on the CPU where there is none."""
-    return resolve_device(name if name != "cuda" or torch.cuda.is_available() else "cpu")

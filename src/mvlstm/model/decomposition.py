@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from mvlstm.explain.contributions import Contributions, integrated_gradients
 from mvlstm.explain.lags import lag_index
-from mvlstm.model.units import (
-    MeanUnits,
-    contribution_units,
-    member_units,
-    unit_transform,
-)
+from mvlstm.model.calibration import Calibration
+from mvlstm.model.fitted import Fitted
+from mvlstm.model.learned import Learned
+from mvlstm.problem.inputs import Windows
+from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Prepared
-from mvlstm.problem.windows import gather_windows, spread_evenly
+from mvlstm.problem.target_scale import MeanScale, TargetScale
+from mvlstm.problem.windows import spread_evenly
 from mvlstm.table.frame import SeriesFrame
+from mvlstm.transforms import Transform
 from mvlstm.types import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from mvlstm.model.forecaster import AbstractForecaster
-
 
 APART = {"quick": 10, "default": 60, "full": 300}  # forecasts taken apart by default
 BACKGROUNDS = {"quick": 4, "default": 4, "full": 8}  # background windows they are measured against
@@ -53,51 +50,78 @@ class Apart:
 
 
 def take_apart(
-    model: AbstractForecaster, prepared: Prepared, origins: IntArray, count: int, effort: str
+    fitted: Fitted, prepared: Prepared, origins: IntArray, count: int, effort: str
 ) -> Apart | None:
-    """Take ``count`` of the forecasts made at origins apart; None for models without gradients.
+    """Take ``count`` of the forecasts made at origins apart; None for methods without gradients.
 
     Half of them are the latest ones, ending with the table's last row, whose steps ahead are not
     known yet; the others are spread evenly.
     """
-    rows = _chosen(origins, prepared.origins(model.window, 0)[-1:], count)
-    windows = gather_windows(*prepared.windows_at(rows, model.window), model.window)
-    windows = windows.astype(np.float64)
-    if not len(rows) or model._gradient(windows[:1]) is None:
+    rows = _chosen(origins, prepared.origins(fitted.window, 0)[-1:], count)
+    windows = fitted.windows(prepared, rows).values.astype(np.float64)
+    if not len(rows) or fitted.learned.gradient(windows[:1]) is None:
         return None
-    few = spread_evenly(np.arange(len(model.background_)), BACKGROUNDS[effort])
-    background = model.background_[few].astype(np.float64)
-    scale = float(model.preparation_.target_scale)
-    taken = _integrate(model, windows, background, TOLERANCE * scale)
-    H = model.horizon
-    start = model.background_baseline_[few].mean(axis=0)  # (H,)
+    few = spread_evenly(np.arange(len(fitted.background.windows)), BACKGROUNDS[effort])
+    background = fitted.background.windows[few].astype(np.float64)
+    unit = float(fitted.preparation.target_scale)
+    taken = _integrate(fitted.learned, windows, background, TOLERANCE * unit)
+    H = fitted.horizon
+    start = fitted.background.baseline[few].mean(axis=0)  # (H,)
     parts = taken.members
-    baseline = prepared.baseline(rows, H)
-    parts[:, :, :, -1, -1] += baseline - start  # a differenced target's level
+    scale = explained_scale(prepared, rows, H)
+    parts[:, :, :, -1, -1] += scale.baseline - start  # a differenced target's level
     frame = prepared.frame
     owner = np.asarray(frame.groups)
     grouped = np.stack(
         [parts[..., owner == n].sum(axis=-1) for n in range(frame.n_variables)], axis=3
     )  # (K, M, H, N, T)
-    level = _forecast(model, background).mean(axis=0) + start  # (H,)
-    units = MeanUnits.of(model)
-    experts = model._experts(prepared, rows)
-    notes = _integral_notes(taken.missed / scale)
-    if units.transform:
-        made = model._forecast_rows(prepared, rows).members.mean(axis=0)
-        grouped, factor = contribution_units(units, grouped, level, made)
+    level = _mean_forecast(fitted.learned, background) + start  # (H,)
+    means = _mean_scale(fitted, scale.transform)
+    experts = fitted.learned.experts(fitted.windows(prepared, rows))
+    notes = _integral_notes(taken.missed / unit)
+    if scale.transform:
+        made = fitted.forecast(prepared, rows).members.mean(axis=0)
+        grouped, factor = means.contributions(grouped, level, made)
         experts = None if experts is None else experts * factor[..., None]
         notes = (*notes, SCALE_NOTE)
     index, names = origin_index(frame, rows), pd.Index(frame.variables, name="variable")
-    columns = lag_index(frame.variables, variable_leads(prepared), int(model.window))
+    columns = lag_index(frame.variables, variable_leads(prepared), fitted.window)
     latest_first = grouped[..., ::-1].mean(axis=0).reshape(len(rows), H, -1)
+    responses = _responses(fitted, windows, owner, scale)
     tables = {
         "contribution": by_origin(latest_first[None], index, columns),
-        "response": by_origin(_responses(model, windows, owner, baseline)[None], index, names),
+        "response": by_origin(responses[None], index, names),
         "expert": None if experts is None else by_origin(experts[None], index, names),
-        "background": tuple(float(v) for v in units(level)),
+        "background": tuple(float(v) for v in means(level)),
     }
     return Apart(grouped, tables, notes)
+
+
+def explained_scale(prepared: Prepared, origins: IntArray, horizon: int) -> TargetScale:
+    """Return the scale of explanations: the target's units; of several series, each one's own."""
+    return prepared.scale(origins, horizon).of_series()
+
+
+def explained_members(
+    predictive: Predictive, scale: TargetScale, calibration: Calibration
+) -> FloatArray:
+    """Return members' forecasts (K, M, H) on the scale of explanations."""
+    if not scale.transform:
+        return predictive.members + scale.baseline
+    labels = predictive.with_spread(calibration.spread)
+    mixture = scale.mixture(labels)
+    return scale.members(predictive.members, mixture, calibration.factors * calibration.mean_factor)
+
+
+def _mean_scale(fitted: Fitted, transform: Transform) -> MeanScale:
+    """Match the mean of members on the background windows with their forecasts in units."""
+    if not transform:
+        return MeanScale(transform, np.zeros(fitted.horizon))
+    windows = Windows.of(fitted.background.windows.astype(np.float64))
+    found = fitted.learned.predict(windows, exact=True)
+    scale = TargetScale(transform, fitted.background.baseline)
+    wanted = explained_members(found, scale, fitted.calibration).mean(axis=(0, 1))
+    return MeanScale.match(transform, (found.members + scale.baseline).mean(axis=0), wanted)
 
 
 def variable_leads(prepared: Prepared) -> list[int]:
@@ -129,18 +153,25 @@ def by_origin(values: FloatArray, index: pd.Index[Any], columns: pd.Index[Any]) 
     return pd.DataFrame(mean.reshape(-1, mean.shape[2]), index=index, columns=columns)
 
 
-def _forecast(model: AbstractForecaster, windows: FloatArray) -> FloatArray:
-    return np.asarray(model._predict_exactly(windows).mean(axis=0))
+def _means(learned: Learned, windows: FloatArray) -> FloatArray:
+    """Return the members' mean forecasts (M, H) of the labels."""
+    found = learned.predict(Windows.of(windows), spread=False, exact=True)
+    return np.asarray(found.members.mean(axis=0))
+
+
+def _mean_forecast(learned: Learned, windows: FloatArray) -> FloatArray:
+    """Return the mean forecast (H,) of some windows."""
+    return np.asarray(_means(learned, windows).mean(axis=0))
 
 
 def _integrate(
-    model: AbstractForecaster, windows: FloatArray, background: FloatArray, tolerance: float
+    learned: Learned, windows: FloatArray, background: FloatArray, tolerance: float
 ) -> Contributions:
     def forecast(x: FloatArray) -> FloatArray:
-        return _forecast(model, x)
+        return _means(learned, x)
 
     def gradient(x: FloatArray) -> FloatArray:
-        slope = model._gradient(x)
+        slope = learned.gradient(x)
         assert slope is not None
         return slope
 
@@ -148,15 +179,15 @@ def _integrate(
 
 
 def _responses(
-    model: AbstractForecaster, windows: FloatArray, owner: IntArray, baseline: FloatArray
+    fitted: Fitted, windows: FloatArray, owner: IntArray, scale: TargetScale
 ) -> FloatArray:
     """Change of the forecasts (M, H, N) when a variable is raised by one standard deviation."""
 
     def level(x: FloatArray) -> FloatArray:
-        if not unit_transform(model):
-            return _forecast(model, x) + baseline
-        members = member_units(model, model._predictive(x, exact=True).shifted(baseline))
-        return np.asarray(members.mean(axis=0))
+        if not scale.transform:
+            return _means(fitted.learned, x) + scale.baseline
+        found = fitted.learned.predict(Windows.of(x), exact=True)
+        return np.asarray(explained_members(found, scale, fitted.calibration).mean(axis=0))
 
     now = level(windows)
     changes = [level(windows + (owner == n)) - now for n in range(owner.max() + 1)]

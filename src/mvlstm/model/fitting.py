@@ -1,0 +1,233 @@
+"""The one way to fit: rows divided, preparation learned, method learned, intervals calibrated."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import DTypeLike
+
+from mvlstm.errors import DataError, ParameterError
+from mvlstm.model.calibration import calibrate
+from mvlstm.model.fitted import Background, Fitted
+from mvlstm.model.learned import Learned
+from mvlstm.model.table_warnings import check_reach, require_rows
+from mvlstm.problem.part_times import PartTimes
+from mvlstm.problem.preparation import Preparation, measured_in, transformed
+from mvlstm.problem.problem import Problem, Run
+from mvlstm.problem.splits import origins_by_part, split_windows
+from mvlstm.problem.transform_choice import TransformChoice, check_target, choose_transform
+from mvlstm.table.columns import name_list
+from mvlstm.table.frame import SeriesFrame
+from mvlstm.table.parts import HELD_OUT, PartName, chronological
+from mvlstm.train.config import Member
+from mvlstm.types import BoolArray
+
+WORDS: dict[PartName, str] = {
+    "train": "training",
+    "stop": "earlier validation",
+    "calibration": "later validation",
+    "new": "test",
+}
+LARGEST = 1e140  # size of a target that can be squared and added up
+
+
+class Method(Protocol):
+    """What is fitted: settings, and a way to learn from a problem."""
+
+    window: int
+    horizon: int
+    transform: TransformChoice
+
+    @property
+    def difference(self) -> str:
+        """Whether columns with a unit root are differenced: "none" or "auto"."""
+
+    @property
+    def precision(self) -> DTypeLike:
+        """Precision of the prepared table."""
+
+    def learn(self, problem: Problem) -> Learned:
+        """Learn from the training windows, choosing on the stopping ones."""
+
+    def limit(self) -> tuple[int, int] | None:
+        """Most held-out windows that it can take, and a seed to draw them with; None for all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What is known before a method learns: the problem, when its parts end, and notes."""
+
+    problem: Problem
+    parts: PartTimes
+    notes: tuple[str, ...]
+
+
+def fit(
+    method: Method,
+    frame: SeriesFrame,
+    *,
+    test: float,
+    valid: float,
+    run: Run | None = None,
+    preparation: Preparation | None = None,
+    members: Sequence[Member] = (),
+    ensemble: int | None = None,
+) -> tuple[Fitted, Problem]:
+    """Fit a method to a checked table; return the fitted model and the problem it was.
+
+    Parameters
+    ----------
+    method : Method
+    frame : SeriesFrame
+    test, valid : float
+        Shares of the times at the end that stay unseen, and that come before and are held out
+        from training; or their numbers.
+    run : Run, optional
+        How training may be interrupted.
+    preparation : Preparation, optional
+        Scaling to use in place of the one learned from the training rows.
+    members : sequence of Member
+        Settings of each member of a network; by default those of the method.
+    ensemble : int, optional
+        How many members an ensemble has, where these are several ensembles or a share of one.
+    """
+    started = clock.monotonic()
+    start = begin(method, frame, test=test, valid=valid, preparation=preparation)
+    problem = replace(start.problem, run=run or Run(), members=tuple(members), ensemble=ensemble)
+    learned = method.learn(problem)
+    calibration, notes = calibrate(learned, problem)
+    fitted = Fitted(
+        name=type(method).__name__,
+        window=problem.window,
+        horizon=problem.horizon,
+        layout=frame.layout,
+        preparation=problem.prepared.preparation,
+        parts=start.parts,
+        learned=learned,
+        calibration=calibration,
+        background=Background.of(problem),
+        history=learned.history,
+        notes=tuple(dict.fromkeys((*frame.notes, *start.notes, *learned.notes, *notes))),
+        n_train=len(problem.origins["train"]),
+        stopped=learned.stopped,
+        seconds=clock.monotonic() - started,
+        dtype=method.precision,
+    )
+    return fitted, problem
+
+
+def begin(
+    method: Method,
+    frame: SeriesFrame,
+    *,
+    test: float,
+    valid: float,
+    preparation: Preparation | None = None,
+) -> Start:
+    """Divide the rows and learn the preparation, unless it is given."""
+    T, H = int(method.window), int(method.horizon)  # numpy's whole numbers may overflow
+    parts = chronological(len(frame.clock), test=test, valid=valid)
+    if parts.a < 2:
+        split_windows(frame, window=T, horizon=H, test=test, valid=valid)
+    notes: tuple[str, ...] = ()
+    if preparation is None:
+        preparation, notes = _learn_preparation(method, frame, frame.order < parts.a)
+    _check_magnitude(frame)
+    check_target(preparation.transform, frame)
+    prepared = preparation.apply(frame, method.precision, window=T)
+    origins = prepared.labelled(T, H)
+    order = None if frame.panel is None else frame.order
+    divided = origins_by_part(origins, H, parts, order)
+    if frame.panel is not None and preparation.series is not None:
+        known = np.isin(np.array(frame.panel.names), preparation.series.names)  # to training
+        for part in HELD_OUT:
+            divided[part] = divided[part][known[frame.panel.codes[divided[part]]]]
+    empty = [part for part, rows in divided.items() if not len(rows) and (part != "new" or test)]
+    if empty:
+        split_windows(frame, window=T, horizon=H, test=test, valid=valid)
+        if frame.measured is not None or frame.panel is not None:
+            raise DataError(
+                f"The {WORDS[empty[0]]} rows have no target that was measured, in a series that "
+                "training has. Use missing='drop', or other shares of the rows: test=..., "
+                "valid=...."
+            )
+        require_rows(prepared, "fit", T, H)
+    problem, limit = Problem(prepared, divided, T, H), method.limit()
+    if limit is not None:
+        problem = problem.thinned(*limit)
+    return Start(problem, PartTimes.from_rows(frame.clock, parts), notes)
+
+
+def _learn_preparation(
+    method: Method, frame: SeriesFrame, rows: BoolArray
+) -> tuple[Preparation, tuple[str, ...]]:
+    """Choose transform and differencing, and learn the scaling, on the training rows."""
+    transform, notes = choose_transform(method.transform, frame, rows)
+    train = frame.values[: rows.sum()] if frame.panel is None else frame.values[rows]
+    if train[:, -1].min() == train[:, -1].max():
+        raise DataError(
+            f"Target '{frame.target}' is always {train[0, -1]:g} in the {len(train):,} training "
+            "rows; there is nothing to learn from them. Make the test part smaller (test=...), or "
+            "supply rows in which it changes."
+        )
+    orders = np.zeros(len(frame.columns), dtype=np.int64)
+    layout, segments = frame.layout, frame.segments[rows]
+    if method.difference != "none":
+        from mvlstm.problem.stationarity import choose_differencing
+
+        if frame.panel is not None:
+            raise ParameterError(
+                "difference='auto' is for one series; a table of several is scaled by series. "
+                "Use difference='none'."
+            )
+        free = np.array(layout.measured) & ~np.array(layout.ahead)
+        columns = [name for name, chosen in zip(frame.columns, free, strict=True) if chosen]
+        tested = transformed(train, transform)[:, free]
+        choice = choose_differencing(tested, columns, segments=segments)
+        orders[free] = choice.orders
+        notes = (*notes, *choice.notes)
+    steady = np.flatnonzero(np.ptp(train, axis=0) == 0)
+    if len(steady):
+        names = name_list([frame.columns[j] for j in steady])
+        notes = (*notes, f"Nothing can be learned from {names}: constant in the training rows.")
+    ahead = int(method.horizon) if any(layout.ahead) else 0
+    check_reach(int(method.window), ahead)
+    measured = measured_in(frame, rows)
+    preparation = Preparation.learn(train, orders, transform, ahead, segments, measured)
+    if frame.panel is not None:
+        least = int(method.window) + int(method.horizon)
+        preparation = preparation.by_series(frame, rows, least)
+        assert preparation.series is not None
+        notes = (*notes, *_flat_series(frame, rows, preparation.series.names))
+    return preparation, notes
+
+
+def _flat_series(frame: SeriesFrame, rows: BoolArray, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Tell which of the series ``names`` have the same target in all their training rows."""
+    assert frame.panel is not None
+    panel = frame.panel.take(rows)
+    counts = pd.Series(frame.target_values[rows]).groupby(panel.codes).nunique()
+    flat = [panel.names[code] for code in counts.index[counts == 1] if panel.names[code] in names]
+    if not flat:
+        return ()
+    return (
+        f"The target does not vary in the training rows of series {name_list(flat)}: how much it "
+        "may vary is guessed from the others.",
+    )
+
+
+def _check_magnitude(frame: SeriesFrame) -> None:
+    """Refuse a target whose squares would not fit into 64 bits."""
+    low, high = float(frame.target_values.min()), float(frame.target_values.max())
+    size, width = max(abs(low), abs(high)), high / 2 - low / 2
+    if size > LARGEST or width < 1 / LARGEST:
+        raise DataError(
+            f"Target '{frame.target}' ranges from {low:g} to {high:g}, too "
+            f"{'large' if size > 1 else 'small'} to compute squared errors. Express it in another "
+            "unit."
+        )

@@ -1,0 +1,176 @@
+"""What a method learns: the contract between methods and fitted models."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from mvlstm.errors import ModelFileError
+from mvlstm.problem.inputs import Windows
+from mvlstm.problem.predictive import Predictive
+from mvlstm.problem.preparation import Preparation
+from mvlstm.results import History
+from mvlstm.table.layout import Layout
+from mvlstm.types import FloatArray, IntArray
+
+Stopped = Literal["interrupt", "time limit"]
+Arrays = dict[str, NDArray[Any]]
+
+
+def no_history() -> History:
+    """Return the history of a method that is not trained step by step."""
+    return History(np.empty((0, 0)), np.empty((0, 0)), np.empty(0, dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionArrays:
+    """Attention of K members over N variables for M windows and H steps.
+
+    Shapes
+    ------
+    prior, posterior : (K, M, H, N); posterior None for a head without components
+    temporal : (K, N, T - 1), mean over the windows, oldest step first; or None
+    leakage : (N, N) or None
+    """
+
+    prior: FloatArray
+    posterior: FloatArray | None = None
+    temporal: FloatArray | None = None
+    leakage: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Learned(ABC):
+    """All that a method needs to forecast; it never changes.
+
+    Parameters
+    ----------
+    history : History
+        How training went, for networks.
+    notes : tuple of str
+        What a user should know about the learning.
+    stopped : {"interrupt", "time limit"}, optional
+        What ended training early.
+    """
+
+    history: History = field(default_factory=no_history)
+    notes: tuple[str, ...] = ()
+    stopped: Stopped | None = None
+
+    @abstractmethod
+    def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
+        """Forecast the labels of windows.
+
+        Parameters
+        ----------
+        windows : Windows
+        spread : bool
+            Whether the mixture is wanted, of a method that has one, or the members' means alone.
+        exact : bool
+            Whether to compute in the precision of `gradient`.
+        """
+
+    @abstractmethod
+    def arrays(self) -> tuple[Arrays, dict[str, Any]]:
+        """Return what was learned as named arrays and plain JSON values, for the model file."""
+
+    def scrambled(self, windows: Windows, columns: IntArray, donors: IntArray) -> FloatArray | None:
+        """Forecast (K, M, H) with the whole past of ``columns`` taken from other windows.
+
+        None for methods whose forecasts depend on the window alone.
+        """
+        return None
+
+    def gradient(self, windows: FloatArray) -> FloatArray | None:
+        """Return the gradient of members' forecasts (K, M, H, T, C), if there is one."""
+        return None
+
+    def attention(self, windows: Windows) -> AttentionArrays | None:
+        """Return attention over variables and time, if there is any."""
+        return None
+
+    def experts(self, windows: Windows) -> FloatArray | None:
+        """Return prior weight times expert's forecast (M, H, N), for mixtures of experts."""
+        return None
+
+    def own_importance(self, groups: tuple[int, ...]) -> FloatArray | None:
+        """Return the method's own importance of each variable (N,), if it defines one.
+
+        ``groups`` says which variable each column belongs to.
+        """
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """What a model file holds of a learned method, taken out piece by piece and checked.
+
+    Parameters
+    ----------
+    arrays : dict
+        Emptied as arrays are taken.
+    extra : mapping
+        Plain values.
+    layout : Layout
+    preparation : Preparation
+    """
+
+    arrays: Arrays
+    extra: Mapping[str, Any]
+    layout: Layout
+    preparation: Preparation
+
+    @property
+    def n_columns(self) -> int:
+        """C."""
+        return len(self.preparation.orders)
+
+    def take(self, name: str, shape: tuple[int | None, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Take an array, if its shape and type are as they must be; None leaves a length open."""
+        return take_array(self.arrays, name, shape, dtype)
+
+    def number(self, name: str) -> float:
+        """Return a finite number."""
+        return finite_number(self.extra, name)
+
+    def scale(self, name: str) -> float:
+        """Return a positive number."""
+        scale = self.number(name)
+        if scale <= 0:
+            raise ModelFileError(f"its '{name}' is {scale!r}, not a positive number.")
+        return scale
+
+
+def take_array(
+    arrays: Arrays, name: str, shape: tuple[int | None, ...], dtype: DTypeLike
+) -> NDArray[Any]:
+    """Remove an array from ``arrays`` and return it, if shape and type are as they must be."""
+    if name not in arrays:
+        raise ModelFileError(f"its array '{name}' is missing.")
+    array = arrays.pop(name)
+    fits = array.ndim == len(shape) and all(
+        want is None or want == have for want, have in zip(shape, array.shape, strict=True)
+    )
+    if not fits or array.dtype != np.dtype(dtype):
+        raise ModelFileError(
+            f"its array '{name}' is {array.dtype} {array.shape}, not {np.dtype(dtype)} {shape}."
+        )
+    return array
+
+
+def finite_number(values: Mapping[str, Any], name: str) -> float:
+    """Return a finite number of the header."""
+    value = values[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+        raise ModelFileError(f"its '{name}' is {value!r}, not a finite number.")
+    return float(value)
+
+
+def by_variable(values: FloatArray, groups: tuple[int, ...]) -> FloatArray:
+    """Add up values (C,) of each variable's columns, giving (N,)."""
+    return np.asarray(np.bincount(groups, values, minlength=max(groups) + 1), dtype=np.float64)
