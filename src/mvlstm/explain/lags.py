@@ -41,10 +41,10 @@ def lag_table(
     Returns
     -------
     DataFrame or None
-        A row a variable and lag. ``contribution``: mean absolute contribution to a forecast in
+        One row per variable and lag. ``contribution``: mean absolute contribution to a forecast in
         units of the target, with a 90 % interval over members and forecasts; ``share``: the same
         divided by its sum over the variable's lags; ``attention`` with an interval over members.
-        None where there is neither.
+        None if neither is given.
     """
     if contributions is None and attention is None:
         return None

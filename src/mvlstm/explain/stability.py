@@ -21,7 +21,7 @@ def agreement(scores: FloatArray, *, top: int) -> dict[str, float]:
     Parameters
     ----------
     scores : array (K, N)
-        A ranking a row; larger is more important.
+        One ranking per row; larger is more important.
     top : int
         How many leading variables to compare.
 

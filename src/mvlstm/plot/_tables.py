@@ -73,7 +73,7 @@ def at_step(table: pd.DataFrame, step: int) -> pd.DataFrame:
 
 
 def check_step(forecast: Forecast, step: int) -> None:
-    """Raise `DataError` unless a forecast reaches so many steps ahead."""
+    """Raise `DataError` unless a forecast reaches this many steps ahead."""
     _check_step(step, forecast.horizon, "forecast")
 
 
@@ -84,7 +84,7 @@ def _check_step(step: int, most: int, what: str) -> None:
 
 
 def short_verdict(verdict: str) -> str:
-    """Write a verdict so that it fits beside a bar or in a table."""
+    """Write a verdict so that it fits next to a bar or in a table."""
     return {"not distinguishable from noise": "within noise"}.get(verdict, verdict)
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 BINS = 24
 BEHIND = 0.7  # opacity of bars with marks and whiskers on them
-LONGEST = 22  # letters of a name beside an axis; the whole name is shown on hovering
+LONGEST = 22  # letters of a name along an axis; the whole name is shown on hovering
 VERDICTS_WIDE = 92  # pixels that the verdicts take at the right
 
 
@@ -206,7 +206,7 @@ def attention_table(explanation: Explanation, *, bins: int = BINS) -> pd.DataFra
 def attention_histograms(
     explanation: Explanation, *, columns: int = 3, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Draw histograms of prior and posterior attention, a panel a variable: the paper's figures.
+    """Draw histograms of prior and posterior attention, one panel per variable, as in the paper.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ def attention_over_time_table(
     Returns
     -------
     DataFrame
-        ``start`` and ``end`` of each stretch, and a column a variable.
+        ``start`` and ``end`` of each stretch, and one column per variable.
     """
     _, table = _attention(one_series(explanation))
     table = at_step(table, step)

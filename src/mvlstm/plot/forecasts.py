@@ -130,7 +130,7 @@ def future_table(forecast: Forecast) -> pd.DataFrame:
 
 
 def members_table(forecast: Forecast, *, step: int = 1, last: int = 120) -> pd.DataFrame:
-    """Return the members' point forecasts of the last rows: time, mean, a column a member.
+    """Return the members' point forecasts of the last rows: time, mean, one column per member.
 
     Parameters
     ----------

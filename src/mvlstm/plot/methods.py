@@ -1,4 +1,4 @@
-"""How training went, and methods beside each other."""
+"""How training went, and how methods compare."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def comparison(
     Parameters
     ----------
     rows : DataFrame or Comparison
-        A row a method (and fold): ``method``, the scores, and ``error`` where a method failed; or
+        One row per method (and fold): ``method``, the scores, and ``error`` where a method failed; or
         what `mvlstm.compare` returns.
     score : str
         Column to draw; less is better.
@@ -148,7 +148,7 @@ def comparison_table(rows: pd.DataFrame | Comparison, *, score: str = "rmse") ->
     Parameters
     ----------
     rows : DataFrame or Comparison
-        A row a method (and fold), or what `mvlstm.compare` returns.
+        One row per method (and fold), or what `mvlstm.compare` returns.
     score : str
         Column to average; methods without it are left out.
     """

@@ -91,7 +91,7 @@ class Theme:
                 "font": {"family": FONT, "size": 13, "color": self.ink},
                 "paper_bgcolor": self.paper,
                 "plot_bgcolor": self.paper,
-                # Unseen ticks keep the first label below from the lowest one beside.
+                # Invisible ticks keep the first label of the x axis away from the lowest of the y axis.
                 "xaxis": {**axis, "ticks": "outside", "ticklen": 6, "tickcolor": self.paper},
                 "yaxis": axis,
                 "legend": {
@@ -296,7 +296,7 @@ def new_figure(theme: Theme, **layout: Any) -> go.Figure:
 
 
 def colour_bar(theme: Theme, title: str) -> dict[str, Any]:
-    """Return the bar beside a heat map that says what its colours mean."""
+    """Return the bar next to a heat map that says what its colours mean."""
     font = {"color": theme.muted, "size": 11}
     return {
         "thickness": 10,

@@ -265,13 +265,15 @@ def leakage(explanation: Explanation, *, theme: ThemeName = "light") -> go.Figur
     Parameters
     ----------
     explanation : Explanation
-        Of a model with an expert a variable.
+        Of a model with one expert per variable.
     theme : {"light", "dark"}
         The look.
     """
     look = get_theme(theme)
     if explanation.leakage is None:
-        raise DataError("This explanation has no leakage; its model has no expert a variable.")
+        raise DataError(
+            "This explanation has no leakage; its model does not have one expert per variable."
+        )
     names = list(variable_order(explanation))
     table = explanation.leakage.loc[names[::-1], names]
     size = len(names)

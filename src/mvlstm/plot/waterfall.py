@@ -210,7 +210,7 @@ def contributions(
     most: int = 10,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """Draw how one forecast came about: a bar a variable from the typical forecast to this one.
+    """Draw how one forecast came about: one bar per variable, from the typical forecast to this one.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def waterfall_spec(
     Parameters
     ----------
     bars : DataFrame
-        A row a bar; the first is the typical forecast, the last this one.
+        One row per bar; the first is the typical forecast, the last this one.
     target : str
     style : mapping
         Style of each variable.

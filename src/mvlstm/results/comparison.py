@@ -38,7 +38,7 @@ class Comparison:
     target : str
         Name of what is forecast.
     rows : DataFrame
-        A row a method and kind, the smallest error first, failures last. ``kind`` is "single"
+        One row per method and kind, the smallest error first, failures last. ``kind`` is "single"
         (one model; the first member of an ensemble) or "ensemble" (the members' mean); ``skill``
         the share of persistence's RMSE that is removed; ``dm_p`` how often, after Holm, errors
         would differ as much in favour of the method best on validation rows if it were no more

@@ -1,4 +1,4 @@
-"""Scores beside those of persistence."""
+"""Scores, compared with those of persistence."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Explanation:
     target : str
         Name of what is forecast; its own past is one of the variables.
     importance : DataFrame
-        A row a variable, sorted by ``importance``. Columns ``variable, importance, low, high,
+        One row per variable, sorted by ``importance``. Columns ``variable, importance, low, high,
         posterior, prior, error_increase, error_increase_low, error_increase_high, verdict``, then
         extras. ``importance`` is the headline (share of the error increase) with its 90 %
         interval, ``posterior`` the paper's importance, ``prior`` the mean prior attention;
@@ -53,7 +53,7 @@ class Explanation:
     temporal : DataFrame (variable x lag), optional
         Mean temporal attention; lag 1 is the last time known.
     lags : DataFrame, optional
-        A row a variable and lag: ``contribution``, the mean absolute contribution to a forecast in
+        One row per variable and lag: ``contribution``, the mean absolute contribution to a forecast in
         units of the target, with ``low`` and ``high`` (90 %, over members and forecasts), its
         ``share`` among the variable's lags, and ``attention`` with an interval over members.
     leakage : DataFrame (variable x variable), optional
@@ -68,10 +68,10 @@ class Explanation:
     background : tuple of float
         Mean forecast over background windows of the training part, by step ahead.
     by_series : DataFrame, optional
-        Where there are several series, a row a series and variable: ``importance`` and
+        Where there are several series, one row per series and variable: ``importance`` and
         ``error_increase`` within the series, in squares of its standard deviation.
     by_step : DataFrame, optional
-        For several steps ahead, a row a step and variable: ``importance``, ``error_increase`` and
+        For several steps ahead, one row per step and variable: ``importance``, ``error_increase`` and
         its 90 % interval over times.
     faithfulness : DataFrame, optional
         With ``effort="full"``: the error, relative to the model's own, as exogenous variables are
@@ -85,12 +85,12 @@ class Explanation:
         (``bootstrap_...``) and members' attention (``posterior_...``); ``order_settled``, whether
         the order of the important variables is, and the ``unsettled`` pairs.
     agreement : DataFrame, optional
-        With ``effort="full"``: other measures beside the headline, a row an exogenous variable:
+        With ``effort="full"``: other measures next to the headline, one row per exogenous variable:
         posterior attention, gradients, drop-and-refit, shadow variables, Granger's tests, and in
         words what speaks against the verdict. Its ``importance`` is the share among the exogenous
         variables alone, ``importance_exogenous`` of the importance table.
     summary : DataFrame, optional
-        How far the data move the attention, a row a variable: ``shift``, ``kl``, entropies.
+        How far the data move the attention, one row per variable: ``shift``, ``kl``, entropies.
     part : str
         Rows the error increases were measured on: ``"new"``, ``"calibration"``, or, of few new
         rows, ``"calibration and new"``.
@@ -289,7 +289,8 @@ class Explanation:
 def _as_time(origin: Any, times: pd.Index[Any]) -> Any:
     """Read text as a time where origins are dates; all else stays as it is.
 
-    NaT if it is none, or if clocks that change showed it twice or never.
+    NaT if it is not a time, or if the clock showed it twice or never because of a change to summer
+    or winter time.
     """
     if not isinstance(origin, str) or not isinstance(times, pd.DatetimeIndex):
         return origin

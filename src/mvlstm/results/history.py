@@ -46,9 +46,9 @@ class History:
     def __post_init__(self) -> None:
         if not self.lowered.size:
             object.__setattr__(self, "lowered", np.zeros_like(self.best_epoch))
-        assert self.train_loss.shape == self.valid_rmse.shape, "one value a member and epoch"
-        assert self.best_epoch.shape == self.train_loss.shape[:1], "one best epoch a member"
-        assert self.lowered.shape == self.best_epoch.shape, "one change of the rate a member"
+        assert self.train_loss.shape == self.valid_rmse.shape, "one value per member and epoch"
+        assert self.best_epoch.shape == self.train_loss.shape[:1], "one best epoch per member"
+        assert self.lowered.shape == self.best_epoch.shape, "one change of rate per member"
 
     @property
     def members(self) -> int:
