@@ -85,8 +85,8 @@ def comparison(
     Parameters
     ----------
     rows : DataFrame or Comparison
-        One row per method (and fold): ``method``, the scores, and ``error`` where a method failed; or
-        what `mvlstm.compare` returns.
+        One row per method (and fold): ``method``, the scores, and ``error`` where a method failed;
+        or what `mvlstm.compare` returns.
     score : str
         Column to draw; less is better.
     reference : str

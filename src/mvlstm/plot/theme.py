@@ -91,7 +91,7 @@ class Theme:
                 "font": {"family": FONT, "size": 13, "color": self.ink},
                 "paper_bgcolor": self.paper,
                 "plot_bgcolor": self.paper,
-                # Invisible ticks keep the first label of the x axis away from the lowest of the y axis.
+                # Invisible ticks keep the first label below away from the lowest at the left.
                 "xaxis": {**axis, "ticks": "outside", "ticklen": 6, "tickcolor": self.paper},
                 "yaxis": axis,
                 "legend": {

@@ -210,7 +210,7 @@ def contributions(
     most: int = 10,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """Draw how one forecast came about: one bar per variable, from the typical forecast to this one.
+    """Draw how one forecast came about: from the typical forecast to this one, bar by bar.
 
     Parameters
     ----------

@@ -53,8 +53,8 @@ class Explanation:
     temporal : DataFrame (variable x lag), optional
         Mean temporal attention; lag 1 is the last time known.
     lags : DataFrame, optional
-        One row per variable and lag: ``contribution``, the mean absolute contribution to a forecast in
-        units of the target, with ``low`` and ``high`` (90 %, over members and forecasts), its
+        One row per variable and lag: ``contribution``, the mean absolute contribution to a forecast
+        in units of the target, with ``low`` and ``high`` (90 %, over members and forecasts), its
         ``share`` among the variable's lags, and ``attention`` with an interval over members.
     leakage : DataFrame (variable x variable), optional
         Row n, column k: share of expert n's sensitivity that goes to variable k.
@@ -71,8 +71,8 @@ class Explanation:
         Where there are several series, one row per series and variable: ``importance`` and
         ``error_increase`` within the series, in squares of its standard deviation.
     by_step : DataFrame, optional
-        For several steps ahead, one row per step and variable: ``importance``, ``error_increase`` and
-        its 90 % interval over times.
+        For several steps ahead, one row per step and variable: ``importance``, ``error_increase``
+        and its 90 % interval over times.
     faithfulness : DataFrame, optional
         With ``effort="full"``: the error, relative to the model's own, as exogenous variables are
         taken away one after another (``curve`` "deletion") or given back ("insertion"), in the
