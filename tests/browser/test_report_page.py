@@ -487,15 +487,9 @@ def test_a_comparison_opens_as_well(open_page, tmp_path):
     path = tmp_path / "methods.html"
     path.write_text(comparison_page(make_comparison(rows)), encoding="utf-8")
     page = open_page(path, color_scheme="dark")
-    page.locator("table[data-sortable=methods] th button", has_text="rmse").click()
-    assert [r[0] for r in table_rows(page, "table[data-sortable=methods] tbody")] == [
-        "MVLSTM",
-        HOSTILE,
-    ]
-    page.locator("table[data-sortable=methods] th button", has_text="rmse").click()
-    assert [r[0] for r in table_rows(page, "table[data-sortable=methods] tbody")] == [
-        HOSTILE,
-        "MVLSTM",
-    ]
+    table = "table[data-sortable=methods]"
+    for order in (["MVLSTM", HOSTILE], [HOSTILE, "MVLSTM"]):
+        page.locator(f"{table} th button", has_text="rmse").click()
+        assert [r[0] for r in table_rows(page, f"{table} tbody")] == order
     assert page.seen.complaints == [] and page.seen.dialogs == []
     assert page.evaluate(FAINT_TEXT) == []

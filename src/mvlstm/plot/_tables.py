@@ -124,7 +124,6 @@ def scored_rows(forecast: Forecast, part: str | None) -> BoolArray:
 
     Parameters
     ----------
-    forecast : Forecast
     part : str or None
         None: the new rows, or failing those the validation rows, or all.
     """

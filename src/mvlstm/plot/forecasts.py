@@ -50,9 +50,6 @@ def forecast_table(
 
     Parameters
     ----------
-    forecast : Forecast
-    step : int
-        Steps ahead.
     limit, recent : int
         About how many rows to draw, and how many of the latest to draw without thinning.
     keep : sequence
@@ -92,8 +89,6 @@ def forecast(
         About how many rows to draw, and how many of the latest to draw without thinning.
     explained : sequence, optional
         Times to mark: those whose contributions are known.
-    theme : {"light", "dark"}
-        The look.
     """
     look = get_theme(theme)
     rows = forecast_table(forecast, step=step, limit=limit, recent=recent, keep=explained)
@@ -134,7 +129,6 @@ def members_table(forecast: Forecast, *, step: int = 1, last: int = 120) -> pd.D
 
     Parameters
     ----------
-    forecast : Forecast
     step, last : int
         Steps ahead; rows to draw.
     """
@@ -155,11 +149,8 @@ def members(
 
     Parameters
     ----------
-    forecast : Forecast
     step, last : int
         Steps ahead; rows to draw.
-    theme : {"light", "dark"}
-        The look.
     """
     look = get_theme(theme)
     rows = members_table(forecast, step=step, last=last)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError
+from mvlstm.plot._marks import add_line, heat_map, named_rows
 from mvlstm.plot._tables import (
     check_step,
     one_forecast,
@@ -18,7 +19,7 @@ from mvlstm.plot._tables import (
     variable_order,
     wall_times,
 )
-from mvlstm.plot.theme import UNIT, ThemeName, colour_bar, get_theme, label, new_figure, shorten
+from mvlstm.plot.theme import UNIT, ThemeName, get_theme, label, new_figure, shorten
 from mvlstm.results import Explanation, Forecast
 
 if TYPE_CHECKING:
@@ -35,12 +36,6 @@ STABILITY = {
 def calibration_table(forecast: Forecast, *, part: str | None = None) -> pd.DataFrame:
     """Return for every level of the central interval how often it held the value.
 
-    Parameters
-    ----------
-    forecast : Forecast
-    part : {"new", "validation", "train"}, optional
-        Rows to judge; by default the new ones, or failing those the validation rows.
-
     Returns
     -------
     DataFrame
@@ -55,16 +50,7 @@ def calibration_table(forecast: Forecast, *, part: str | None = None) -> pd.Data
 def calibration(
     forecast: Forecast, *, part: str | None = None, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Draw the reliability of the intervals: promised against observed coverage.
-
-    Parameters
-    ----------
-    forecast : Forecast
-    part : {"new", "validation", "train"}, optional
-        Rows to judge; by default the new ones, or failing those the validation rows.
-    theme : {"light", "dark"}
-        The look.
-    """
+    """Draw the reliability of the intervals: promised against observed coverage."""
     look = get_theme(theme)
     table = calibration_table(forecast, part=part)
     figure = new_figure(look, height=320, x="promised coverage", y="observed coverage", legend=True)
@@ -95,9 +81,6 @@ def pit_table(forecast: Forecast, *, part: str | None = None, bins: int = 20) ->
 
     Parameters
     ----------
-    forecast : Forecast
-    part : {"new", "validation", "train"}, optional
-        Rows to judge; by default the new ones, or failing those the validation rows.
     bins : int
         Number of bins.
     """
@@ -109,16 +92,7 @@ def pit_table(forecast: Forecast, *, part: str | None = None, bins: int = 20) ->
 def pit_histogram(
     forecast: Forecast, *, part: str | None = None, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Draw where the values fell in their predictive distributions; flat if calibrated.
-
-    Parameters
-    ----------
-    forecast : Forecast
-    part : {"new", "validation", "train"}, optional
-        Rows to judge; by default the new ones, or failing those the validation rows.
-    theme : {"light", "dark"}
-        The look.
-    """
+    """Draw where the values fell in their predictive distributions; flat if calibrated."""
     look = get_theme(theme)
     table = pit_table(forecast, part=part)
     figure = new_figure(
@@ -131,7 +105,7 @@ def pit_histogram(
         hovertemplate="%{x:.3f}: %{y:.2f}<extra></extra>",
         showlegend=False,
     )
-    _level_line(figure, 1.0, look.muted)
+    add_line(figure, 1.0, look.muted)
     return figure
 
 
@@ -142,11 +116,6 @@ def residuals_table(
 
     Parameters
     ----------
-    forecast : Forecast
-    step : int
-        Steps ahead.
-    part : {"new", "validation", "train"}, optional
-        Rows to judge; by default the new ones, or failing those the validation rows.
     limit : int
         About how many to draw.
     """
@@ -160,18 +129,7 @@ def residuals_table(
 def residuals(
     forecast: Forecast, *, step: int = 1, part: str | None = None, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Draw the residuals, value minus forecast, over time.
-
-    Parameters
-    ----------
-    forecast : Forecast
-    step : int
-        Steps ahead.
-    part : {"new", "validation", "train"}, optional
-        Rows to judge; by default the new ones, or failing those the validation rows.
-    theme : {"light", "dark"}
-        The look.
-    """
+    """Draw the residuals, value minus forecast, over time."""
     look = get_theme(theme)
     table = residuals_table(forecast, step=step, part=part)
     figure = new_figure(
@@ -185,7 +143,7 @@ def residuals(
         hovertemplate="%{x}: %{y:.4g}<extra></extra>",
         showlegend=False,
     )
-    _level_line(figure, 0.0, look.muted)
+    add_line(figure, 0.0, look.muted)
     plain_times(figure, table["time"].to_numpy())
     return figure
 
@@ -197,11 +155,6 @@ def autocorrelation_table(
 
     Parameters
     ----------
-    forecast : Forecast
-    step : int
-        Steps ahead.
-    part : {"new", "validation", "train"}, optional
-        Rows to judge; by default the new ones, or failing those the validation rows.
     lags : int
         Largest lag.
     """
@@ -219,18 +172,7 @@ def autocorrelation_table(
 def residual_autocorrelation(
     forecast: Forecast, *, step: int = 1, part: str | None = None, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Draw the residuals' autocorrelation; bars outside the band: something is left to learn.
-
-    Parameters
-    ----------
-    forecast : Forecast
-    step : int
-        Steps ahead.
-    part : {"new", "validation", "train"}, optional
-        Rows to judge; by default the new ones, or failing those the validation rows.
-    theme : {"light", "dark"}
-        The look.
-    """
+    """Draw the residuals' autocorrelation; bars outside the band: something is left to learn."""
     look = get_theme(theme)
     table = autocorrelation_table(forecast, step=step, part=part)
     figure = new_figure(look, height=320, x="lag", y="autocorrelation of residuals", bargap=0.4)
@@ -266,8 +208,6 @@ def leakage(explanation: Explanation, *, theme: ThemeName = "light") -> go.Figur
     ----------
     explanation : Explanation
         Of a model with one expert per variable.
-    theme : {"light", "dark"}
-        The look.
     """
     look = get_theme(theme)
     if explanation.leakage is None:
@@ -277,27 +217,20 @@ def leakage(explanation: Explanation, *, theme: ThemeName = "light") -> go.Figur
     names = list(variable_order(explanation))
     table = explanation.leakage.loc[names[::-1], names]
     size = len(names)
-    shown = [label(own_past(n, explanation.target)) for n in names]
-    pairs = np.empty((size, size, 2), dtype=object)
-    pairs[:, :, 0] = np.array(shown[::-1], dtype=object)[:, None]
-    pairs[:, :, 1] = np.array(shown, dtype=object)[None, :]
-    figure = new_figure(look, height=150 + 30 * size, x="reacts to", y="expert of")
-    figure.add_heatmap(
-        z=table.to_numpy(dtype=np.float64),
-        x=np.arange(size),
-        y=np.arange(size),
-        zmin=0.0,
-        zmax=1.0,
-        colorscale=[list(stop) for stop in look.sequential],
-        colorbar=colour_bar(look, "share of sensitivity"),
-        xgap=1,
-        ygap=1,
-        customdata=pairs,
-        hovertemplate="%{customdata[0]} reacts to %{customdata[1]}: %{z:.3f}<extra></extra>",
+    shown = [own_past(name, explanation.target) for name in names]
+    figure = new_figure(
+        look,
+        height=150 + 30 * size,
+        x="reacts to",
+        y="expert of",
+        xaxis=named_rows(names, 14),
+        yaxis=named_rows(names[::-1], 14),
     )
-    ticks = {"tickmode": "array", "tickvals": list(range(size)), "showgrid": False}
-    figure.update_xaxes(ticktext=[label(n, 14) for n in names], **ticks)
-    figure.update_yaxes(ticktext=[label(n, 14) for n in names[::-1]], **ticks)
+    heat = heat_map(
+        table, shown[::-1], look, title="share of sensitivity", hover=": %{z:.3f}", most=1.0
+    )
+    pairs = [[f"{label(a)} reacts to {label(b)}" for b in shown] for a in shown[::-1]]
+    figure.add_trace({**heat, "customdata": np.array(pairs, dtype=object)})
     return figure
 
 
@@ -305,49 +238,34 @@ def stability_table(explanation: Explanation) -> pd.DataFrame:
     """Return the agreement of rankings: ranking, kendall_tau, top_overlap."""
     found = explanation.stability
     rows = [
-        {
-            "ranking": text,
-            "kendall_tau": _number(found.get(f"{name}_kendall_tau")),
-            "top_overlap": _number(found.get(f"{name}_top_overlap")),
-        }
+        [text, *(found.get(f"{name}_{score}") for score in ("kendall_tau", "top_overlap"))]
         for name, text in STABILITY.items()
         if f"{name}_kendall_tau" in found
     ]
-    return pd.DataFrame(rows, columns=["ranking", "kendall_tau", "top_overlap"])
+    table = pd.DataFrame(rows, columns=["ranking", "kendall_tau", "top_overlap"])
+    return table.astype({"kendall_tau": float, "top_overlap": float})
 
 
 def stability(explanation: Explanation, *, theme: ThemeName = "light") -> go.Figure:
-    """Draw how far rankings of the variables agree; 1 is the same order.
-
-    Parameters
-    ----------
-    explanation : Explanation
-    theme : {"light", "dark"}
-        The look.
-    """
+    """Draw how far rankings of the variables agree; 1 is the same order."""
     look = get_theme(theme)
     table = stability_table(explanation)[::-1]
     place = np.arange(len(table))
     figure = new_figure(look, height=120 + 42 * len(table), x="agreement", legend=True)
     kinds = (
-        ("kendall_tau", "Kendall's tau", "circle"),
-        ("top_overlap", "top overlap", "diamond"),
+        ("kendall_tau", "Kendall's tau", "circle", look.forecast),
+        ("top_overlap", "top overlap", "diamond", look.ink),
     )
-    for column, text, symbol in kinds:
+    for column, text, symbol, colour in kinds:
         figure.add_scatter(
-            x=table[column].to_numpy(dtype=np.float64),
+            x=table[column].to_numpy(),
             y=place,
             mode="markers",
             name=text,
-            marker={
-                "symbol": symbol,
-                "size": 11,
-                "color": look.forecast if column == "kendall_tau" else look.ink,
-            },
+            marker={"symbol": symbol, "size": 11, "color": colour},
             hovertemplate=f"{text} %{{x:.2f}}<extra></extra>",
         )
-    taus = table["kendall_tau"].to_numpy(dtype=np.float64)
-    lowest = float(np.nan_to_num(taus).min(initial=0.0))
+    lowest = float(table["kendall_tau"].fillna(0.0).to_numpy().min(initial=0.0))
     figure.update_xaxes(range=[lowest - 0.05, 1.05])
     wrapped = [label(text).replace(", ", ",<br>") for text in table["ranking"]]
     figure.update_yaxes(
@@ -378,19 +296,3 @@ def _residuals(forecast: Forecast, step: int, part: str | None) -> tuple[Any, An
         mean,
         forecast.actual[rows, step - 1] - mean,
     )
-
-
-def _level_line(figure: go.Figure, level: float, colour: str) -> None:
-    figure.add_shape(
-        type="line",
-        xref="paper",
-        x0=0,
-        x1=1,
-        y0=level,
-        y1=level,
-        line={"color": colour, "width": 1, "dash": "dot"},
-    )
-
-
-def _number(value: Any) -> float:
-    return float("nan") if value is None else float(value)

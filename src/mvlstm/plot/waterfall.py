@@ -10,13 +10,13 @@ import pandas as pd
 
 from mvlstm._words import decimals
 from mvlstm.errors import DataError
+from mvlstm.plot._marks import heat_map, named_rows
 from mvlstm.plot._tables import at_step, one_series, own_past, variable_order
 from mvlstm.plot.theme import (
     Style,
     Theme,
     ThemeName,
     base_layout,
-    colour_bar,
     from_spec,
     get_theme,
     label,
@@ -30,24 +30,13 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 START, END, REST = "typical forecast", "this forecast", "all others"
-LONGEST = 22
 LONGEST_UNIT = 24  # letters of the target's name below half a page
 
 
 def contribution_at(
     explanation: Explanation, origin: Any = None, *, step: int = 1
 ) -> PointExplanation:
-    """Return one forecast taken apart.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        With contributions.
-    origin : time, optional
-        Last time known to the forecast; the latest one explained by default.
-    step : int
-        Steps ahead.
-    """
+    """Return one forecast taken apart."""
     one_series(explanation)
     if origin is None and explanation.contribution is not None:
         origin = explanation.contribution.index.get_level_values(0)[-1]
@@ -74,12 +63,6 @@ def waterfall_table(
 
     Parameters
     ----------
-    explanation : Explanation
-        With contributions.
-    origin : time, optional
-        Last time known to the forecast; the latest one explained by default.
-    step : int
-        Steps ahead.
     most : int
         Variables with a bar of their own; the smaller ones are added up.
     """
@@ -115,10 +98,6 @@ def lag_table(
 
     Parameters
     ----------
-    explanation : Explanation
-        With contributions.
-    origin : time, optional
-        Last time known to the forecast; the latest one explained by default.
     step : int, optional
         Steps ahead; by default the first of one forecast, and all of them in the mean.
     mean : bool
@@ -147,16 +126,10 @@ def contribution_lags(
 
     Parameters
     ----------
-    explanation : Explanation
-        With contributions.
-    origin : time, optional
-        Last time known to the forecast; the latest one explained by default.
     step : int, optional
         Steps ahead; by default the first of one forecast, and all of them in the mean.
     mean : bool
         Mean size over all forecasts explained, in place of one forecast.
-    theme : {"light", "dark"}
-        The look.
     """
     table = lag_table(explanation, origin, step=step, mean=mean)
     look = get_theme(theme)
@@ -169,36 +142,20 @@ def lags_spec(table: pd.DataFrame, target: str, look: Theme, *, signed: bool) ->
     Parameters
     ----------
     table : DataFrame (variable x lag)
-    target : str
-    look : Theme
     signed : bool
         Whether zero is in the middle of the colours.
     """
     table = table[::-1]
-    values = table.to_numpy(dtype=np.float64)
     shown = [own_past(str(n), target) for n in table.index]
-    reach = float(np.abs(np.nan_to_num(values)).max(initial=0.0)) or 1.0  # NaN: no such lag
-    names = np.array([label(n) for n in shown])
-    heat = {
-        "type": "heatmap",
-        "z": values,
-        "x": np.asarray(table.columns),
-        "y": np.arange(len(table)),
-        "zmin": -reach if signed else 0.0,
-        "zmax": reach,
-        "colorscale": [list(stop) for stop in (look.diverging if signed else look.sequential)],
-        "colorbar": colour_bar(look, "contribution" if signed else "mean size"),
-        "xgap": 1,
-        "ygap": 1,
-        "customdata": np.repeat(names[:, None], values.shape[1], axis=1),
-        "hovertemplate": "%{customdata}, lag %{x}: %{z:.4g}<extra></extra>",
-    }
+    most = float(np.nanmax(table.abs().to_numpy(dtype=np.float64))) or 1.0  # NaN: no such lag
+    title, hover = "contribution" if signed else "mean size", ", lag %{x}: %{z:.4g}"
     layout = base_layout(
         height=90 + 28 * len(table),
         x="lag (1 is the last time known)",
         xaxis={"autorange": "reversed", "showgrid": False},
-        yaxis=_named(shown),
+        yaxis=named_rows(shown),
     )
+    heat = heat_map(table, shown, look, title=title, hover=hover, most=most, signed=signed)
     return {"data": [heat], "layout": layout}
 
 
@@ -216,14 +173,8 @@ def contributions(
     ----------
     explanation : Explanation
         With contributions, from ``model.explain(table, contributions=20)``.
-    origin : time, optional
-        Last time known to the forecast; the latest one explained by default.
-    step : int
-        Steps ahead.
     most : int
         Variables with a bar of their own; the smaller ones are added up.
-    theme : {"light", "dark"}
-        The look.
     """
     look = get_theme(theme)
     bars = waterfall_table(explanation, origin, step=step, most=most)
@@ -240,10 +191,8 @@ def waterfall_spec(
     ----------
     bars : DataFrame
         One row per bar; the first is the typical forecast, the last this one.
-    target : str
     style : mapping
         Style of each variable.
-    look : Theme
     """
     n = len(bars)
     inner = bars.iloc[1:-1]
@@ -314,7 +263,7 @@ def waterfall_spec(
             "nticks": 3 if long else 5,
             **plain_level(low, high),
         },
-        yaxis={**_named([END, *shown[::-1], START]), "range": [-0.6, n + 0.3]},  # below the buttons
+        yaxis=named_rows([END, *shown[::-1], START], range=[-0.6, n + 0.3]),  # below the buttons
     )
     return {"data": [steps, parts, ends, amounts], "layout": layout}
 
@@ -338,13 +287,3 @@ def _level(value: float, largest: float) -> str:
         return f"{value:.4g}".replace("-", "−")
     places = decimals(abs(value), 4, largest / 10)
     return f"{round(value, places) + 0.0:,.{places}f}".replace("-", "−")
-
-
-def _named(names: list[str]) -> dict[str, Any]:
-    """Return the settings of an axis that names its rows, the first one at the bottom."""
-    return {
-        "tickmode": "array",
-        "tickvals": list(range(len(names))),
-        "ticktext": [label(n, LONGEST) for n in names],
-        "showgrid": False,
-    }

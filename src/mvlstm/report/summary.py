@@ -88,7 +88,7 @@ def _next(data: ReportData) -> str:
         and steps > 1
         and f"{steps} steps ahead, at {data.when(last['time'])}, {end} is expected ({lowest} to "
         f"{highest}).",
-        data.next_values is not None and "A table below has the values of all series.",
+        data.next_values is not None and f"A table below has the values{data.of_all}.",
     )
 
 

@@ -441,9 +441,8 @@ class TestOtherPages:
 
     def test_a_comparison_with_persistence_without_error(self):
         rows = pd.DataFrame({"method": ["Mine", "Persistence"], "rmse": [0.0, 0.0]})
-        assert "Mine has the smallest RMSE, 0, the same as persistence." in comparison_page(
-            make_comparison(rows)
-        )
+        page = comparison_page(make_comparison(rows))
+        assert "Mine has the smallest RMSE, 0, the same as persistence." in page
 
     def test_p_values_of_a_comparison(self):
         rows = pd.DataFrame(
