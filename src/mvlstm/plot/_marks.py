@@ -14,6 +14,7 @@ from mvlstm.types import FloatArray
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+MOST_LAGS = 12  # ticks of an axis of lags
 LONGEST = 22  # letters of a name along an axis; hovering shows the whole name
 
 
@@ -47,6 +48,12 @@ def named_rows(names: Sequence[str], length: int = LONGEST, **axis: Any) -> dict
         "showgrid": False,
         **axis,
     }
+
+
+def lag_axis(lags: pd.Index[Any]) -> dict[str, Any]:
+    """Return the settings of an axis of whole lags, the latest at the right."""
+    every = -(-len(lags) // MOST_LAGS)
+    return {"autorange": "reversed", "showgrid": False, "tick0": 0, "dtick": every}
 
 
 def heat_map(

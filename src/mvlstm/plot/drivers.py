@@ -11,6 +11,7 @@ from mvlstm.errors import DataError
 from mvlstm.plot._marks import (
     add_histogram,
     heat_map,
+    lag_axis,
     named_rows,
     numbers,
     small_panels,
@@ -185,7 +186,7 @@ def temporal_importance(explanation: Explanation, *, theme: ThemeName = "light")
         look,
         height=120 + 30 * len(names),
         x="lag (1 is the last time known)",
-        xaxis={"autorange": "reversed", "showgrid": False},
+        xaxis=lag_axis(table.columns),
         yaxis=named_rows(shown),
     )
     most = max(float(np.nanmax(values)), 2.0 / values.shape[1])

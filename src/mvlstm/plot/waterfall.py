@@ -10,7 +10,7 @@ import pandas as pd
 
 from mvlstm._words import decimals
 from mvlstm.errors import DataError
-from mvlstm.plot._marks import heat_map, named_rows
+from mvlstm.plot._marks import heat_map, lag_axis, named_rows
 from mvlstm.plot._tables import at_step, one_series, own_past, variable_order
 from mvlstm.plot.theme import (
     Style,
@@ -152,7 +152,7 @@ def lags_spec(table: pd.DataFrame, target: str, look: Theme, *, signed: bool) ->
     layout = base_layout(
         height=90 + 28 * len(table),
         x="lag (1 is the last time known)",
-        xaxis={"autorange": "reversed", "showgrid": False},
+        xaxis=lag_axis(table.columns),
         yaxis=named_rows(shown),
     )
     heat = heat_map(table, shown, look, title=title, hover=hover, most=most, signed=signed)
