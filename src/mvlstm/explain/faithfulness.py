@@ -21,22 +21,13 @@ RANDOM_ORDERS = 3
 
 
 def faithfulness_curves(
-    base: FloatArray,
-    held: HeldOut,
-    scrambled: Scrambled,
-    ranking: Sequence[int],
-    *,
-    seed: int = 0,
+    base: FloatArray, held: HeldOut, scrambled: Scrambled, ranking: Sequence[int], *, seed: int = 0
 ) -> pd.DataFrame:
     """Return the error along deletion and insertion in three orders.
 
-    Parameters
-    ----------
-    base, held, scrambled, seed
-        As in `mvlstm.explain.importance.error_increase`. Where a clock is among the variables
-        taken away, the exchange does not keep the phase.
-    ranking : sequence of int
-        The variables, most important first; the target's own past is left out.
+    Arguments are those of `mvlstm.explain.importance.error_increase`; ``ranking`` has the
+    variables, most important first, without the target's own past. Where a clock is among those
+    taken away, the exchange does not keep the phase.
 
     Returns
     -------

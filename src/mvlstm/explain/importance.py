@@ -85,16 +85,9 @@ class ErrorIncrease:
 
 
 def scrambler(predict: Predict, windows: FloatArray, groups: Sequence[int]) -> Scrambled:
-    """Make the scrambling function of a model that forecasts from windows.
+    """Make the scrambling function of a model that forecasts from windows (M, T, C).
 
-    Parameters
-    ----------
-    predict : callable
-        Windows (M, T, C) to members' forecasts (K, M, H).
-    windows : array (M, T, C)
-        Held-out windows.
-    groups : sequence of int (C,)
-        Variable that owns each column.
+    ``groups`` (C,) says which variable owns each column.
     """
     owner = np.asarray(groups)
 
@@ -156,18 +149,8 @@ def error_increase(
 def headline(increase: ErrorIncrease, target: int | None) -> dict[str, FloatArray]:
     """Share of each variable in the sum of the rises, with its interval.
 
-    Parameters
-    ----------
-    increase : ErrorIncrease
-        Of all N variables.
-    target : int or None
-        The variable left out of ``importance_exogenous``: the target's own past.
-
-    Returns
-    -------
-    dict
-        ``importance``, ``low``, ``high`` and ``importance_exogenous``, each (N,). The shares sum
-        to one; all are NaN if no variable helps.
+    Returns ``importance``, ``low``, ``high`` and ``importance_exogenous``, each (N,), the last
+    without the target's own past. The shares sum to one; all are NaN if no variable helps.
     """
     exogenous = np.ones(increase.estimate.size, dtype=bool)
     if target is not None:
@@ -208,24 +191,12 @@ def verdicts(
 
 
 def correlated_groups(
-    values: FloatArray,
-    groups: Sequence[int],
-    *,
-    target: int | None = None,
-    threshold: float = 0.9,
+    values: FloatArray, groups: Sequence[int], *, target: int | None = None, threshold: float = 0.9
 ) -> list[tuple[int, ...]]:
     """Find sets of two or more exogenous variables linked by correlations above ``threshold``.
 
-    Parameters
-    ----------
-    values : array (rows, C)
-        The columns over time.
-    groups : sequence of int (C,)
-        Variable that owns each column; variables with several columns are linked by any of them.
-    target : int, optional
-        The variable to leave out.
-    threshold : float
-        Least absolute correlation.
+    ``values`` (rows, C) are the columns over time and ``groups`` (C,) the variable that owns each;
+    variables with several columns are linked by any of them. ``target`` is left out.
     """
     owner = np.asarray(groups)
     centred = values - values.mean(axis=0)
@@ -365,10 +336,7 @@ def _products(errors: FloatArray) -> FloatArray:
 
 
 def _resample(
-    rises: Sequence[FloatArray],
-    estimate: FloatArray,
-    boot: BlockBootstrap,
-    lengths: Sequence[int],
+    rises: Sequence[FloatArray], estimate: FloatArray, boot: BlockBootstrap, lengths: Sequence[int]
 ) -> FloatArray:
     """Bootstrap draws (B, N), centred at the estimate and widened for few blocks."""
     out = np.empty((boot.draws, len(rises)))

@@ -16,12 +16,7 @@ from mvlstm.explain.attention import Attention, summarise_attention
 from mvlstm.explain.effort import get_effort
 from mvlstm.explain.faithfulness import faithfulness_curves
 from mvlstm.explain.held_out import HeldOut
-from mvlstm.explain.importance import (
-    Scrambled,
-    correlated_groups,
-    error_increase,
-    verdicts,
-)
+from mvlstm.explain.importance import Scrambled, correlated_groups, error_increase, verdicts
 from mvlstm.explain.stability import summarise_stability
 from mvlstm.explain.tables import (
     group_table,

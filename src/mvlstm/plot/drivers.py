@@ -25,15 +25,7 @@ from mvlstm.plot._tables import (
     variable_order,
     wall_times,
 )
-from mvlstm.plot.theme import (
-    Style,
-    Theme,
-    ThemeName,
-    get_theme,
-    label,
-    new_figure,
-    styles,
-)
+from mvlstm.plot.theme import Style, Theme, ThemeName, get_theme, label, new_figure, styles
 from mvlstm.results import Explanation
 
 if TYPE_CHECKING:
@@ -47,13 +39,7 @@ VERDICTS_WIDE = 92  # pixels that the verdicts take at the right
 def variable_importance(
     explanation: Explanation, *, most: int = 25, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Draw importance as bars with 90 % intervals, attention as marks, the verdict in words.
-
-    Parameters
-    ----------
-    most : int
-        Variables to draw, the most important ones.
-    """
+    """Draw importance as bars with 90 % intervals, attention as marks, the verdict in words."""
     look = get_theme(theme)
     table = explanation.importance.head(most)[::-1]
     place = np.arange(len(table))
@@ -98,12 +84,7 @@ def error_increase(
 ) -> go.Figure:
     """Draw the rise in squared error when a variable is scrambled, with its 90 % interval.
 
-    Parameters
-    ----------
-    own : bool
-        Whether to draw the target's own past too, which often dwarfs the others.
-    most : int
-        Variables to draw, those with the largest rise.
+    With ``own`` also for the target's own past, which often dwarfs the others.
     """
     look = get_theme(theme)
     table = explanation.importance.sort_values("error_increase", ascending=False, kind="stable")
@@ -117,13 +98,7 @@ def error_increase(
 
 
 def attention_table(explanation: Explanation, *, bins: int = BINS) -> pd.DataFrame:
-    """Return histograms of prior and posterior attention: variable, low, high, prior, posterior.
-
-    Parameters
-    ----------
-    bins : int
-        Bins between zero and the largest attention.
-    """
+    """Return histograms of prior and posterior attention: variable, low, high, prior, posterior."""
     prior, posterior = _attention(explanation)
     most = float(max(prior.to_numpy().max(), posterior.to_numpy().max()))
     edges = np.linspace(0.0, min(1.0, most * 1.0001) or 1.0, bins + 1)
@@ -140,13 +115,7 @@ def attention_table(explanation: Explanation, *, bins: int = BINS) -> pd.DataFra
 def attention_histograms(
     explanation: Explanation, *, columns: int = 3, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Draw histograms of prior and posterior attention, one panel per variable, as in the paper.
-
-    Parameters
-    ----------
-    columns : int
-        Panels side by side.
-    """
+    """Draw histograms of prior and posterior attention, one panel per variable, as in the paper."""
     look = get_theme(theme)
     table = attention_table(explanation)
     names = list(dict.fromkeys(table["variable"]))
@@ -198,17 +167,10 @@ def temporal_importance(explanation: Explanation, *, theme: ThemeName = "light")
 def attention_over_time_table(
     explanation: Explanation, *, step: int = 1, stretches: int = 24
 ) -> pd.DataFrame:
-    """Return mean attention in stretches of the times measured.
+    """Return mean attention in about this many stretches of the times measured.
 
-    Parameters
-    ----------
-    step, stretches : int
-        Steps ahead; about how many stretches. None reaches over a gap between the times.
-
-    Returns
-    -------
-    DataFrame
-        ``start`` and ``end`` of each stretch, and one column per variable.
+    The columns are ``start`` and ``end`` of each stretch, then the variables. No stretch reaches
+    over a gap between the times.
     """
     _, table = _attention(one_series(explanation))
     table = at_step(table, step)
@@ -236,14 +198,9 @@ def attention_over_time(
     most: int = 10,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """Draw the posterior (or failing that prior) attention of the variables over time.
+    """Draw the posterior attention of the variables over time, or the prior if that is all.
 
-    Parameters
-    ----------
-    step, stretches : int
-        Steps ahead; about how many stretches of time to average over.
-    most : int
-        Variables drawn by themselves, those with the most attention; the others are added up.
+    Variables with less attention than the first ``most`` are added up.
     """
     look = get_theme(theme)
     table = attention_over_time_table(explanation, step=step, stretches=stretches)
@@ -273,9 +230,7 @@ def attention_over_time(
         )
     shown = np.unique(np.linspace(0, len(table) - 1, 6).astype(np.int64))
     figure.update_xaxes(
-        tickvals=shown.tolist(),
-        ticktext=_dates(table["start"].iloc[shown]),
-        showgrid=False,
+        tickvals=shown.tolist(), ticktext=_dates(table["start"].iloc[shown]), showgrid=False
     )
     figure.update_yaxes(range=[0, 1])
     return figure

@@ -21,15 +21,10 @@ LONGEST_SCALE = 23  # letters of the unit of an error
 
 
 def training_curves(history: History, *, scale: str = "", theme: ThemeName = "light") -> go.Figure:
-    """Draw the validation error of every member over the epochs.
+    """Draw the validation error of every member over the epochs, measured in ``scale``.
 
     Marked are the epoch that was kept, and the one after which a member went on from its best
     weights at a lower rate.
-
-    Parameters
-    ----------
-    scale : str
-        What the error is measured in, for the axis' title.
     """
     look = get_theme(theme)
     if history.members == 0:
@@ -78,7 +73,7 @@ def comparison(
     reference: str = "Persistence",
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """Draw a score of several methods as dots on one scale, best on top, persistence as a line.
+    """Draw a score of several methods as dots on one scale, best on top, ``reference`` as a line.
 
     Parameters
     ----------
@@ -87,8 +82,6 @@ def comparison(
         or what `mvlstm.compare` returns.
     score : str
         Column to draw; less is better.
-    reference : str
-        Method whose mean is drawn as a line, if it is there.
     """
     look = get_theme(theme)
     table = comparison_table(rows, score=score)[::-1]
@@ -120,12 +113,7 @@ def comparison(
 def comparison_table(rows: pd.DataFrame | Comparison, *, score: str = "rmse") -> pd.DataFrame:
     """Return mean, lowest and highest score of each method over the folds, best first.
 
-    Parameters
-    ----------
-    rows : DataFrame or Comparison
-        One row per method (and fold), or what `mvlstm.compare` returns.
-    score : str
-        Column to average; methods without it are left out.
+    Arguments are those of `comparison`; methods without the score are left out.
     """
     if isinstance(rows, Comparison):
         rows = rows.rows

@@ -203,14 +203,9 @@ def shorten(text: str, length: int) -> str:
 
 
 def label(name: object, length: int = 0) -> str:
-    """Write a name so that a figure shows it as it is: no markup, no templates.
+    """Write a name, cut to ``length`` as in `shorten`, so that a figure shows it as it is.
 
-    Parameters
-    ----------
-    name : object
-        Untrusted text, such as a column's name.
-    length : int
-        Longest text to show, as in `shorten`; 0 for no limit.
+    Names are untrusted text: no markup, no templates.
 
     Examples
     --------
@@ -246,16 +241,9 @@ def base_layout(
 ) -> dict[str, Any]:
     """Return the layout of one figure, to which the theme's template is added.
 
-    Parameters
-    ----------
-    height : int
-        In pixels; the width follows the page.
-    x, y : str, optional
-        Titles of the axes, shown as text.
-    legend : bool
-        Whether to leave room for a legend above.
-    **layout
-        Further settings of Plotly's layout; ``xaxis`` and ``yaxis`` are joined with the titles.
+    ``height`` is in pixels, ``x`` and ``y`` are titles of the axes, shown as text, and ``legend``
+    leaves room for a legend above. Further settings are Plotly's; ``xaxis`` and ``yaxis`` are
+    joined with the titles.
     """
     tall = min(LONGEST_TITLE, int((height - 50) / LETTER))
     axes = {
@@ -283,15 +271,7 @@ def plain_level(low: float, high: float) -> dict[str, Any]:
 
 
 def new_figure(theme: Theme, **layout: Any) -> go.Figure:
-    """Start an empty figure in a theme.
-
-    Parameters
-    ----------
-    theme : Theme
-        The look.
-    **layout
-        As in `base_layout`.
-    """
+    """Start an empty figure in a theme; the layout is that of `base_layout`."""
     return graph_objects().Figure(layout={"template": theme.template(), **base_layout(**layout)})
 
 

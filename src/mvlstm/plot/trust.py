@@ -34,13 +34,7 @@ STABILITY = {
 
 
 def calibration_table(forecast: Forecast, *, part: str | None = None) -> pd.DataFrame:
-    """Return for every level of the central interval how often it held the value.
-
-    Returns
-    -------
-    DataFrame
-        ``level``, ``observed`` and ``n``.
-    """
+    """Return how often each central interval held the value: ``level``, ``observed``, ``n``."""
     pit = _pit(forecast, part)
     distance = np.abs(2.0 * pit - 1.0)
     observed = [float(np.mean(distance <= level)) for level in LEVELS]
@@ -77,13 +71,7 @@ def calibration(
 
 
 def pit_table(forecast: Forecast, *, part: str | None = None, bins: int = 20) -> pd.DataFrame:
-    """Return the histogram of the PIT: low, high, density (1 everywhere if calibrated).
-
-    Parameters
-    ----------
-    bins : int
-        Number of bins.
-    """
+    """Return the histogram of the PIT: low, high, density (1 everywhere if calibrated)."""
     pit = _pit(forecast, part)
     density, edges = np.histogram(pit, bins, range=(0.0, 1.0), density=True)
     return pd.DataFrame({"low": edges[:-1], "high": edges[1:], "density": density})
@@ -112,13 +100,7 @@ def pit_histogram(
 def residuals_table(
     forecast: Forecast, *, step: int = 1, part: str | None = None, limit: int = 2_000
 ) -> pd.DataFrame:
-    """Return the residuals that are drawn: time, forecast, residual (value minus forecast).
-
-    Parameters
-    ----------
-    limit : int
-        About how many to draw.
-    """
+    """Return about ``limit`` residuals to draw: time, forecast, residual (value minus forecast)."""
     times, mean, residual = _residuals(forecast, step, part)
     chosen = thin(residual, limit)
     return pd.DataFrame(
@@ -151,13 +133,7 @@ def residuals(
 def autocorrelation_table(
     forecast: Forecast, *, step: int = 1, part: str | None = None, lags: int = 48
 ) -> pd.DataFrame:
-    """Return the residuals' autocorrelation: lag, autocorrelation, bound (95 % of white noise).
-
-    Parameters
-    ----------
-    lags : int
-        Largest lag.
-    """
+    """Return the residuals' autocorrelation: lag, autocorrelation, bound (95 % of white noise)."""
     _, _, residual = _residuals(forecast, step, part)
     n = len(residual)
     lags = max(0, min(lags, n // 2))
@@ -202,13 +178,7 @@ def residual_autocorrelation(
 
 
 def leakage(explanation: Explanation, *, theme: ThemeName = "light") -> go.Figure:
-    """Draw which variables each expert reacts to; on the diagonal: its own.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        Of a model with one expert per variable.
-    """
+    """Draw which variables each expert reacts to; on the diagonal: its own."""
     look = get_theme(theme)
     if explanation.leakage is None:
         raise DataError(
@@ -269,10 +239,7 @@ def stability(explanation: Explanation, *, theme: ThemeName = "light") -> go.Fig
     figure.update_xaxes(range=[lowest - 0.05, 1.05])
     wrapped = [label(text).replace(", ", ",<br>") for text in table["ranking"]]
     figure.update_yaxes(
-        tickmode="array",
-        tickvals=place.tolist(),
-        ticktext=wrapped,
-        range=[-0.6, len(table) - 0.4],
+        tickmode="array", tickvals=place.tolist(), ticktext=wrapped, range=[-0.6, len(table) - 0.4]
     )
     return figure
 
@@ -291,8 +258,4 @@ def _residuals(forecast: Forecast, step: int, part: str | None) -> tuple[Any, An
     check_step(forecast, step)
     rows = scored_rows(one_forecast(forecast), part)[:, step - 1]
     mean = forecast.members[:, rows, step - 1].mean(axis=0)
-    return (
-        wall_times(forecast.time[rows, step - 1]),
-        mean,
-        forecast.actual[rows, step - 1] - mean,
-    )
+    return (wall_times(forecast.time[rows, step - 1]), mean, forecast.actual[rows, step - 1] - mean)

@@ -61,10 +61,7 @@ def waterfall_table(
 ) -> pd.DataFrame:
     """Return the bars of `contributions`: name, value, start, end; they join end to start.
 
-    Parameters
-    ----------
-    most : int
-        Variables with a bar of their own; the smaller ones are added up.
+    Variables with smaller contributions than the first ``most`` are added up.
     """
     point = contribution_at(explanation, origin, step=step)
     base = point.background
@@ -92,16 +89,10 @@ def join_smaller(bars: pd.DataFrame, most: int = 10) -> pd.DataFrame:
 def lag_table(
     explanation: Explanation, origin: Any = None, *, step: int | None = None, mean: bool = False
 ) -> pd.DataFrame:
-    """Return contributions as variable x lag, in the order of the data.
+    """Return contributions as variable x lag, in the order of the data; NaN for missing lags.
 
-    A lag that a variable does not have is NaN.
-
-    Parameters
-    ----------
-    step : int, optional
-        Steps ahead; by default the first of one forecast, and all of them in the mean.
-    mean : bool
-        Mean size over all forecasts explained, in place of one forecast.
+    Of one forecast, or with ``mean`` their mean size over all forecasts explained, of all steps
+    ahead unless one is given.
     """
     point = contribution_at(explanation, origin, step=1 if step is None else step)
     table = point.table.pivot(index="variable", columns="lag", values="contribution")
@@ -124,12 +115,7 @@ def contribution_lags(
 ) -> go.Figure:
     """Draw contributions as a heat map, variable by lag: of one forecast, or their mean size.
 
-    Parameters
-    ----------
-    step : int, optional
-        Steps ahead; by default the first of one forecast, and all of them in the mean.
-    mean : bool
-        Mean size over all forecasts explained, in place of one forecast.
+    The arguments are those of `lag_table`.
     """
     table = lag_table(explanation, origin, step=step, mean=mean)
     look = get_theme(theme)
@@ -137,13 +123,9 @@ def contribution_lags(
 
 
 def lags_spec(table: pd.DataFrame, target: str, look: Theme, *, signed: bool) -> dict[str, Any]:
-    """Return data and layout of `contribution_lags` for a `lag_table`, as plain values.
+    """Return data and layout of `contribution_lags` as plain values.
 
-    Parameters
-    ----------
-    table : DataFrame (variable x lag)
-    signed : bool
-        Whether zero is in the middle of the colours.
+    With ``signed``, zero is in the middle of the colours.
     """
     table = table[::-1]
     shown = [own_past(str(n), target) for n in table.index]
@@ -169,12 +151,8 @@ def contributions(
 ) -> go.Figure:
     """Draw how one forecast came about: from the typical forecast to this one, bar by bar.
 
-    Parameters
-    ----------
-    explanation : Explanation
-        With contributions, from ``model.explain(table, contributions=20)``.
-    most : int
-        Variables with a bar of their own; the smaller ones are added up.
+    The contributions come from ``model.explain(table, contributions=20)``; those smaller than the
+    first ``most`` are added up.
     """
     look = get_theme(theme)
     bars = waterfall_table(explanation, origin, step=step, most=most)
@@ -185,15 +163,7 @@ def contributions(
 def waterfall_spec(
     bars: pd.DataFrame, target: str, style: Mapping[str, Style], look: Theme
 ) -> dict[str, Any]:
-    """Return data and layout of `contributions` for a `waterfall_table`, as plain values.
-
-    Parameters
-    ----------
-    bars : DataFrame
-        One row per bar; the first is the typical forecast, the last this one.
-    style : mapping
-        Style of each variable.
-    """
+    """Return data and layout of `contributions` for a `waterfall_table`, as plain values."""
     n = len(bars)
     inner = bars.iloc[1:-1]
     names = [str(v) for v in inner["name"]]

@@ -38,12 +38,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 def render_report(data: ReportData, *, title: str | None = None) -> str:
     """Return a report as one HTML text that needs nothing else to be shown.
 
-    Parameters
-    ----------
-    data : ReportData
-        Everything it shows.
-    title : str, optional
-        Heading; by default made from the target's name.
+    The title is by default made from the target's name.
     """
     return render_page(report_page(data, title=title))
 
@@ -214,7 +209,7 @@ def _column(column: pd.Series[Any], fine: float, days: bool) -> list[dict[str, A
 
 
 def _text(label: str, value: Any) -> str:
-    if _missing(value):
+    if value is None or (isinstance(value, float) and not np.isfinite(value)):
         return ""
     return short_verdict(str(value)) if label == "verdict" else str(value)
 
@@ -235,7 +230,3 @@ def _aligned(values: NDArray[np.float64], fine: float) -> list[str]:
 
 def _cell(label: str, text: str, numeric: bool) -> dict[str, Any]:
     return {"label": label, "text": text, "numeric": numeric}
-
-
-def _missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and not np.isfinite(value))

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import pandas as pd
 
 from mvlstm import plot
 from mvlstm.report.data import ReportData, records
 from mvlstm.report.encode import number, percent
 from mvlstm.report.page import Check
 from mvlstm.report.words import PERSISTENCE, alike, joined, signed
-from mvlstm.results import Explanation, Forecast
+from mvlstm.results import Explanation
 
 WARNED = "A warning from the data"
 COVERAGE, TOLERANCE = 0.9, 0.03  # promised, and how far from it any number of values may be
@@ -21,7 +20,6 @@ STEADY = 1.25  # ratio of errors early and late
 FEWEST = 20  # residuals to judge
 SHARED = 0.7  # of the leading variables, that members must have in common
 TOLD_ALIKE = 0.5  # rank correlation of attention and importance
-MISSED = 0.01  # RMSEs by which contributions may miss their forecast
 
 
 def checks(data: ReportData) -> list[Check]:
@@ -33,7 +31,6 @@ def checks(data: ReportData) -> list[Check]:
         _coverage_check(data),
         *_residual_checks(data),
         *_ranking_checks(data.explanation),
-        *_contribution_checks(data),
     ]
 
 
@@ -146,14 +143,6 @@ def _ranking_checks(explanation: Explanation) -> Iterator[Check]:
             "importance, which is tested on the error.",
             bad="info",
         )
-    if explanation.leakage is not None:
-        own = float(np.mean(np.diag(explanation.leakage.to_numpy(dtype=np.float64))))
-        yield Check(
-            "info",
-            "Experts use other variables too" if own < SHARED else "Experts keep to their variable",
-            f"On average {percent(own)} of an expert's sensitivity goes to its own variable; the "
-            "less it is, the less attention says about variables.",
-        )
     if explanation.agreement is not None:
         doubted = records(explanation.agreement[explanation.agreement["disagreement"] != ""])
         yield _check(
@@ -164,42 +153,6 @@ def _ranking_checks(explanation: Explanation) -> Iterator[Check]:
             else "Drop-and-refit, shadow variables and Granger's tests support the verdicts.",
             bad="info",
         )
-    if explanation.groups is not None and len(explanation.groups):
-        names = [str(g) for g in explanation.groups["group"]]
-        yield Check(
-            "info",
-            "Some variables move together",
-            f"{joined(names, 4)}: correlated above 0.9, so they share importance.",
-        )
-
-
-def _contribution_checks(data: ReportData) -> Iterator[Check]:
-    gap = contribution_gap(data)
-    if gap is not None:
-        yield _check(
-            gap <= MISSED,
-            ("Contributions add up", "Contributions do not quite add up"),
-            "The largest difference between a forecast and the sum of its contributions is "
-            f"{percent(gap, 2)} of the RMSE.",
-        )
-
-
-def contribution_gap(data: ReportData) -> float | None:
-    """Return the largest miss of the contributions' sums, in RMSEs; None without contributions."""
-    table = data.explanation.contribution
-    if table is None or not len(table):
-        return None
-    sums = plot.contribution_sums(data.explanation)
-    means = pd.concat([_by_origin(data.forecast), _by_origin(data.future)])
-    means = means[~means.index.duplicated(keep="last")]
-    known = sums.index.intersection(means.index)
-    if not len(known):
-        return None
-    return float((sums.loc[known] - means.loc[known]).abs().max()) / (data.own["rmse"] or 1.0)
-
-
-def _by_origin(forecast: Forecast) -> pd.Series[float]:
-    return forecast.to_frame().set_index(["origin", "step"])["mean"]
 
 
 def _rms(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:

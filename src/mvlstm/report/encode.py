@@ -36,13 +36,8 @@ def to_script(value: Any) -> str:
 def compact(value: Any, digits: int = DIGITS) -> Any:
     """Turn arrays, times and numbers into short JSON values.
 
-    Parameters
-    ----------
-    value : object
-        Anything Plotly or pandas holds.
-    digits : int
-        Significant digits of the floating-point numbers of an array, and of the range that they
-        cover: small differences on a high level are kept.
+    The floating-point numbers of an array keep this many significant digits of the range that they
+    cover, so that small differences on a high level are kept.
 
     Examples
     --------

@@ -30,15 +30,7 @@ PARTS = {  # of an explanation, in words
 
 
 def report_page(data: ReportData, *, title: str | None = None) -> Page:
-    """Lay out a report.
-
-    Parameters
-    ----------
-    data : ReportData
-        Everything it shows.
-    title : str, optional
-        Heading; by default the target's name.
-    """
+    """Lay out a report; the title is by default made from the target's name."""
     explained = explained_rows(data)
     first = "what comes next" if data.is_ahead else "how it is forecast"
     rows = data.facts.get("Rows", f"{len(data.forecast):,} rows")
@@ -246,9 +238,8 @@ def _drivers(data: ReportData) -> Section:
                 f"{explanation.effort}.",
                 table[[name for name in IMPORTANCE_COLUMNS if name in table]],
             ),
-            *_by_series(explanation),
             *_attention(data),
-            *_groups(explanation),
+            *_other_tables(explanation),
         ],
     )
 
@@ -270,15 +261,6 @@ def _other_variables(data: ReportData, table: pd.DataFrame) -> Iterator[FigureBl
         table=others,
         wide=True,
     )
-
-
-def _by_series(explanation: Explanation) -> Iterator[TableBlock]:
-    """Show the importance of the variables in each series, one row per series."""
-    if explanation.by_series is not None:
-        wide = explanation.by_series.pivot(index="series", columns="variable", values="importance")
-        wide = wide[list(explanation.importance["variable"])].reset_index()
-        caption = "Share of the rise in error within the series."
-        yield TableBlock("series-importance", "Importance in each series", caption, wide)
 
 
 def _attention(data: ReportData) -> Iterator[FigureBlock]:
@@ -305,10 +287,15 @@ def _attention(data: ReportData) -> Iterator[FigureBlock]:
     )
 
 
-def _groups(explanation: Explanation) -> Iterator[TableBlock]:
-    """List the variables that were scrambled together, if any."""
+def _other_tables(explanation: Explanation) -> Iterator[TableBlock]:
+    """Show importance in each series, and the variables that were scrambled together."""
+    if explanation.by_series is not None:
+        wide = explanation.by_series.pivot(index="series", columns="variable", values="importance")
+        wide = wide[list(explanation.importance["variable"])].reset_index()
+        caption = "Share of the rise in error within the series."
+        yield TableBlock("series-importance", "Importance in each series", caption, wide)
     if explanation.groups is not None and len(explanation.groups):
-        caption = "Rise in error when they are scrambled together."
+        caption = "They are correlated above 0.9 and share importance; scrambled together here."
         yield TableBlock("groups", "Variables that move together", caption, explanation.groups)
 
 

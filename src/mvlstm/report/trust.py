@@ -123,7 +123,8 @@ def _agreement(data: ReportData) -> Iterator[FigureBlock]:
         yield FigureBlock(
             key="leakage",
             title="What each expert reacts to",
-            caption="Share of an expert's sensitivity (row) that goes to each variable (column).",
+            caption="Share of an expert's sensitivity (row) that goes to each variable (column). "
+            "The less goes to its own, the less attention says about variables.",
             alt=heat_alt(explanation.leakage),
             figure=plot.leakage(explanation),
             table=explanation.leakage.rename_axis("expert").reset_index(),

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError
-from mvlstm.results._tables import escape, html, matrix, plain, records
+from mvlstm.results._tables import matrix, page, plain, records
 from mvlstm.results.point import PointExplanation
 
 VERDICTS = ("important", "weak", "not distinguishable from noise")
@@ -164,25 +164,23 @@ class Explanation:
                 "This explanation has no contributions. Ask for them with "
                 "explain(table, contributions=50); models without gradients have none."
             )
-        if isinstance(origin, tuple) and len(origin) == table.index.nlevels:
-            named_row = dict(zip(table.index.names, origin, strict=True))
-            origin, step = named_row["origin"], int(named_row.get("step", 1))
-            series = named_row.get("series")
-        several = "step" in table.index.names
+        levels = table.index.names
+        if isinstance(origin, tuple) and len(origin) == len(levels):
+            given = dict(zip(levels, origin, strict=True))
+            origin, step = given["origin"], int(given.get("step", 1))
+            series = given.get("series")
         time = _as_time(origin, table.index.get_level_values("origin"))
-        parts = [*([] if series is None else [series]), time, *([step] if several else [])]
-        key = tuple(parts) if len(parts) > 1 else time
-        if (
-            len(parts) != table.index.nlevels
-            or key not in table.index
-            or (not several and step != 1)
-        ):
-            first, last = table.index[0], table.index[-1]
+        parts = {"series": series, "origin": time, "step": step}
+        key = tuple(parts[str(name)] for name in levels) if len(levels) > 1 else time
+        unnamed = (series is not None and "series" not in levels) or (
+            step != 1 and "step" not in levels
+        )
+        if unnamed or key not in table.index:
             named = f"origin={origin!r}, step={step}"
             named += "" if series is None else f", series={series!r}"
             raise DataError(
-                f"{named} is not among the {len(table)} forecasts taken "
-                f"apart (from {plain(first)} to {plain(last)}). Choose one of "
+                f"{named} is not among the {len(table)} forecasts taken apart (from "
+                f"{plain(table.index[0])} to {plain(table.index[-1])}). Choose one of "
                 "explanation.contribution.index, or explain with more contributions."
             )
         row = table.loc[key]
@@ -238,15 +236,8 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form: the importance table and every aggregate, not the rows per origin."""
-        tables = {
-            "by_series": self.by_series,
-            "by_step": self.by_step,
-            "faithfulness": self.faithfulness,
-            "groups": self.groups,
-            "summary": self.summary,
-            "lags": self.lags,
-            "agreement": self.agreement,
-        }
+        names = ("by_series", "by_step", "faithfulness", "groups", "summary", "lags", "agreement")
+        tables = {name: getattr(self, name) for name in names}
         matrices = {"temporal": self.temporal, "leakage": self.leakage}
         return {
             "target": self.target,
@@ -278,12 +269,9 @@ class Explanation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        head = (
-            f"<p>Importance for {escape(self.target)}: {self.n_windows} {escape(self.part)} "
-            f"windows, effort {escape(self.effort)}</p>"
-        )
-        return f"{head}{html(self.importance)}<ul>{notes}</ul>"
+        windows = f"{self.n_windows} {self.part} windows, effort {self.effort}"
+        head = f"Importance for {self.target}: {windows}"
+        return page(head, self.importance, self.notes)
 
 
 def _as_time(origin: Any, times: pd.Index[Any]) -> Any:

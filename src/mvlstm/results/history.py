@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
-from mvlstm.results._tables import escape, html, plain
+from mvlstm.results._tables import page, plain
 from mvlstm.types import FloatArray, IntArray
 
 
@@ -166,7 +166,7 @@ class History:
         return f"History({self.summary})"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(repr(self))}</p>{html(self.to_frame())}"
+        return page(repr(self), self.to_frame())
 
 
 def _widened(values: FloatArray, epochs: int) -> FloatArray:

@@ -10,7 +10,7 @@ import pytest
 
 from made_results import NAMES
 from mvlstm import plot
-from mvlstm.report.checks import checks, contribution_gap
+from mvlstm.report.checks import checks
 from mvlstm.report.encode import number, percent
 from mvlstm.report.summary import cards, summary
 
@@ -179,8 +179,3 @@ class TestSummary:
         table.loc[0, ["importance", "low", "high"]] = share
         led = replace(data, explanation=replace(data.explanation, importance=table))
         assert words in summary(led)[2]
-
-    def test_contributions_are_checked(self, data):
-        assert contribution_gap(data) == pytest.approx(0, abs=1e-9)
-        moved = replace(data.explanation, background=(41.0,))
-        assert contribution_gap(replace(data, explanation=moved)) == pytest.approx(1 / 4)
