@@ -7,8 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from mvlstm.report import Page, Panel, ReportData, Section, Table, render_page
-from mvlstm.results import IMPORTANCE_COLUMNS, Evaluation, Explanation, Forecast, History
+from mvlstm.report import FigureBlock, Page, ReportData, Section, TableBlock, render_page
+from mvlstm.results import (
+    IMPORTANCE_COLUMNS,
+    Comparison,
+    Evaluation,
+    Explanation,
+    Forecast,
+    History,
+)
+from mvlstm.results.comparison import COLUMNS
 
 HOSTILE = "<script>alert(1)</script>"
 NAMES = ("temp", HOSTILE, "%{x} <b>wind</b> & \u2028 'rain'", "pm")
@@ -206,6 +214,14 @@ def raised(data: ReportData, by: float) -> ReportData:
     return replace(data, forecast=forecast, future=future, explanation=explanation)
 
 
-def make_page(*blocks: Table | Panel) -> str:
+def make_comparison(rows: pd.DataFrame, references: dict[str, str] | None = None) -> Comparison:
+    """Rows with the columns of a comparison; those not given are empty."""
+    given = rows if "kind" in rows else rows.assign(kind="single")
+    whole = given.reindex(columns=COLUMNS)
+    whole["top_variables"] = [()] * len(whole)
+    return Comparison("y", whole, pd.DataFrame(), references or {}, (0, 9))
+
+
+def make_page(*blocks: TableBlock | FigureBlock) -> str:
     """Return a page of tables and figures."""
     return render_page(Page("T", "", [], [Section("blocks", "Results", "", list(blocks))]))

@@ -11,11 +11,16 @@ from itertools import pairwise
 import pandas as pd
 import pytest
 
-from made_results import HOSTILE, NAMES, make_page, make_report, raised
+from made_results import HOSTILE, NAMES, make_comparison, make_page, make_report, raised
 from mvlstm import plot
 from mvlstm.bench.document import Section, Table
-from mvlstm.report import Panel, comparison_page, experiments_page, render_report
-from mvlstm.report import Table as PageTable
+from mvlstm.report import (
+    FigureBlock,
+    TableBlock,
+    comparison_page,
+    experiments_page,
+    render_report,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -375,7 +380,7 @@ def test_the_last_forecast_is_said_to_have_happened(open_page, tmp_path):
 
 def test_texts_sort_by_their_number_and_empty_cells_come_last(open_page, tmp_path):
     cells = ["", "20.09 \u00b1 0.02", "failed", "3.1", "1,000 (best)", None, "<0.001"]
-    table = PageTable("t", "t", "", pd.DataFrame({"rmse": cells}))
+    table = TableBlock("t", "t", "", pd.DataFrame({"rmse": cells}))
     path = tmp_path / "tables.html"
     path.write_text(make_page(table), encoding="utf-8")
     page = open_page(path)
@@ -391,7 +396,7 @@ def test_texts_sort_by_their_number_and_empty_cells_come_last(open_page, tmp_pat
 
 def test_names_with_numbers_sort_by_these(open_page, tmp_path):
     names = ["Shop 1", "Shop 10", "Shop 2"]
-    table = PageTable("t", "t", "", pd.DataFrame({"series": names}))
+    table = TableBlock("t", "t", "", pd.DataFrame({"series": names}))
     path = tmp_path / "tables.html"
     path.write_text(make_page(table), encoding="utf-8")
     page = open_page(path)
@@ -413,7 +418,7 @@ def test_labels_of_the_axes_do_not_touch_at_the_corner(open_page):
 def test_a_long_page_draws_what_comes_into_view(open_page, tmp_path):
     rows = pd.DataFrame({"method": ["a"], "rmse": [1.0]})
     panels = [
-        Panel(f"figure-{i}", f"figure {i}", "", "one", plot.comparison(rows), rows, wide=True)
+        FigureBlock(f"figure-{i}", f"figure {i}", "", "one", plot.comparison(rows), rows, wide=True)
         for i in range(40)
     ]
     path = tmp_path / "long.html"
@@ -480,11 +485,11 @@ def test_many_long_names_fit_a_narrow_screen(open_page, tmp_path):
 def test_a_comparison_opens_as_well(open_page, tmp_path):
     rows = pd.DataFrame({"method": ["MVLSTM", HOSTILE], "rmse": [1.0, 2.0], "crps": [0.5, 0.9]})
     path = tmp_path / "methods.html"
-    path.write_text(comparison_page(rows), encoding="utf-8")
+    path.write_text(comparison_page(make_comparison(rows)), encoding="utf-8")
     page = open_page(path, color_scheme="dark")
-    page.locator("table th button", has_text="rmse").click()
-    assert [r[0] for r in table_rows(page, "table tbody")] == ["MVLSTM", HOSTILE]
-    page.locator("table th button", has_text="rmse").click()
-    assert [r[0] for r in table_rows(page, "table tbody")] == [HOSTILE, "MVLSTM"]
+    table = "table[data-sortable=methods]"
+    for order in (["MVLSTM", HOSTILE], [HOSTILE, "MVLSTM"]):
+        page.locator(f"{table} th button", has_text="rmse").click()
+        assert [r[0] for r in table_rows(page, f"{table} tbody")] == order
     assert page.seen.complaints == [] and page.seen.dialogs == []
     assert page.evaluate(FAINT_TEXT) == []

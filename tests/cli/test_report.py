@@ -41,6 +41,6 @@ def test_compare_writes_a_page(run: Run, table: Path, tmp_path: Path) -> None:
     done = run("compare", table, *words, "--html", out)
     assert done.code == 0, done.stderr
     page = out.read_text(encoding="utf-8")
-    assert "AR has the least RMSE" in page and "y: methods compared" in page
+    assert "AR has the smallest RMSE" in page and "y: methods compared" in page
     done = run("compare", table, *words, "--html", tmp_path / "methods.pdf")
     assert done.code == 2 and "--html" in done.stderr

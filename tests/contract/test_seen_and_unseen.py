@@ -280,7 +280,7 @@ class TestPhase:
         assert "phase" not in explanation.important
         assert any(note.startswith("Exchanges keep the phase") for note in explanation.notes)
         few = model.explain(table.iloc[: n - unseen + 40], effort="quick")
-        assert any(note.startswith("Too few unseen rows to keep") for note in few.notes)
+        assert any(note.startswith("There are too few unseen rows to keep") for note in few.notes)
 
 
 def driven(n: int = 1_000) -> pd.DataFrame:

@@ -87,14 +87,9 @@ def calibrated_sigma2(
     log_prior, means : array (K, ..., N)
         Of the validation rows.
     actual : array (...) or (K, ...)
-        What happened.
+        What happened, in whose squared units the answer (K,) is.
     rounds : int
         Number of alternations.
-
-    Returns
-    -------
-    array (K,)
-        In squared units of ``actual``.
     """
     log_pi = np.asarray(log_prior, dtype=np.float64)
     mu = np.asarray(means, dtype=np.float64)
@@ -147,16 +142,9 @@ def summarise_attention(
     times: IntArray | None = None,
     seed: int = 0,
 ) -> AttentionSummary:
-    """Average attention over members and times, with its spread.
+    """Average attention (K, M, N) or (K, M, H, N) over members and times, with its spread.
 
-    Parameters
-    ----------
-    prior, posterior : array (K, M, N) or (K, M, H, N)
-        Attention of each member at M times in order (and H steps ahead).
-    window, draws, seed : int
-        T, bootstrap draws, source of randomness.
-    times : array of int (M,), optional
-        The time of each window, where several series share it.
+    ``window`` is T, and ``times`` (M,) the time of each window, where several series share it.
     """
     pi, q = (a.mean(axis=2) if a.ndim == 4 else a for a in (prior, posterior))  # (K, M, N)
     k, _, n = q.shape

@@ -222,7 +222,7 @@ def _separate(
 def over_time(values: FloatArray, times: IntArray | None) -> FloatArray:
     """Add up the values (M, ...) of windows that share a time, in time order.
 
-    They are divided by the mean number of windows a time, so that the mean over times is that over
+    They are divided by the mean number of windows per time, so the mean over times is that over
     windows. Without ``times`` (M,) every window has a time of its own.
     """
     if times is None:
@@ -270,7 +270,7 @@ class BlockBootstrap:
     draws : int
         Number of resamples.
     cell : int
-        Times a cell.
+        Times per cell.
     seed : int
         Same seed, same resamples.
     """

@@ -207,7 +207,7 @@ def _halved(
     rejected: list[_Pieces], forecast: Forecast, windows: FloatArray, background: FloatArray
 ) -> _Pieces:
     """Cut every piece in two."""
-    names = [name for name in vars(rejected[0])]
+    names = list(vars(rejected[0]))
     joined = _Pieces(**{n: np.concatenate([getattr(p, n) for p in rejected]) for n in names})
     if not len(joined.row):
         return joined

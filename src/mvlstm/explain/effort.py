@@ -10,16 +10,16 @@ from mvlstm.errors import check_option
 class Effort(NamedTuple):
     """Limits of one level of effort.
 
-    The time goes into ``windows x repeats`` forecasts a variable. Five members of fourteen
+    The time goes into ``windows x repeats`` forecasts per variable. Five members of fourteen
     variables make 2,000 forecasts in about 1 s on two cores, so two repeats take about 28 s.
     """
 
     windows: int  # most held-out windows used
-    repeats: int  # exchanges a variable, R
+    repeats: int  # exchanges per variable, R
     draws: int  # bootstrap draws
 
     def repeats_for(self, windows: int) -> int:
-        """Return the exchanges for so many windows: more where there are few, up to four times."""
+        """Return the exchanges for this many windows: up to four times more where these are few."""
         return self.repeats * int(min(4, max(1, self.windows // max(1, windows))))
 
 

@@ -13,64 +13,40 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from mvlstm.explain.blocks import exchange
+from mvlstm.explain.held_out import HeldOut
 from mvlstm.explain.importance import Scrambled
-from mvlstm.types import FloatArray, IntArray
+from mvlstm.types import FloatArray
 
 RANDOM_ORDERS = 3
 
 
 def faithfulness_curves(
-    base: FloatArray,
-    labels: FloatArray,
-    scrambled: Scrambled,
-    ranking: Sequence[int],
-    *,
-    positions: IntArray,
-    window: int,
-    period: int = 1,
-    clocks: Sequence[int] = (),
-    series: IntArray | None = None,
-    seed: int = 0,
+    base: FloatArray, held: HeldOut, scrambled: Scrambled, ranking: Sequence[int], *, seed: int = 0
 ) -> pd.DataFrame:
     """Return the error along deletion and insertion in three orders.
 
-    Parameters
-    ----------
-    base : array (K, M, H)
-        Members' forecasts of the windows as they are.
-    labels : array (M, H)
-        What happened.
-    scrambled : callable
-        ``scrambled(variables, donors)``, see `mvlstm.explain.importance.Scrambled`.
-    ranking : sequence of int
-        The variables, most important first; the target's own past is left out.
-    positions : array of int (M,)
-        Row of each window's origin, increasing.
-    window, period, clocks, series, seed
-        As in `mvlstm.explain.importance.error_increase`. Where a clock is among the variables
-        taken away, none of them keeps the phase.
+    Arguments are those of `mvlstm.explain.importance.error_increase`; ``ranking`` has the
+    variables, most important first, without the target's own past. Where a clock is among those
+    taken away, the exchange does not keep the phase.
 
     Returns
     -------
     DataFrame
-        A row a point: ``curve`` ("deletion", "insertion"), ``order`` ("importance", "random",
+        One row per point: ``curve`` ("deletion", "insertion"), ``order`` ("importance", "random",
         "reversed"), ``changed`` (variables taken away or given back so far), ``error`` (mean
         squared error, relative to the error with nothing taken away).
     """
     rng = np.random.default_rng([seed, 5])
-    donors = exchange(positions, window=window, period=period, rng=rng, series=series)
-    free = donors
-    if period > 1 and clocks:
-        other = np.random.default_rng([seed, 6])
-        free = exchange(positions, window=window, period=1, rng=other, series=series)
-    plain = _error(base, labels)
+    donors = free = held.donors(rng)
+    if held.tells_phase:
+        free = held.donors(np.random.default_rng([seed, 6]), keep_phase=False)
+    plain = _error(base, held.labels)
     known: dict[frozenset[int], float] = {frozenset(): 1.0}
 
     def error_without(away: frozenset[int]) -> float:
         if away not in known:
-            moved = scrambled(tuple(sorted(away)), donors if away.isdisjoint(clocks) else free)
-            known[away] = _error(moved, labels) / max(plain, np.finfo(np.float64).tiny)
+            moved = scrambled(tuple(sorted(away)), donors if away.isdisjoint(held.clocks) else free)
+            known[away] = _error(moved, held.labels) / max(plain, np.finfo(np.float64).tiny)
         return known[away]
 
     rows = []

@@ -17,7 +17,7 @@ SIGNIFICANCE = 0.01
 
 
 def fewest_rows(columns: int) -> int:
-    """Return the rows without a gap that tests of so many columns need."""
+    """Return how many rows without a gap the tests of this many columns need."""
     return ROWS_EACH * (1 + MOST_LAGS * columns)
 
 
@@ -37,7 +37,7 @@ def granger_tests(series: FloatArray) -> dict[str, Any]:
     ``conditional`` is the Wald test in a vector autoregression of all series with as many lags as
     Akaike's criterion chooses; ``pairwise`` the F-test in a regression on the target's and one
     variable's past; ``gain`` the share of the target's remaining variance that the variable's
-    past explains beside all others.
+    past explains in addition to all others.
     """
     try:
         from statsmodels.tsa.api import VAR

@@ -19,7 +19,7 @@ still cautious, and has the greater power.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,7 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from mvlstm.explain.blocks import BlockBootstrap, block_length, exchange, over_time
+from mvlstm.explain.blocks import BlockBootstrap, block_length, over_time
+from mvlstm.explain.held_out import HeldOut
 from mvlstm.metrics import holm
 from mvlstm.results import VERDICTS
 from mvlstm.types import BoolArray, FloatArray, IntArray
@@ -84,16 +85,9 @@ class ErrorIncrease:
 
 
 def scrambler(predict: Predict, windows: FloatArray, groups: Sequence[int]) -> Scrambled:
-    """Make the scrambling function of a model that forecasts from windows.
+    """Make the scrambling function of a model that forecasts from windows (M, T, C).
 
-    Parameters
-    ----------
-    predict : callable
-        Windows (M, T, C) to members' forecasts (K, M, H).
-    windows : array (M, T, C)
-        Held-out windows.
-    groups : sequence of int (C,)
-        Variable that owns each column.
+    ``groups`` (C,) says which variable owns each column.
     """
     owner = np.asarray(groups)
 
@@ -108,18 +102,12 @@ def scrambler(predict: Predict, windows: FloatArray, groups: Sequence[int]) -> S
 
 def error_increase(
     base: FloatArray,
-    labels: FloatArray,
+    held: HeldOut,
     scrambled: Scrambled,
     families: Sequence[tuple[int, ...]],
     *,
-    positions: IntArray,
-    window: int,
     repeats: int,
     draws: int,
-    period: int = 1,
-    clocks: Container[int] = (),
-    series: IntArray | None = None,
-    times: IntArray | None = None,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> ErrorIncrease:
@@ -129,68 +117,40 @@ def error_increase(
     ----------
     base : array (K, M, H)
         Members' forecasts of the windows as they are.
-    labels : array (M, H)
-        What happened.
+    held : HeldOut
+        The windows.
     scrambled : callable
         See `Scrambled` and `scrambler`.
     families : sequence of tuples of int
         Variables exchanged together, usually one each: ``[(0,), (1,), ...]``.
-    positions : array of int (M,)
-        Row of each window's origin, increasing.
-    window, repeats, draws : int
-        T, exchanges a family, bootstrap draws.
-    period : int
-        Cycle whose phase the exchanges keep, see `exchange`; 1 for none.
-    clocks : container of int
-        Variables that tell the phase itself; exchanges of theirs do not keep it.
-    series : array of int (M,), optional
-        The series of each window; exchanges stay within one.
-    times : array of int (M,), optional
-        The time of each window, where several series share it: what is drawn is times, for series
-        may err together.
-    seed : int
-        Source of randomness.
+    repeats, draws, seed : int
+        Exchanges per family, bootstrap draws, source of randomness.
     progress : callable, optional
         Called with 1 after every forward pass.
     """
-    errors = np.asarray(base, dtype=np.float64) - labels  # (K, M, H)
-    loss = over_time(np.mean(errors.mean(axis=0) ** 2, axis=1), times)  # (times,)
-    shortest = block_length(loss, minimum=max(window, labels.shape[1]))
-    boot = BlockBootstrap(loss.size, len(base), draws, cell=max(1, window // 5), seed=seed)
+    errors = np.asarray(base, dtype=np.float64) - held.labels  # (K, M, H)
+    loss = over_time(np.mean(errors.mean(axis=0) ** 2, axis=1), held.times)  # (times,)
+    shortest = block_length(loss, minimum=max(held.window, held.labels.shape[1]))
+    boot = BlockBootstrap(loss.size, len(base), draws, cell=max(1, held.window // 5), seed=seed)
 
-    def drawn(period: int) -> list[IntArray]:
+    def drawn(keep_phase: bool) -> list[IntArray]:
         sources = [np.random.default_rng([seed, 0, r]) for r in range(repeats)]
-        return [
-            exchange(positions, window=window, period=period, rng=rng, series=series)
-            for rng in sources
-        ]
+        return [held.donors(rng, keep_phase=keep_phase) for rng in sources]
 
-    kept, free = drawn(period), drawn(1) if period > 1 and clocks else []
+    kept, free = drawn(True), drawn(False) if held.tells_phase else []
     rises = []
     for family in families:
-        exchanges = free if free and any(v in clocks for v in family) else kept
+        exchanges = free if free and any(v in held.clocks for v in family) else kept
         forecasts = (scrambled(family, donors) for donors in exchanges)
-        rises.append(
-            _measure(errors, labels, forecasts, exchanges, times, boot, shortest, progress)
-        )
+        rises.append(_measure(errors, held, forecasts, exchanges, boot, shortest, progress))
     return _infer(rises, boot, error=float(loss.mean()), shortest=shortest)
 
 
 def headline(increase: ErrorIncrease, target: int | None) -> dict[str, FloatArray]:
     """Share of each variable in the sum of the rises, with its interval.
 
-    Parameters
-    ----------
-    increase : ErrorIncrease
-        Of all N variables.
-    target : int or None
-        The variable left out of ``importance_exogenous``: the target's own past.
-
-    Returns
-    -------
-    dict
-        ``importance``, ``low``, ``high`` and ``importance_exogenous``, each (N,). The shares sum
-        to one; all are NaN if no variable helps.
+    Returns ``importance``, ``low``, ``high`` and ``importance_exogenous``, each (N,), the last
+    without the target's own past. The shares sum to one; all are NaN if no variable helps.
     """
     exogenous = np.ones(increase.estimate.size, dtype=bool)
     if target is not None:
@@ -231,24 +191,12 @@ def verdicts(
 
 
 def correlated_groups(
-    values: FloatArray,
-    groups: Sequence[int],
-    *,
-    target: int | None = None,
-    threshold: float = 0.9,
+    values: FloatArray, groups: Sequence[int], *, target: int | None = None, threshold: float = 0.9
 ) -> list[tuple[int, ...]]:
     """Find sets of two or more exogenous variables linked by correlations above ``threshold``.
 
-    Parameters
-    ----------
-    values : array (rows, C)
-        The columns over time.
-    groups : sequence of int (C,)
-        Variable that owns each column; variables with several columns are linked by any of them.
-    target : int, optional
-        The variable to leave out.
-    threshold : float
-        Least absolute correlation.
+    ``values`` (rows, C) are the columns over time and ``groups`` (C,) the variable that owns each;
+    variables with several columns are linked by any of them. ``target`` is left out.
     """
     owner = np.asarray(groups)
     centred = values - values.mean(axis=0)
@@ -291,10 +239,9 @@ class _Rise(NamedTuple):
 
 def _measure(
     errors: FloatArray,
-    labels: FloatArray,
+    held: HeldOut,
     forecasts: Iterable[FloatArray],
     exchanges: Sequence[IntArray],
-    times: IntArray | None,
     boot: BlockBootstrap,
     shortest: int,
     progress: Callable[[int], None] | None,
@@ -302,10 +249,10 @@ def _measure(
     """Compare the errors of scrambled forecasts, one set for each exchange, with the plain ones."""
     plain = _products(errors)  # (M, K, K)
     received, given = np.zeros_like(plain), np.zeros_like(plain)
-    steps, steps_given = np.zeros(labels.shape), np.zeros(labels.shape)  # (M, H)
+    steps, steps_given = np.zeros(held.labels.shape), np.zeros(held.labels.shape)  # (M, H)
     before = errors.mean(axis=0) ** 2  # (M, H)
     for donors, scrambled in zip(exchanges, forecasts, strict=True):
-        moved = scrambled - labels
+        moved = scrambled - held.labels
         rise = (_products(moved) - plain) / len(exchanges)
         received += rise
         np.add.at(given, donors, rise)
@@ -315,10 +262,10 @@ def _measure(
         if progress is not None:
             progress(1)
     ensemble = received.mean(axis=(1, 2))  # (M,)
-    by_time = over_time(ensemble, times)
+    by_time = over_time(ensemble, held.times)
 
     def cells(values: FloatArray) -> FloatArray:
-        return boot.cells(over_time(values, times))
+        return boot.cells(over_time(values, held.times))
 
     return _Rise(
         received=cells(received),
@@ -389,10 +336,7 @@ def _products(errors: FloatArray) -> FloatArray:
 
 
 def _resample(
-    rises: Sequence[FloatArray],
-    estimate: FloatArray,
-    boot: BlockBootstrap,
-    lengths: Sequence[int],
+    rises: Sequence[FloatArray], estimate: FloatArray, boot: BlockBootstrap, lengths: Sequence[int]
 ) -> FloatArray:
     """Bootstrap draws (B, N), centred at the estimate and widened for few blocks."""
     out = np.empty((boot.draws, len(rises)))

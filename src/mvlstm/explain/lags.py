@@ -22,7 +22,7 @@ def lag_table(
     leads: Sequence[int] = (),
     seed: int = 0,
 ) -> pd.DataFrame | None:
-    """Lay out what is known about every variable and lag.
+    """Lay out what is known about every variable and lag; None if nothing is.
 
     Parameters
     ----------
@@ -32,19 +32,15 @@ def lag_table(
         Contributions to each member's forecasts, oldest step of the window first.
     attention : array (K, N, L), optional
         Each member's mean attention over past steps, oldest first; its newest has lag 2.
-    leads : sequence of int (N,), optional
-        Steps by which each variable's window reaches beyond the last time known; none by default.
-        Lag 0 is then the first step ahead.
+    leads : sequence of int (N,)
+        As in `HeldOut`; lag 0 is the first step ahead.
     seed : int
         Source of randomness.
 
     Returns
     -------
     DataFrame or None
-        A row a variable and lag. ``contribution``: mean absolute contribution to a forecast in
-        units of the target, with a 90 % interval over members and forecasts; ``share``: the same
-        divided by its sum over the variable's lags; ``attention`` with an interval over members.
-        None where there is neither.
+        The table of `Explanation.lags`.
     """
     if contributions is None and attention is None:
         return None

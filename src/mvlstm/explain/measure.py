@@ -9,23 +9,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
 from mvlstm.explain.attention import Attention, summarise_attention
-from mvlstm.explain.blocks import keeps_phase
 from mvlstm.explain.effort import get_effort
 from mvlstm.explain.faithfulness import faithfulness_curves
-from mvlstm.explain.importance import (
-    ErrorIncrease,
-    Predict,
-    Scrambled,
-    correlated_groups,
-    error_increase,
-    scrambler,
-    verdicts,
-)
+from mvlstm.explain.held_out import HeldOut
+from mvlstm.explain.importance import Scrambled, correlated_groups, error_increase, verdicts
 from mvlstm.explain.stability import summarise_stability
 from mvlstm.explain.tables import (
     group_table,
@@ -38,46 +29,24 @@ from mvlstm.explain.tables import (
 )
 from mvlstm.results import VERDICTS
 from mvlstm.results.explanation import certain_together
-from mvlstm.types import FloatArray, IntArray
+from mvlstm.types import FloatArray
 
 FEWEST = 3  # held-out windows
+FEW_BLOCKS = 10  # with fewer independent blocks of times, intervals are called rough
 NOTES = (
     "Importance is predictive, not causal: it says what this model's forecasts rest on.",
-    "Intervals hold the spread between members and between times; the spread from other training "
-    "data is not included.",
+    "Intervals include the spread between members and between times, but not the spread that other "
+    "training data would bring.",
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The pieces of an explanation, ready to be put into `mvlstm.results.Explanation`.
+    """The pieces of an `Explanation` that are measured on held-out windows, under its names.
 
-    Attributes
-    ----------
-    importance : DataFrame
-        The columns of `Explanation.importance`, then ``importance_exogenous``, ``p_value``
-        (adjusted), ``posterior_low``, ``posterior_high`` and, for several steps ahead,
-        ``error_increase_1`` and so on.
-    groups : DataFrame or None
-        Correlated variables exchanged together; None if there are none.
-    summary : DataFrame or None
-        Prior and posterior attention a variable: shift, parts of KL divergence and entropies.
-    temporal, leakage : DataFrame or None
-        Variable x lag (lag 1 is the last time known), expert x variable.
-    stability : dict
-        Agreement of the members' rankings.
-    n_windows : int
-        Windows measured.
-    effort : str
-        Level of effort.
-    notes : tuple of str
-        What to bear in mind.
-    by_series : DataFrame or None
-        Rise and importance within each series.
-    by_step : DataFrame or None
-        Rise and importance at each of several steps ahead.
-    faithfulness : DataFrame or None
-        Error as variables are taken away and given back in the ranking's order and in others.
+    ``importance`` has further columns after those of `Explanation`: ``importance_exogenous``,
+    ``p_value`` (adjusted), ``posterior_low``, ``posterior_high`` and, for several steps ahead,
+    ``error_increase_1`` and so on.
     """
 
     importance: pd.DataFrame
@@ -95,34 +64,24 @@ class Measured:
 
 
 def require_windows(windows: int) -> None:
-    """Raise `DataError` if so many held-out windows are too few to measure anything on."""
+    """Raise `DataError` if this many held-out windows are too few to measure anything."""
     if windows < FEWEST:
         raise DataError(
             f"{counted(windows, 'held-out window')} {'is' if windows == 1 else 'are'} too few to "
-            f"explain a forecast; at least {FEWEST} are "
-            "needed. Supply more rows, or fit with a larger test part."
+            f"explain a forecast; at least {FEWEST} are needed. Supply more rows, or fit with a "
+            "larger test part."
         )
 
 
 def measure(
     *,
     variables: Sequence[str],
-    labels: FloatArray,
-    positions: IntArray,
-    window: int,
-    predict: Predict | None = None,
-    windows: FloatArray | None = None,
-    groups: Sequence[int] | None = None,
-    base: FloatArray | None = None,
-    scrambled: Scrambled | None = None,
+    held: HeldOut,
+    base: FloatArray,
+    scrambled: Scrambled,
     values: FloatArray | None = None,
+    groups: Sequence[int] | None = None,
     attention: Attention | None = None,
-    part: str = "new",
-    period: int = 1,
-    clocks: Sequence[int] = (),
-    leads: Sequence[int] = (),
-    series: NDArray[Any] | None = None,
-    times: IntArray | None = None,
     curves: bool = False,
     effort: str = "default",
     seed: int = 0,
@@ -130,113 +89,66 @@ def measure(
 ) -> Measured:
     """Measure importance on held-out windows.
 
-    Give either ``predict`` and ``windows``, or, for a model that does not forecast from windows,
-    ``base``, ``scrambled`` and (for groups of correlated variables) ``values``.
-
     Parameters
     ----------
     variables : sequence of str
         N names, the target last.
-    labels : array (M, H)
-        What happened after each window.
-    positions : array of int (M,)
-        Row of each window's origin, increasing; see `choose_windows`.
-    window : int
-        T.
-    predict : callable
-        Windows (M, T, C) to the members' point forecasts (K, M, H).
-    windows : array (M, T, C)
-        Held-out windows, in whatever units ``predict`` takes.
-    groups : sequence of int (C,), optional
-        Variable that owns each column; one column each by default.
-    base : array (K, M, H), optional
-        Members' forecasts of the windows as they are, if already known.
-    scrambled : callable, optional
+    held : HeldOut
+        The windows: what happened after them, and where they lie.
+    base : array (K, M, H)
+        Members' forecasts of the windows as they are.
+    scrambled : callable
         ``scrambled(variables, donors)`` gives the forecasts (K, M, H) when the windows of these
         variables (a tuple of indices) are taken from the donors, indices (M,) of other windows.
+        `scrambler` makes it from a function that forecasts from windows.
     values : array (M, C), optional
-        Columns at the origins, from which correlated groups are found; the windows' last rows by
-        default.
+        Columns at the origins, from which correlated variables are found; without them, none are.
+    groups : sequence of int (C,), optional
+        Variable that owns each column; by default each variable has one.
     attention : Attention, optional
         For models that have it.
-    part : {"new", "calibration", "calibration and new"}
-        Rows the windows are taken from; said in the notes when not new.
-    period : int
-        Cycle whose phase the exchanges keep, usually ``find_period`` of the target.
-    clocks : sequence of int
-        Variables that tell this phase itself, such as the calendar; theirs do not keep it.
-    leads : sequence of int (N,), optional
-        Steps by which each variable's window reaches beyond the last time known; none by default.
-    series : array of str (M,), optional
-        The series of each window, one after another; exchanges stay within a series.
-    times : array of int (M,), optional
-        The time of each window, where several series share it; intervals and tests rest on times.
     curves : bool
-        Whether to take variables away and give them back one after another.
+        Whether to compute the curves of `faithfulness_curves`.
     effort, seed
         Level of effort; source of randomness (same seed, same numbers).
     progress : callable, optional
         Called with 1 after every forward pass.
-
-    Returns
-    -------
-    Measured
     """
+    require_windows(len(held.labels))
     level = get_effort(effort)
     names = [str(v) for v in variables]
-    owner = list(range(len(names))) if groups is None else [int(g) for g in groups]
-    require_windows(len(labels))
-    if scrambled is None:
-        assert predict is not None and windows is not None, "predict and windows, or scrambled"
-        scrambled = scrambler(predict, windows, owner)
-        base = predict(windows) if base is None else base
-        values = windows[:, -1, :] if values is None else values
-    assert base is not None, "scrambled needs base"
     target = len(names) - 1
-    joined = [] if values is None else correlated_groups(values, owner, target=target)
-    codes = None if series is None else pd.factorize(series)[0]
     rise = partial(
         error_increase,
         base,
-        labels,
+        held,
         scrambled,
-        positions=positions,
-        window=window,
-        repeats=level.repeats_for(labels.shape[0]),
+        repeats=level.repeats_for(len(held.labels)),
         draws=level.draws,
-        period=period,
-        clocks=clocks,
-        series=codes,
-        times=times,
         seed=seed,
         progress=progress,
     )
     increase = rise([(i,) for i in range(len(names))])
-    summary = (
-        None
-        if attention is None
-        else summarise_attention(
+    summary = None
+    if attention is not None:
+        summary = summarise_attention(
             attention.prior,
             attention.posterior,
-            window=window,
+            window=held.window,
             draws=level.draws,
-            times=times,
+            times=held.times,
             seed=seed,
         )
-    )
     table = importance_table(names, increase, summary)
+    owner = range(len(names)) if groups is None else groups
+    joined = [] if values is None else correlated_groups(values, owner, target=target)
     together = group_table(names, joined, rise(joined)) if joined else None
-    pieces = [positions] if codes is None else _pieces(positions, codes)
-    kept = [keeps_phase(piece, window=window, period=period) for piece in pieces]
-    notes = (
-        *_notes(base, increase, part),
-        *_phase_notes(period, kept, [names[i] for i in clocks]),
-    )
+    ranking = [int(i) for i in np.argsort(-increase.estimate, kind="stable") if i != target]
     return Measured(
         importance=table,
         groups=together,
         summary=None if summary is None else summary_table(names, summary),
-        temporal=temporal_table(names, attention, leads),
+        temporal=temporal_table(names, attention, held.leads),
         leakage=leakage_table(names, attention),
         stability=summarise_stability(
             names,
@@ -246,29 +158,57 @@ def measure(
             increase.draws,
             None if summary is None else summary.per_member,
         ),
-        n_windows=int(labels.shape[0]),
+        n_windows=len(held.labels),
         effort=effort,
-        notes=(*notes, *_together_notes(table, together)),
-        by_series=None if series is None else series_table(names, increase, series),
+        notes=(
+            *_notes(held, members=len(base), blocks=increase.blocks),
+            *_phase_notes(held, names),
+            *_together_notes(table, together),
+        ),
+        by_series=None if held.series is None else series_table(names, increase, held.series),
         by_step=step_table(names, increase),
-        faithfulness=faithfulness_curves(
-            base,
-            labels,
-            scrambled,
-            [i for i in np.argsort(-increase.estimate, kind="stable") if i != target],
-            positions=positions,
-            window=window,
-            period=period,
-            clocks=clocks,
-            series=codes,
-            seed=seed,
-        )
-        if curves
-        else None,
+        faithfulness=(
+            faithfulness_curves(base, held, scrambled, ranking, seed=seed) if curves else None
+        ),
     )
 
 
 # ------------------------------------------------------------------------------------- inner parts
+
+
+def _notes(held: HeldOut, *, members: int, blocks: int) -> Iterator[str]:
+    if held.part == "calibration":
+        yield "Error increases are measured on calibration rows because there are no new rows."
+    yield from NOTES
+    if members == 1:
+        yield "There is only one member, so the intervals include the spread between times only."
+    if blocks < FEW_BLOCKS:
+        yield (
+            f"The held-out rows make only {blocks} independent blocks for at least one "
+            "variable, so intervals are rough and verdicts cautious."
+        )
+
+
+def _phase_notes(held: HeldOut, names: Sequence[str]) -> Iterator[str]:
+    """Say whether exchanges within each of the series keep the phase of the cycle."""
+    if held.period == 1:
+        return
+    kept = held.phase_kept()
+    lost = len(kept) - int(kept.sum())
+    cycle = f"the phase of the {held.period}-row cycle"
+    if lost:
+        where = f" in {lost} of {len(kept)} series" if len(kept) > 1 else ""
+        yield (
+            f"There are too few unseen rows{where} to keep {cycle}, so importance includes what a "
+            "variable tells about that phase."
+        )
+    if kept.any():
+        clocks = " and ".join(names[i] for i in held.clocks)
+        yield (
+            f"{'In the other series, e' if lost else 'E'}xchanges keep {cycle}, so importance "
+            "leaves out what a variable tells about that phase alone"
+            + (f" (except for {clocks})." if clocks else ".")
+        )
 
 
 def _together_notes(importance: pd.DataFrame, groups: pd.DataFrame | None) -> Iterator[str]:
@@ -277,43 +217,3 @@ def _together_notes(importance: pd.DataFrame, groups: pd.DataFrame | None) -> It
             f"{group} move together: none of them can be told from noise alone, but all of them "
             "scrambled together can."
         )
-
-
-def _notes(base: FloatArray, increase: ErrorIncrease, part: str) -> tuple[str, ...]:
-    notes = list(NOTES)
-    if part == "calibration":
-        notes.insert(
-            0, f"Error increases are measured on {part} rows because there are no new rows."
-        )
-    if base.shape[0] == 1:
-        notes.append("There is one member, so the intervals hold the spread between times only.")
-    if increase.blocks < 10:
-        notes.append(
-            f"The held-out rows make only {increase.blocks} independent blocks for at least one "
-            "variable, so intervals are rough and verdicts cautious."
-        )
-    return tuple(notes)
-
-
-def _phase_notes(period: int, kept: Sequence[bool], clocks: Sequence[str]) -> Iterator[str]:
-    """Say whether exchanges within each of the series keep the phase of the cycle."""
-    if period == 1:
-        return
-    lost = len(kept) - sum(kept)
-    if lost:
-        where = f" in {lost} of {len(kept)} series" if len(kept) > 1 else ""
-        yield (
-            f"Too few unseen rows{where} to keep the phase of the cycle of {period} rows: what a "
-            f"variable tells about that phase is counted{' there' if any(kept) else ''}."
-        )
-    if any(kept):
-        yield (
-            f"{'In the other series e' if lost else 'E'}xchanges keep the phase of the cycle of "
-            f"{period} rows: what a variable tells about that phase alone is not counted"
-            + (f", but for {' and '.join(clocks)}." if clocks else ".")
-        )
-
-
-def _pieces(positions: IntArray, codes: IntArray) -> list[IntArray]:
-    """Return the positions of each series, one after another."""
-    return np.split(positions, np.flatnonzero(np.diff(codes)) + 1)

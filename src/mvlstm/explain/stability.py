@@ -16,20 +16,10 @@ PAIRS = 40  # bootstrap draws compared with one another
 
 
 def agreement(scores: FloatArray, *, top: int) -> dict[str, float]:
-    """Agreement of several rankings of the same variables, mean over all pairs of rankings.
+    """Agreement of rankings (K, N) of the same variables, mean over all pairs of rankings.
 
-    Parameters
-    ----------
-    scores : array (K, N)
-        A ranking a row; larger is more important.
-    top : int
-        How many leading variables to compare.
-
-    Returns
-    -------
-    dict
-        ``kendall_tau`` (1 for the same order, 0 for none in common) and ``top_overlap``, the share
-        of the ``top`` leading variables that two rankings have in common. NaN for one ranking.
+    Returns ``kendall_tau`` (1 for the same order, 0 for none in common) and ``top_overlap``, the
+    share of the ``top`` leading variables that two rankings have in common. NaN for one ranking.
     """
     pairs = list(combinations(range(scores.shape[0]), 2))
     top = int(np.clip(top, 1, max(1, scores.shape[1])))
@@ -50,24 +40,10 @@ def settled_order(
 ) -> tuple[bool | None, list[str]]:
     """Say whether the order of variables is settled, and name neighbours whose order is not.
 
-    Two neighbours in the ranking are settled if at least 95 % of the joint bootstrap draws, over
-    members and times, put them in the same order.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The variables to look at, usually those called important.
-    estimate : array (N,)
-        Their rises in error.
-    draws : array (B, N)
-        Bootstrap draws of the same.
-
-    Returns
-    -------
-    settled : bool or None
-        None for fewer than two variables: there is no order.
-    open_pairs : list of str
-        Such as ``"wind ~ rain"``.
+    Two neighbours in the ranking by ``estimate`` (N,) are settled if at least 95 % of the joint
+    bootstrap ``draws`` (B, N), over members and times, put them in the same order. The others are
+    returned as pairs such as ``"wind ~ rain"``. Of fewer than two variables there is no order, and
+    the first answer is None.
     """
     if len(names) < 2:
         return None, []
@@ -93,26 +69,18 @@ def summarise_stability(
 
     Parameters
     ----------
-    names : sequence of str
-        N variables.
-    important : sequence of bool (N,)
-        Which of them are called important.
-    estimate : array (N,)
-        Rises in error.
-    per_member : array (K, N)
-        Each member's own rises.
+    names, important, estimate : (N,)
+        The variables, whether each is called important, and its rise in error.
+    per_member, posterior : array (K, N)
+        Each member's own rises and, for models that have it, posterior attention.
     draws : array (B, N)
         Joint bootstrap draws of the rises.
-    posterior : array (K, N), optional
-        Each member's posterior attention.
 
     Returns
     -------
     dict
-        ``members``, ``top`` (the number of important variables, at least one), Kendall's tau and
-        overlap of the ``top`` leading variables between members (``error_increase_...``), between
-        bootstrap draws (``bootstrap_...``) and between members' attention (``posterior_...``);
-        ``order_settled`` and ``unsettled`` pairs of `settled_order` among the important.
+        The keys of `Explanation.stability`; ``top`` is the number of important variables, at least
+        one.
     """
     chosen = [i for i, yes in enumerate(important) if yes]
     top = max(1, len(chosen))

@@ -17,7 +17,7 @@ from mvlstm.results import IMPORTANCE_COLUMNS
 def importance_table(
     names: list[str], increase: ErrorIncrease, summary: AttentionSummary | None
 ) -> pd.DataFrame:
-    """Lay out importance, a row a variable, most important first."""
+    """Lay out importance, one row per variable, most important first."""
     target = len(names) - 1
     adjusted, words = verdicts(increase, target)
     nothing = np.full(len(names), np.nan)
@@ -63,7 +63,7 @@ def group_table(
 
 
 def summary_table(names: list[str], summary: AttentionSummary) -> pd.DataFrame:
-    """Lay out how far the data move the attention, a row a variable."""
+    """Lay out how far the data move the attention, one row per variable."""
     return pd.DataFrame(
         {
             "variable": names,

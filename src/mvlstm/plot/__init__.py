@@ -4,6 +4,20 @@ Nothing here knows a model, shows a window or changes a global style. Every figu
 also there as a table (``forecast_table``, ``calibration_table`` and so on). Plotly is loaded when
 the first figure is drawn.
 
+Some arguments mean the same wherever they appear:
+
+``theme``
+    The look, "light" or "dark".
+``step``
+    Steps ahead; the first by default.
+``part``
+    Rows to judge, "new", "validation" or "train"; by default the new rows if there are any,
+    otherwise the validation rows.
+``origin``
+    Last time known to a forecast taken apart; by default the latest one explained.
+``most``
+    The most variables to draw, the largest first.
+
 Examples
 --------
 >>> from mvlstm import plot

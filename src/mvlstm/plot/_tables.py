@@ -73,7 +73,7 @@ def at_step(table: pd.DataFrame, step: int) -> pd.DataFrame:
 
 
 def check_step(forecast: Forecast, step: int) -> None:
-    """Raise `DataError` unless a forecast reaches so many steps ahead."""
+    """Raise `DataError` unless a forecast reaches this many steps ahead."""
     _check_step(step, forecast.horizon, "forecast")
 
 
@@ -84,7 +84,7 @@ def _check_step(step: int, most: int, what: str) -> None:
 
 
 def short_verdict(verdict: str) -> str:
-    """Write a verdict so that it fits beside a bar or in a table."""
+    """Write a verdict so that it fits next to a bar or in a table."""
     return {"not distinguishable from noise": "within noise"}.get(verdict, verdict)
 
 
@@ -122,11 +122,7 @@ def step_rows(forecast: Forecast, step: int) -> pd.DataFrame:
 def scored_rows(forecast: Forecast, part: str | None) -> BoolArray:
     """Choose what to judge (M, H): rows of ``part`` whose value is known.
 
-    Parameters
-    ----------
-    forecast : Forecast
-    part : str or None
-        None: the new rows, or failing those the validation rows, or all.
+    Without a ``part``, the new rows; if there are none, the validation rows, or all.
     """
     known = np.isfinite(forecast.actual)
     wanted = ("new", "validation", "train") if part is None else (part,)
@@ -145,19 +141,8 @@ def scored_rows(forecast: Forecast, part: str | None) -> BoolArray:
 def thin(values: FloatArray, limit: int, *, recent: int = 0) -> IntArray:
     """Choose rows to draw so that the line looks the same: lowest and highest of each stretch.
 
-    Parameters
-    ----------
-    values : array (n,)
-        What is drawn; NaN counts as missing.
-    limit : int
-        About how many rows to keep.
-    recent : int
-        Rows at the end that are all kept.
-
-    Returns
-    -------
-    array of int
-        Increasing row numbers; all rows where there are no more than ``limit``.
+    About ``limit`` rows, all of the latest ``recent`` among them; NaN counts as missing. The row
+    numbers increase.
 
     Examples
     --------

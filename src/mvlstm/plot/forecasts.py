@@ -9,23 +9,9 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._words import decimals, significant
-from mvlstm.plot._tables import (
-    check_step,
-    one_forecast,
-    plain_times,
-    step_rows,
-    thin,
-    wall_times,
-)
-from mvlstm.plot.theme import (
-    UNIT,
-    Theme,
-    ThemeName,
-    get_theme,
-    new_figure,
-    plain_level,
-    shorten,
-)
+from mvlstm.plot._marks import numbers, whiskers
+from mvlstm.plot._tables import check_step, one_forecast, plain_times, step_rows, thin, wall_times
+from mvlstm.plot.theme import UNIT, Theme, ThemeName, get_theme, new_figure, plain_level, shorten
 from mvlstm.results import Forecast
 
 if TYPE_CHECKING:
@@ -45,18 +31,9 @@ def forecast_table(
 ) -> pd.DataFrame:
     """Return the rows that `forecast` draws: columns as in `Forecast.to_frame`.
 
-    Values after the last forecast of this step, known from the later steps of the last origin,
+    About ``limit`` rows, of which the latest ``recent`` and the times of ``keep`` are never left
+    out. Values after the last forecast of this step, known from the later steps of the last origin,
     follow without a forecast.
-
-    Parameters
-    ----------
-    forecast : Forecast
-    step : int
-        Steps ahead.
-    limit, recent : int
-        About how many rows to draw, and how many of the latest to draw without thinning.
-    keep : sequence
-        Times that must be among them.
     """
     rows = step_rows(forecast, step)
     values = rows["actual"].where(rows["actual"].notna(), rows["mean"]).to_numpy(dtype=np.float64)
@@ -77,23 +54,19 @@ def forecast(
     explained: Sequence[Any] = (),
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """Draw forecasts with their 90 % interval against what happened, the parts marked.
+    """Draw forecasts with their 90 % interval and the actual values, the parts marked.
 
     Parameters
     ----------
     forecast : Forecast
         Of rows whose values are known, from ``model.predict``.
-    step : int
-        Steps ahead to draw.
     future : Forecast, optional
-        What comes after the last row, from ``model.forecast``; it is called "last" where what
-        happened is known of it.
+        What comes after the last row, from ``model.forecast``; it is called "last" where its actual
+        values are known.
     limit, recent : int
         About how many rows to draw, and how many of the latest to draw without thinning.
     explained : sequence, optional
         Times to mark: those whose contributions are known.
-    theme : {"light", "dark"}
-        The look.
     """
     look = get_theme(theme)
     rows = forecast_table(forecast, step=step, limit=limit, recent=recent, keep=explained)
@@ -103,8 +76,10 @@ def forecast(
     known, when = rows[ahead], times[ahead]
     written = _written(known)
     _add_interval(figure, when, known, look, written)
-    _add_line(figure, times, rows["actual"], "what happened", look.ink, 1.4, written)
-    _add_line(figure, when, known["mean"], "forecast", look.forecast, 1.8, written)
+    happened = {"color": look.ink, "width": 1.4}
+    _add_line(figure, times, rows["actual"], "what happened", happened, written)
+    drawn = {"color": look.forecast, "width": 1.8}
+    _add_line(figure, when, known["mean"], "forecast", drawn, written)
     if len(explained):
         _add_explained(figure, known, explained, look)
     if future is not None:
@@ -130,14 +105,7 @@ def future_table(forecast: Forecast) -> pd.DataFrame:
 
 
 def members_table(forecast: Forecast, *, step: int = 1, last: int = 120) -> pd.DataFrame:
-    """Return the members' point forecasts of the last rows: time, mean, a column a member.
-
-    Parameters
-    ----------
-    forecast : Forecast
-    step, last : int
-        Steps ahead; rows to draw.
-    """
+    """Return the members' point forecasts of the last rows: time, mean, one column per member."""
     check_step(forecast, step)
     values = one_forecast(forecast).members[:, -last:, step - 1]  # (K, rows)
     columns: dict[str, Any] = {
@@ -151,16 +119,7 @@ def members_table(forecast: Forecast, *, step: int = 1, last: int = 120) -> pd.D
 def members(
     forecast: Forecast, *, step: int = 1, last: int = 120, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Draw how far each member's forecast is from their mean, for the last rows.
-
-    Parameters
-    ----------
-    forecast : Forecast
-    step, last : int
-        Steps ahead; rows to draw.
-    theme : {"light", "dark"}
-        The look.
-    """
+    """Draw how far each member's forecast is from their mean, for the last rows."""
     look = get_theme(theme)
     rows = members_table(forecast, step=step, last=last)
     title = f"{shorten(forecast.target, UNIT)}: member minus mean"
@@ -203,43 +162,20 @@ def _written(rows: pd.DataFrame) -> str:
 def _add_interval(
     figure: go.Figure, times: Any, rows: pd.DataFrame, look: Theme, written: str
 ) -> None:
-    figure.add_scatter(
-        x=times,
-        y=rows["q95"].to_numpy(),
-        mode="lines",
-        line={"width": 0, "color": look.forecast},
-        name="95 %",
-        showlegend=False,
-        hovertemplate=f"%{{y:{written}}}",
-    )
-    figure.add_scatter(
-        x=times,
-        y=rows["q05"].to_numpy(),
-        mode="lines",
-        line={"width": 0, "color": look.forecast},
-        fill="tonexty",
-        fillcolor=look.band,
-        name="90 % interval",
-        hovertemplate=f"from %{{y:{written}}}",
-    )
+    line = {"width": 0, "color": look.forecast}
+    upper = {"name": "95 %", "showlegend": False, "hovertemplate": f"%{{y:{written}}}"}
+    lower = {"name": "90 % interval", "hovertemplate": f"from %{{y:{written}}}"}
+    lower |= {"fill": "tonexty", "fillcolor": look.band}
+    for column, more in (("q95", upper), ("q05", lower)):
+        figure.add_scatter(x=times, y=rows[column].to_numpy(), mode="lines", line=line, **more)
 
 
 def _add_line(
-    figure: go.Figure,
-    times: Any,
-    values: pd.Series[float],
-    name: str,
-    colour: str,
-    width: float,
-    written: str,
+    figure: go.Figure, times: Any, values: pd.Series[float], name: str, line: Any, written: str
 ) -> None:
+    hover = f"%{{y:{written}}}"
     figure.add_scatter(
-        x=times,
-        y=values.to_numpy(),
-        mode="lines",
-        name=name,
-        line={"color": colour, "width": width},
-        hovertemplate=f"%{{y:{written}}}",
+        x=times, y=values.to_numpy(), mode="lines", name=name, line=line, hovertemplate=hover
     )
 
 
@@ -253,23 +189,20 @@ def _add_explained(
         y=rows["mean"].to_numpy()[marked],
         mode="markers",
         name=EXPLAINED,
-        marker={
-            "color": look.paper,
-            "size": 6,
-            "line": {"color": look.forecast, "width": 1.5},
-        },
+        marker={"color": look.paper, "size": 6, "line": {"color": look.forecast, "width": 1.5}},
         hovertemplate="click for its contributions",
     )
 
 
 def _add_future(figure: go.Figure, future: Forecast, look: Theme) -> None:
     table = future_table(one_forecast(future))
-    mean = table["mean"].to_numpy()
+    mean, low, high = numbers(table, "mean", "q05", "q95")
     times = wall_times(table["time"].to_numpy())
     known = np.isfinite(future.actual).any()
     if known:
         actual = pd.Series(future.actual.reshape(-1))
-        _add_line(figure, times, actual, "what happened", look.ink, 1.4, _written(table))
+        line = {"color": look.ink, "width": 1.4}
+        _add_line(figure, times, actual, "what happened", line, _written(table))
         figure.data[-1].showlegend = False
     figure.add_scatter(
         x=times,
@@ -278,14 +211,7 @@ def _add_future(figure: go.Figure, future: Forecast, look: Theme) -> None:
         name="last" if known else "next",
         line={"color": look.forecast, "width": 2, "dash": "dot"},
         marker={"color": look.forecast, "size": 10, "symbol": "diamond"},
-        error_y={
-            "type": "data",
-            "array": table["q95"].to_numpy() - mean,
-            "arrayminus": mean - table["q05"].to_numpy(),
-            "color": look.forecast,
-            "thickness": 2,
-            "width": 6,
-        },
+        error_y=whiskers(mean, low, high, look.forecast, thickness=2, width=6),
         hovertemplate=f"%{{y:{_written(table)}}}",
     )
 
@@ -302,14 +228,9 @@ def _shade_parts(figure: go.Figure, rows: pd.DataFrame, look: Theme) -> None:
     for start, stop in zip(starts, stops, strict=True):
         name = part[start]
         if name in shades:
-            figure.add_shape(
-                type="rect",
-                xref="x",
-                yref="paper",
+            figure.add_vrect(
                 x0=times[start],
                 x1=times[stop],
-                y0=0,
-                y1=1,
                 fillcolor=shades[name],
                 line={"width": 0},
                 layer="below",

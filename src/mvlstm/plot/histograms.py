@@ -1,4 +1,4 @@
-"""Histograms of attention that were counted elsewhere, a panel a variable."""
+"""Histograms of attention that were counted elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError
-from mvlstm.plot.theme import PANEL_TITLE, ThemeName, get_theme, label, new_figure
+from mvlstm.plot._marks import add_histogram, small_panels
+from mvlstm.plot.theme import ThemeName, get_theme, new_figure
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -17,74 +18,40 @@ COLUMNS = {"variable", "attention", "low", "high", "count"}
 
 
 def histograms(counts: pd.DataFrame, *, columns: int = 3, theme: ThemeName = "light") -> go.Figure:
-    """Draw counted histograms, a panel a variable, kinds of attention on top of each other.
+    """Draw counted histograms, one panel per variable, kinds of attention on top of each other.
 
     Parameters
     ----------
     counts : DataFrame
-        A row a bin: ``variable``, ``attention`` (its kind, such as "prior"), ``low``, ``high``,
+        One row per bin: ``variable``, ``attention`` (its kind, such as "prior"), ``low``, ``high``,
         ``count``.
     columns : int
         Panels side by side.
-    theme : {"light", "dark"}
-        The look.
     """
     missing = COLUMNS - set(counts.columns)
     if missing:
         raise DataError(f"The counts have no column {sorted(missing)}; see `histograms`.")
     look = get_theme(theme)
-    names = list(dict.fromkeys(counts["variable"]))
+    names = [str(name) for name in dict.fromkeys(counts["variable"])]
     kinds = list(dict.fromkeys(counts["attention"]))
     colours = dict(zip(kinds, (look.muted, look.forecast, look.alarm), strict=False))
-    rows = -(-len(names) // columns)
-    figure = new_figure(look, height=80 + 140 * rows, barmode="overlay", bargap=0.05, legend=True)
-    width, gap = 1.0 / columns, 0.06 / columns
-    for place, name in enumerate(names):
-        row, column = divmod(place, columns)
-        axis = "" if place == 0 else str(place + 1)
-        top, left = 1.0 - row / rows, column * width
-        area = [top - 1.0 / rows + 0.26 / rows, top - 0.16 / rows]
-        figure.update_layout(
-            {
-                f"xaxis{axis}": {
-                    "domain": [left + gap, left + width - gap],
-                    "anchor": f"y{axis}",
-                    "range": [float(counts["low"].min()), float(counts["high"].max())],
-                    "nticks": 4,
-                },
-                f"yaxis{axis}": {
-                    "domain": area,
-                    "anchor": f"x{axis}",
-                    "showticklabels": False,
-                    "showgrid": False,
-                },
-            }
-        )
+    height = 80 + 140 * -(-len(names) // columns)
+    figure = new_figure(look, height=height, barmode="overlay", bargap=0.05, legend=True)
+    reach = (float(counts["low"].min()), float(counts["high"].max()))
+    panels = small_panels(figure, names, columns, reach, look.ink)
+    for name, axis in zip(names, panels, strict=True):
         for kind in kinds:
-            panel = counts[(counts["variable"] == name) & (counts["attention"] == kind)]
-            share = panel["count"].to_numpy(dtype=np.float64)
-            figure.add_bar(
-                x=((panel["low"] + panel["high"]) / 2).to_numpy(),
-                y=share / max(share.sum(), 1.0),
-                width=(panel["high"] - panel["low"]).to_numpy() * 0.95,
-                xaxis=f"x{axis}",
-                yaxis=f"y{axis}",
+            bins = counts[(counts["variable"] == name) & (counts["attention"] == kind)]
+            count = bins["count"].to_numpy(dtype=np.float64)
+            add_histogram(
+                figure,
+                axis,
+                bins,
+                count / max(count.sum(), 1.0),
+                str(kind),
                 name=str(kind),
-                legendgroup=str(kind),
-                showlegend=place == 0,
+                showlegend=name == names[0],
                 marker={"color": colours.get(kind, look.ink)},
                 opacity=0.65,
-                hovertemplate=f"{kind}: %{{y:.1%}} near %{{x:.2f}}<extra></extra>",
             )
-        figure.add_annotation(
-            x=left + gap,
-            y=top - 0.15 / rows,
-            xref="paper",
-            yref="paper",
-            text=label(str(name), PANEL_TITLE),
-            showarrow=False,
-            xanchor="left",
-            yanchor="bottom",
-            font={"size": 12, "color": look.ink},
-        )
     return figure

@@ -1,4 +1,4 @@
-"""How training went, and methods beside each other."""
+"""How training went, and how methods compare."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError
+from mvlstm.plot._marks import add_line, named_rows, numbers, whiskers
 from mvlstm.plot.theme import ThemeName, get_theme, label, new_figure, shorten
 from mvlstm.results import Comparison, History
 
@@ -20,18 +21,10 @@ LONGEST_SCALE = 23  # letters of the unit of an error
 
 
 def training_curves(history: History, *, scale: str = "", theme: ThemeName = "light") -> go.Figure:
-    """Draw the validation error of every member over the epochs.
+    """Draw the validation error of every member over the epochs, measured in ``scale``.
 
     Marked are the epoch that was kept, and the one after which a member went on from its best
     weights at a lower rate.
-
-    Parameters
-    ----------
-    history : History
-    scale : str
-        What the error is measured in, for the axis' title.
-    theme : {"light", "dark"}
-        The look.
     """
     look = get_theme(theme)
     if history.members == 0:
@@ -80,62 +73,37 @@ def comparison(
     reference: str = "Persistence",
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """Draw a score of several methods as dots on one scale, best on top, persistence as a line.
+    """Draw a score of several methods as dots on one scale, best on top, ``reference`` as a line.
 
     Parameters
     ----------
     rows : DataFrame or Comparison
-        A row a method (and fold): ``method``, the scores, and ``error`` where a method failed; or
-        what `mvlstm.compare` returns.
+        One row per method (and fold): ``method``, the scores, and ``error`` where a method failed;
+        or what `mvlstm.compare` returns.
     score : str
         Column to draw; less is better.
-    reference : str
-        Method whose mean is drawn as a line, if it is there.
-    theme : {"light", "dark"}
-        The look.
     """
     look = get_theme(theme)
     table = comparison_table(rows, score=score)[::-1]
     place = np.arange(len(table))
     figure = new_figure(look, height=110 + 30 * len(table), x=f"{score} (less is better)")
-    mean = table["mean"].to_numpy(dtype=np.float64)
+    mean, low, high = numbers(table, "mean", "low", "high")
     known = table["method"].astype(str).str.lower() == reference.lower()
     if known.any():
         level = float(mean[known.to_numpy()][0])
-        figure.add_shape(
-            type="line",
-            x0=level,
-            x1=level,
-            yref="paper",
-            y0=0,
-            y1=1,
-            line={"color": look.muted, "width": 1, "dash": "dot"},
-        )
+        add_line(figure, level, look.muted, across="y")
     figure.add_scatter(
         x=mean,
         y=place,
         mode="markers",
         marker={"color": look.forecast, "size": 11},
-        error_x={
-            "type": "data",
-            "symmetric": False,
-            "array": table["high"].to_numpy() - mean,
-            "arrayminus": mean - table["low"].to_numpy(),
-            "color": look.forecast,
-            "thickness": 1.4,
-            "width": 4,
-        },
+        error_x=whiskers(mean, low, high, look.forecast),
         customdata=np.array([label(m) for m in table["method"]]),
         hovertemplate="%{customdata}: %{x:.4g}<extra></extra>",
         showlegend=False,
     )
-    figure.update_yaxes(
-        tickmode="array",
-        tickvals=place.tolist(),
-        ticktext=[label(m, 24) for m in table["method"]],
-    )
-    ends = table[["low", "high"]].to_numpy(dtype=np.float64)
-    middle, span = float(ends.min() + ends.max()) / 2, float(ends.max() - ends.min())
+    figure.update_yaxes(named_rows([str(m) for m in table["method"]], 24, showgrid=True))
+    middle, span = float(low.min() + high.max()) / 2, float(high.max() - low.min())
     if 0 < span < LEAST_SPAN * middle:  # small differences are to look small
         reach = LEAST_SPAN * middle / 2
         figure.update_xaxes(range=[middle - reach, middle + reach], nticks=4)
@@ -145,12 +113,7 @@ def comparison(
 def comparison_table(rows: pd.DataFrame | Comparison, *, score: str = "rmse") -> pd.DataFrame:
     """Return mean, lowest and highest score of each method over the folds, best first.
 
-    Parameters
-    ----------
-    rows : DataFrame or Comparison
-        A row a method (and fold), or what `mvlstm.compare` returns.
-    score : str
-        Column to average; methods without it are left out.
+    Arguments are those of `comparison`; methods without the score are left out.
     """
     if isinstance(rows, Comparison):
         rows = rows.rows

@@ -91,7 +91,7 @@ class Theme:
                 "font": {"family": FONT, "size": 13, "color": self.ink},
                 "paper_bgcolor": self.paper,
                 "plot_bgcolor": self.paper,
-                # Unseen ticks keep the first label below from the lowest one beside.
+                # Invisible ticks keep the first label below away from the lowest at the left.
                 "xaxis": {**axis, "ticks": "outside", "ticklen": 6, "tickcolor": self.paper},
                 "yaxis": axis,
                 "legend": {
@@ -203,14 +203,9 @@ def shorten(text: str, length: int) -> str:
 
 
 def label(name: object, length: int = 0) -> str:
-    """Write a name so that a figure shows it as it is: no markup, no templates.
+    """Write a name, cut to ``length`` as in `shorten`, so that a figure shows it as it is.
 
-    Parameters
-    ----------
-    name : object
-        Untrusted text, such as a column's name.
-    length : int
-        Longest text to show, as in `shorten`; 0 for no limit.
+    Names are untrusted text: no markup, no templates.
 
     Examples
     --------
@@ -246,16 +241,9 @@ def base_layout(
 ) -> dict[str, Any]:
     """Return the layout of one figure, to which the theme's template is added.
 
-    Parameters
-    ----------
-    height : int
-        In pixels; the width follows the page.
-    x, y : str, optional
-        Titles of the axes, shown as text.
-    legend : bool
-        Whether to leave room for a legend above.
-    **layout
-        Further settings of Plotly's layout; ``xaxis`` and ``yaxis`` are joined with the titles.
+    ``height`` is in pixels, ``x`` and ``y`` are titles of the axes, shown as text, and ``legend``
+    leaves room for a legend above. Further settings are Plotly's; ``xaxis`` and ``yaxis`` are
+    joined with the titles.
     """
     tall = min(LONGEST_TITLE, int((height - 50) / LETTER))
     axes = {
@@ -283,20 +271,12 @@ def plain_level(low: float, high: float) -> dict[str, Any]:
 
 
 def new_figure(theme: Theme, **layout: Any) -> go.Figure:
-    """Start an empty figure in a theme.
-
-    Parameters
-    ----------
-    theme : Theme
-        The look.
-    **layout
-        As in `base_layout`.
-    """
+    """Start an empty figure in a theme; the layout is that of `base_layout`."""
     return graph_objects().Figure(layout={"template": theme.template(), **base_layout(**layout)})
 
 
 def colour_bar(theme: Theme, title: str) -> dict[str, Any]:
-    """Return the bar beside a heat map that says what its colours mean."""
+    """Return the bar next to a heat map that says what its colours mean."""
     font = {"color": theme.muted, "size": 11}
     return {
         "thickness": 10,

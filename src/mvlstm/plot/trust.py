@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError
+from mvlstm.plot._marks import add_line, heat_map, named_rows
 from mvlstm.plot._tables import (
     check_step,
     one_forecast,
@@ -18,7 +19,7 @@ from mvlstm.plot._tables import (
     variable_order,
     wall_times,
 )
-from mvlstm.plot.theme import UNIT, ThemeName, colour_bar, get_theme, label, new_figure, shorten
+from mvlstm.plot.theme import UNIT, ThemeName, get_theme, label, new_figure, shorten
 from mvlstm.results import Explanation, Forecast
 
 if TYPE_CHECKING:
@@ -33,19 +34,7 @@ STABILITY = {
 
 
 def calibration_table(forecast: Forecast, *, part: str | None = None) -> pd.DataFrame:
-    """Return for every level of the central interval how often it held the value.
-
-    Parameters
-    ----------
-    forecast : Forecast
-    part : {"new", "validation", "train"}, optional
-        Rows to judge; by default the new ones, or failing those the validation rows.
-
-    Returns
-    -------
-    DataFrame
-        ``level``, ``observed`` and ``n``.
-    """
+    """Return how often each central interval held the value: ``level``, ``observed``, ``n``."""
     pit = _pit(forecast, part)
     distance = np.abs(2.0 * pit - 1.0)
     observed = [float(np.mean(distance <= level)) for level in LEVELS]
@@ -55,16 +44,7 @@ def calibration_table(forecast: Forecast, *, part: str | None = None) -> pd.Data
 def calibration(
     forecast: Forecast, *, part: str | None = None, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Draw the reliability of the intervals: promised against observed coverage.
-
-    Parameters
-    ----------
-    forecast : Forecast
-    part : {"new", "validation", "train"}, optional
-        Rows to judge; by default the new ones, or failing those the validation rows.
-    theme : {"light", "dark"}
-        The look.
-    """
+    """Draw the reliability of the intervals: promised against observed coverage."""
     look = get_theme(theme)
     table = calibration_table(forecast, part=part)
     figure = new_figure(look, height=320, x="promised coverage", y="observed coverage", legend=True)
@@ -91,16 +71,7 @@ def calibration(
 
 
 def pit_table(forecast: Forecast, *, part: str | None = None, bins: int = 20) -> pd.DataFrame:
-    """Return the histogram of the PIT: low, high, density (1 everywhere if calibrated).
-
-    Parameters
-    ----------
-    forecast : Forecast
-    part : {"new", "validation", "train"}, optional
-        Rows to judge; by default the new ones, or failing those the validation rows.
-    bins : int
-        Number of bins.
-    """
+    """Return the histogram of the PIT: low, high, density (1 everywhere if calibrated)."""
     pit = _pit(forecast, part)
     density, edges = np.histogram(pit, bins, range=(0.0, 1.0), density=True)
     return pd.DataFrame({"low": edges[:-1], "high": edges[1:], "density": density})
@@ -109,16 +80,7 @@ def pit_table(forecast: Forecast, *, part: str | None = None, bins: int = 20) ->
 def pit_histogram(
     forecast: Forecast, *, part: str | None = None, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Draw where the values fell in their predictive distributions; flat if calibrated.
-
-    Parameters
-    ----------
-    forecast : Forecast
-    part : {"new", "validation", "train"}, optional
-        Rows to judge; by default the new ones, or failing those the validation rows.
-    theme : {"light", "dark"}
-        The look.
-    """
+    """Draw where the values fell in their predictive distributions; flat if calibrated."""
     look = get_theme(theme)
     table = pit_table(forecast, part=part)
     figure = new_figure(
@@ -131,25 +93,14 @@ def pit_histogram(
         hovertemplate="%{x:.3f}: %{y:.2f}<extra></extra>",
         showlegend=False,
     )
-    _level_line(figure, 1.0, look.muted)
+    add_line(figure, 1.0, look.muted)
     return figure
 
 
 def residuals_table(
     forecast: Forecast, *, step: int = 1, part: str | None = None, limit: int = 2_000
 ) -> pd.DataFrame:
-    """Return the residuals that are drawn: time, forecast, residual (value minus forecast).
-
-    Parameters
-    ----------
-    forecast : Forecast
-    step : int
-        Steps ahead.
-    part : {"new", "validation", "train"}, optional
-        Rows to judge; by default the new ones, or failing those the validation rows.
-    limit : int
-        About how many to draw.
-    """
+    """Return about ``limit`` residuals to draw: time, forecast, residual (value minus forecast)."""
     times, mean, residual = _residuals(forecast, step, part)
     chosen = thin(residual, limit)
     return pd.DataFrame(
@@ -160,18 +111,7 @@ def residuals_table(
 def residuals(
     forecast: Forecast, *, step: int = 1, part: str | None = None, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Draw the residuals, value minus forecast, over time.
-
-    Parameters
-    ----------
-    forecast : Forecast
-    step : int
-        Steps ahead.
-    part : {"new", "validation", "train"}, optional
-        Rows to judge; by default the new ones, or failing those the validation rows.
-    theme : {"light", "dark"}
-        The look.
-    """
+    """Draw the residuals, value minus forecast, over time."""
     look = get_theme(theme)
     table = residuals_table(forecast, step=step, part=part)
     figure = new_figure(
@@ -185,7 +125,7 @@ def residuals(
         hovertemplate="%{x}: %{y:.4g}<extra></extra>",
         showlegend=False,
     )
-    _level_line(figure, 0.0, look.muted)
+    add_line(figure, 0.0, look.muted)
     plain_times(figure, table["time"].to_numpy())
     return figure
 
@@ -193,18 +133,7 @@ def residuals(
 def autocorrelation_table(
     forecast: Forecast, *, step: int = 1, part: str | None = None, lags: int = 48
 ) -> pd.DataFrame:
-    """Return the residuals' autocorrelation: lag, autocorrelation, bound (95 % of white noise).
-
-    Parameters
-    ----------
-    forecast : Forecast
-    step : int
-        Steps ahead.
-    part : {"new", "validation", "train"}, optional
-        Rows to judge; by default the new ones, or failing those the validation rows.
-    lags : int
-        Largest lag.
-    """
+    """Return the residuals' autocorrelation: lag, autocorrelation, bound (95 % of white noise)."""
     _, _, residual = _residuals(forecast, step, part)
     n = len(residual)
     lags = max(0, min(lags, n // 2))
@@ -219,18 +148,7 @@ def autocorrelation_table(
 def residual_autocorrelation(
     forecast: Forecast, *, step: int = 1, part: str | None = None, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Draw the residuals' autocorrelation; bars outside the band: something is left to learn.
-
-    Parameters
-    ----------
-    forecast : Forecast
-    step : int
-        Steps ahead.
-    part : {"new", "validation", "train"}, optional
-        Rows to judge; by default the new ones, or failing those the validation rows.
-    theme : {"light", "dark"}
-        The look.
-    """
+    """Draw the residuals' autocorrelation; bars outside the band: something is left to learn."""
     look = get_theme(theme)
     table = autocorrelation_table(forecast, step=step, part=part)
     figure = new_figure(look, height=320, x="lag", y="autocorrelation of residuals", bargap=0.4)
@@ -260,42 +178,29 @@ def residual_autocorrelation(
 
 
 def leakage(explanation: Explanation, *, theme: ThemeName = "light") -> go.Figure:
-    """Draw which variables each expert reacts to; on the diagonal: its own.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        Of a model with an expert a variable.
-    theme : {"light", "dark"}
-        The look.
-    """
+    """Draw which variables each expert reacts to; on the diagonal: its own."""
     look = get_theme(theme)
     if explanation.leakage is None:
-        raise DataError("This explanation has no leakage; its model has no expert a variable.")
+        raise DataError(
+            "This explanation has no leakage; its model does not have one expert per variable."
+        )
     names = list(variable_order(explanation))
     table = explanation.leakage.loc[names[::-1], names]
     size = len(names)
-    shown = [label(own_past(n, explanation.target)) for n in names]
-    pairs = np.empty((size, size, 2), dtype=object)
-    pairs[:, :, 0] = np.array(shown[::-1], dtype=object)[:, None]
-    pairs[:, :, 1] = np.array(shown, dtype=object)[None, :]
-    figure = new_figure(look, height=150 + 30 * size, x="reacts to", y="expert of")
-    figure.add_heatmap(
-        z=table.to_numpy(dtype=np.float64),
-        x=np.arange(size),
-        y=np.arange(size),
-        zmin=0.0,
-        zmax=1.0,
-        colorscale=[list(stop) for stop in look.sequential],
-        colorbar=colour_bar(look, "share of sensitivity"),
-        xgap=1,
-        ygap=1,
-        customdata=pairs,
-        hovertemplate="%{customdata[0]} reacts to %{customdata[1]}: %{z:.3f}<extra></extra>",
+    shown = [own_past(name, explanation.target) for name in names]
+    figure = new_figure(
+        look,
+        height=150 + 30 * size,
+        x="reacts to",
+        y="expert of",
+        xaxis=named_rows(names, 14),
+        yaxis=named_rows(names[::-1], 14),
     )
-    ticks = {"tickmode": "array", "tickvals": list(range(size)), "showgrid": False}
-    figure.update_xaxes(ticktext=[label(n, 14) for n in names], **ticks)
-    figure.update_yaxes(ticktext=[label(n, 14) for n in names[::-1]], **ticks)
+    heat = heat_map(
+        table, shown[::-1], look, title="share of sensitivity", hover=": %{z:.3f}", most=1.0
+    )
+    pairs = [[f"{label(a)} reacts to {label(b)}" for b in shown] for a in shown[::-1]]
+    figure.add_trace({**heat, "customdata": np.array(pairs, dtype=object)})
     return figure
 
 
@@ -303,56 +208,38 @@ def stability_table(explanation: Explanation) -> pd.DataFrame:
     """Return the agreement of rankings: ranking, kendall_tau, top_overlap."""
     found = explanation.stability
     rows = [
-        {
-            "ranking": text,
-            "kendall_tau": _number(found.get(f"{name}_kendall_tau")),
-            "top_overlap": _number(found.get(f"{name}_top_overlap")),
-        }
+        [text, *(found.get(f"{name}_{score}") for score in ("kendall_tau", "top_overlap"))]
         for name, text in STABILITY.items()
         if f"{name}_kendall_tau" in found
     ]
-    return pd.DataFrame(rows, columns=["ranking", "kendall_tau", "top_overlap"])
+    table = pd.DataFrame(rows, columns=["ranking", "kendall_tau", "top_overlap"])
+    return table.astype({"kendall_tau": float, "top_overlap": float})
 
 
 def stability(explanation: Explanation, *, theme: ThemeName = "light") -> go.Figure:
-    """Draw how far rankings of the variables agree; 1 is the same order.
-
-    Parameters
-    ----------
-    explanation : Explanation
-    theme : {"light", "dark"}
-        The look.
-    """
+    """Draw how far rankings of the variables agree; 1 is the same order."""
     look = get_theme(theme)
     table = stability_table(explanation)[::-1]
     place = np.arange(len(table))
     figure = new_figure(look, height=120 + 42 * len(table), x="agreement", legend=True)
     kinds = (
-        ("kendall_tau", "Kendall's tau", "circle"),
-        ("top_overlap", "top overlap", "diamond"),
+        ("kendall_tau", "Kendall's tau", "circle", look.forecast),
+        ("top_overlap", "top overlap", "diamond", look.ink),
     )
-    for column, text, symbol in kinds:
+    for column, text, symbol, colour in kinds:
         figure.add_scatter(
-            x=table[column].to_numpy(dtype=np.float64),
+            x=table[column].to_numpy(),
             y=place,
             mode="markers",
             name=text,
-            marker={
-                "symbol": symbol,
-                "size": 11,
-                "color": look.forecast if column == "kendall_tau" else look.ink,
-            },
+            marker={"symbol": symbol, "size": 11, "color": colour},
             hovertemplate=f"{text} %{{x:.2f}}<extra></extra>",
         )
-    taus = table["kendall_tau"].to_numpy(dtype=np.float64)
-    lowest = float(np.nan_to_num(taus).min(initial=0.0))
+    lowest = float(table["kendall_tau"].fillna(0.0).to_numpy().min(initial=0.0))
     figure.update_xaxes(range=[lowest - 0.05, 1.05])
     wrapped = [label(text).replace(", ", ",<br>") for text in table["ranking"]]
     figure.update_yaxes(
-        tickmode="array",
-        tickvals=place.tolist(),
-        ticktext=wrapped,
-        range=[-0.6, len(table) - 0.4],
+        tickmode="array", tickvals=place.tolist(), ticktext=wrapped, range=[-0.6, len(table) - 0.4]
     )
     return figure
 
@@ -371,24 +258,4 @@ def _residuals(forecast: Forecast, step: int, part: str | None) -> tuple[Any, An
     check_step(forecast, step)
     rows = scored_rows(one_forecast(forecast), part)[:, step - 1]
     mean = forecast.members[:, rows, step - 1].mean(axis=0)
-    return (
-        wall_times(forecast.time[rows, step - 1]),
-        mean,
-        forecast.actual[rows, step - 1] - mean,
-    )
-
-
-def _level_line(figure: go.Figure, level: float, colour: str) -> None:
-    figure.add_shape(
-        type="line",
-        xref="paper",
-        x0=0,
-        x1=1,
-        y0=level,
-        y1=level,
-        line={"color": colour, "width": 1, "dash": "dot"},
-    )
-
-
-def _number(value: Any) -> float:
-    return float("nan") if value is None else float(value)
+    return (wall_times(forecast.time[rows, step - 1]), mean, forecast.actual[rows, step - 1] - mean)

@@ -10,13 +10,13 @@ import pandas as pd
 
 from mvlstm._words import decimals
 from mvlstm.errors import DataError
+from mvlstm.plot._marks import heat_map, lag_axis, named_rows
 from mvlstm.plot._tables import at_step, one_series, own_past, variable_order
 from mvlstm.plot.theme import (
     Style,
     Theme,
     ThemeName,
     base_layout,
-    colour_bar,
     from_spec,
     get_theme,
     label,
@@ -30,24 +30,13 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 START, END, REST = "typical forecast", "this forecast", "all others"
-LONGEST = 22
 LONGEST_UNIT = 24  # letters of the target's name below half a page
 
 
 def contribution_at(
     explanation: Explanation, origin: Any = None, *, step: int = 1
 ) -> PointExplanation:
-    """Return one forecast taken apart.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        With contributions.
-    origin : time, optional
-        Last time known to the forecast; the latest one explained by default.
-    step : int
-        Steps ahead.
-    """
+    """Return one forecast taken apart."""
     one_series(explanation)
     if origin is None and explanation.contribution is not None:
         origin = explanation.contribution.index.get_level_values(0)[-1]
@@ -72,16 +61,7 @@ def waterfall_table(
 ) -> pd.DataFrame:
     """Return the bars of `contributions`: name, value, start, end; they join end to start.
 
-    Parameters
-    ----------
-    explanation : Explanation
-        With contributions.
-    origin : time, optional
-        Last time known to the forecast; the latest one explained by default.
-    step : int
-        Steps ahead.
-    most : int
-        Variables with a bar of their own; the smaller ones are added up.
+    Variables with smaller contributions than the first ``most`` are added up.
     """
     point = contribution_at(explanation, origin, step=step)
     base = point.background
@@ -109,20 +89,10 @@ def join_smaller(bars: pd.DataFrame, most: int = 10) -> pd.DataFrame:
 def lag_table(
     explanation: Explanation, origin: Any = None, *, step: int | None = None, mean: bool = False
 ) -> pd.DataFrame:
-    """Return contributions as variable x lag, in the order of the data.
+    """Return contributions as variable x lag, in the order of the data; NaN for missing lags.
 
-    A lag that a variable does not have is NaN.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        With contributions.
-    origin : time, optional
-        Last time known to the forecast; the latest one explained by default.
-    step : int, optional
-        Steps ahead; by default the first of one forecast, and all of them in the mean.
-    mean : bool
-        Mean size over all forecasts explained, in place of one forecast.
+    Of one forecast, or with ``mean`` their mean size over all forecasts explained, of all steps
+    ahead unless one is given.
     """
     point = contribution_at(explanation, origin, step=1 if step is None else step)
     table = point.table.pivot(index="variable", columns="lag", values="contribution")
@@ -145,18 +115,7 @@ def contribution_lags(
 ) -> go.Figure:
     """Draw contributions as a heat map, variable by lag: of one forecast, or their mean size.
 
-    Parameters
-    ----------
-    explanation : Explanation
-        With contributions.
-    origin : time, optional
-        Last time known to the forecast; the latest one explained by default.
-    step : int, optional
-        Steps ahead; by default the first of one forecast, and all of them in the mean.
-    mean : bool
-        Mean size over all forecasts explained, in place of one forecast.
-    theme : {"light", "dark"}
-        The look.
+    The arguments are those of `lag_table`.
     """
     table = lag_table(explanation, origin, step=step, mean=mean)
     look = get_theme(theme)
@@ -164,41 +123,21 @@ def contribution_lags(
 
 
 def lags_spec(table: pd.DataFrame, target: str, look: Theme, *, signed: bool) -> dict[str, Any]:
-    """Return data and layout of `contribution_lags` for a `lag_table`, as plain values.
+    """Return data and layout of `contribution_lags` as plain values.
 
-    Parameters
-    ----------
-    table : DataFrame (variable x lag)
-    target : str
-    look : Theme
-    signed : bool
-        Whether zero is in the middle of the colours.
+    With ``signed``, zero is in the middle of the colours.
     """
     table = table[::-1]
-    values = table.to_numpy(dtype=np.float64)
     shown = [own_past(str(n), target) for n in table.index]
-    reach = float(np.abs(np.nan_to_num(values)).max(initial=0.0)) or 1.0  # NaN: no such lag
-    names = np.array([label(n) for n in shown])
-    heat = {
-        "type": "heatmap",
-        "z": values,
-        "x": np.asarray(table.columns),
-        "y": np.arange(len(table)),
-        "zmin": -reach if signed else 0.0,
-        "zmax": reach,
-        "colorscale": [list(stop) for stop in (look.diverging if signed else look.sequential)],
-        "colorbar": colour_bar(look, "contribution" if signed else "mean size"),
-        "xgap": 1,
-        "ygap": 1,
-        "customdata": np.repeat(names[:, None], values.shape[1], axis=1),
-        "hovertemplate": "%{customdata}, lag %{x}: %{z:.4g}<extra></extra>",
-    }
+    most = float(np.nanmax(table.abs().to_numpy(dtype=np.float64))) or 1.0  # NaN: no such lag
+    title, hover = "contribution" if signed else "mean size", ", lag %{x}: %{z:.4g}"
     layout = base_layout(
         height=90 + 28 * len(table),
         x="lag (1 is the last time known)",
-        xaxis={"autorange": "reversed", "showgrid": False},
-        yaxis=_named(shown),
+        xaxis=lag_axis(table.columns),
+        yaxis=named_rows(shown),
     )
+    heat = heat_map(table, shown, look, title=title, hover=hover, most=most, signed=signed)
     return {"data": [heat], "layout": layout}
 
 
@@ -210,20 +149,10 @@ def contributions(
     most: int = 10,
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """Draw how one forecast came about: a bar a variable from the typical forecast to this one.
+    """Draw how one forecast came about: from the typical forecast to this one, bar by bar.
 
-    Parameters
-    ----------
-    explanation : Explanation
-        With contributions, from ``model.explain(table, contributions=20)``.
-    origin : time, optional
-        Last time known to the forecast; the latest one explained by default.
-    step : int
-        Steps ahead.
-    most : int
-        Variables with a bar of their own; the smaller ones are added up.
-    theme : {"light", "dark"}
-        The look.
+    The contributions come from ``model.explain(table, contributions=20)``; those smaller than the
+    first ``most`` are added up.
     """
     look = get_theme(theme)
     bars = waterfall_table(explanation, origin, step=step, most=most)
@@ -234,17 +163,7 @@ def contributions(
 def waterfall_spec(
     bars: pd.DataFrame, target: str, style: Mapping[str, Style], look: Theme
 ) -> dict[str, Any]:
-    """Return data and layout of `contributions` for a `waterfall_table`, as plain values.
-
-    Parameters
-    ----------
-    bars : DataFrame
-        A row a bar; the first is the typical forecast, the last this one.
-    target : str
-    style : mapping
-        Style of each variable.
-    look : Theme
-    """
+    """Return data and layout of `contributions` for a `waterfall_table`, as plain values."""
     n = len(bars)
     inner = bars.iloc[1:-1]
     names = [str(v) for v in inner["name"]]
@@ -314,7 +233,7 @@ def waterfall_spec(
             "nticks": 3 if long else 5,
             **plain_level(low, high),
         },
-        yaxis={**_named([END, *shown[::-1], START]), "range": [-0.6, n + 0.3]},  # below the buttons
+        yaxis=named_rows([END, *shown[::-1], START], range=[-0.6, n + 0.3]),  # below the buttons
     )
     return {"data": [steps, parts, ends, amounts], "layout": layout}
 
@@ -338,13 +257,3 @@ def _level(value: float, largest: float) -> str:
         return f"{value:.4g}".replace("-", "−")
     places = decimals(abs(value), 4, largest / 10)
     return f"{round(value, places) + 0.0:,.{places}f}".replace("-", "−")
-
-
-def _named(names: list[str]) -> dict[str, Any]:
-    """Return the settings of an axis that names its rows, the first one at the bottom."""
-    return {
-        "tickmode": "array",
-        "tickvals": list(range(len(names))),
-        "ticktext": [label(n, LONGEST) for n in names],
-        "showgrid": False,
-    }

@@ -7,16 +7,17 @@ same look to comparisons of methods and to tables of experiments.
 from __future__ import annotations
 
 from mvlstm.report.build import check_libraries, render_page, render_report
-from mvlstm.report.data import Page, Panel, ReportData, Section, Table
+from mvlstm.report.comparison import comparison_page
+from mvlstm.report.data import ReportData
 from mvlstm.report.experiments import experiments_page
-from mvlstm.report.pages import comparison_page
+from mvlstm.report.page import FigureBlock, Page, Section, TableBlock
 
 __all__ = [
+    "FigureBlock",
     "Page",
-    "Panel",
     "ReportData",
     "Section",
-    "Table",
+    "TableBlock",
     "check_libraries",
     "comparison_page",
     "experiments_page",

@@ -16,7 +16,7 @@ from mvlstm._words import decimals, p_text
 from mvlstm.errors import MissingExtraError
 from mvlstm.plot._tables import short_verdict
 from mvlstm.plot.theme import DARK, LIGHT, graph_objects
-from mvlstm.report.data import Block, Page, Panel, ReportData, Table, View
+from mvlstm.report.data import ReportData
 from mvlstm.report.encode import (
     MINUS,
     are_days,
@@ -27,6 +27,7 @@ from mvlstm.report.encode import (
     time_text,
     to_script,
 )
+from mvlstm.report.page import FigureBlock, Page, TableBlock, View
 from mvlstm.report.sections import report_page
 from mvlstm.results._tables import finest
 
@@ -37,12 +38,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 def render_report(data: ReportData, *, title: str | None = None) -> str:
     """Return a report as one HTML text that needs nothing else to be shown.
 
-    Parameters
-    ----------
-    data : ReportData
-        Everything it shows.
-    title : str, optional
-        Heading; by default made from the target's name.
+    The title is by default made from the target's name.
     """
     return render_page(report_page(data, title=title))
 
@@ -120,27 +116,26 @@ def _digest(text: str) -> str:
 
 
 def _page_data(page: Page) -> dict[str, Any]:
-    blocks = [block for section in page.sections for block in section.blocks]
-    panels = [block for block in blocks if isinstance(block, Panel)]
-    tables = [block for block in blocks if isinstance(block, Table)]
+    figures = [block for block in page.blocks() if isinstance(block, FigureBlock)]
+    tables = [block for block in page.blocks() if isinstance(block, TableBlock)]
     return {
         "title": page.title,
         "template": compact(LIGHT.template()),
         "colours": dict(zip(LIGHT.colours(), DARK.colours(), strict=True)),
-        "figures": {panel.key: _figure(panel) for panel in panels},
+        "figures": {block.key: _figure(block) for block in figures},
         "tables": {
-            **{panel.key: table_data(panel.table) for panel in panels},
+            **{block.key: table_data(block.table) for block in figures},
             **{table.key: table_data(table.frame) for table in tables},
         },
         "explorer": page.explorer,
     }
 
 
-def _figure(panel: Panel) -> dict[str, Any]:
+def _figure(block: FigureBlock) -> dict[str, Any]:
     return {
-        "wide": figure_spec(panel.figure),
-        "narrow": None if panel.narrow is None else figure_spec(panel.narrow),
-        "views": [_view(view) for view in panel.views],
+        "wide": figure_spec(block.figure),
+        "narrow": None if block.narrow is None else figure_spec(block.narrow),
+        "views": [_view(view) for view in block.views],
     }
 
 
@@ -155,22 +150,22 @@ def _time(value: Any) -> Any:
 
 def _tables(page: Page) -> dict[str, list[list[dict[str, Any]]]]:
     """Return the cells of every table, written for a person."""
-    found = [b for s in page.sections for b in s.blocks if isinstance(b, Table)]
+    found = [block for block in page.blocks() if isinstance(block, TableBlock)]
     days = all(are_days(column.dropna()) for column in _time_columns(page))
     return {table.key: _cells(table, days) for table in found}
 
 
 def _time_columns(page: Page) -> Iterator[pd.Series[Any]]:
     """Return every column of times in the tables and behind the figures of a page."""
-    for block in (block for section in page.sections for block in section.blocks):
-        if not isinstance(block, Block):
-            frame = block.table if isinstance(block, Panel) else block.frame
+    for block in page.blocks():
+        if isinstance(block, FigureBlock | TableBlock):
+            frame = block.table if isinstance(block, FigureBlock) else block.frame
             for place in range(frame.shape[1]):
                 if pd.api.types.is_datetime64_any_dtype(frame.iloc[:, place]):
                     yield frame.iloc[:, place]
 
 
-def _cells(table: Table, days: bool) -> list[list[dict[str, Any]]]:
+def _cells(table: TableBlock, days: bool) -> list[list[dict[str, Any]]]:
     frame = table.frame
     sizes = finest(frame)
     columns = [
@@ -214,7 +209,7 @@ def _column(column: pd.Series[Any], fine: float, days: bool) -> list[dict[str, A
 
 
 def _text(label: str, value: Any) -> str:
-    if _missing(value):
+    if value is None or (isinstance(value, float) and not np.isfinite(value)):
         return ""
     return short_verdict(str(value)) if label == "verdict" else str(value)
 
@@ -235,7 +230,3 @@ def _aligned(values: NDArray[np.float64], fine: float) -> list[str]:
 
 def _cell(label: str, text: str, numeric: bool) -> dict[str, Any]:
     return {"label": label, "text": text, "numeric": numeric}
-
-
-def _missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and not np.isfinite(value))

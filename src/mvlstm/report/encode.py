@@ -36,13 +36,8 @@ def to_script(value: Any) -> str:
 def compact(value: Any, digits: int = DIGITS) -> Any:
     """Turn arrays, times and numbers into short JSON values.
 
-    Parameters
-    ----------
-    value : object
-        Anything Plotly or pandas holds.
-    digits : int
-        Significant digits of the floating-point numbers of an array, and of the range that they
-        cover: small differences on a high level are kept.
+    The floating-point numbers of an array keep this many significant digits of the range that they
+    cover, so that small differences on a high level are kept.
 
     Examples
     --------
@@ -128,7 +123,7 @@ def are_days(times: Any) -> bool:
 
 
 def number(value: float, digits: int = 3, finest: float = 0.0) -> str:
-    """Write a number for a person: so many significant digits, thousands marked.
+    """Write a number for a person: this many significant digits, thousands marked.
 
     There are more digits where something as small as ``finest`` must show.
 
@@ -197,7 +192,7 @@ def _number(value: float, digits: int) -> float | int | None:
 
 
 def _digits(values: Iterable[float], digits: int) -> int:
-    """Return the digits with which the range of ``values`` keeps so many; all if it is empty."""
+    """Return how many digits show ``digits`` of the range of ``values``; all if it is empty."""
     known = [v for v in values if np.isfinite(v)]
     if not known:
         return digits

@@ -1,49 +1,19 @@
-"""A page of many sections of tables, with histograms drawn where their counts are given."""
+"""The page of experiments: sections of tables, with histograms drawn from their counts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Protocol
-
-import pandas as pd
+from typing import Any
 
 from mvlstm import plot
 from mvlstm.report.build import render_page
-from mvlstm.report.data import Block, Page, Panel, Section, Table
+from mvlstm.report.page import AnyBlock, FigureBlock, Page, Section, TableBlock
 
 SHORT = 20  # letters of a part of a heading in a small menu
 
 
-class TableLike(Protocol):
-    """A table as texts and as numbers; ``figure`` is given where the numbers are histograms."""
-
-    @property
-    def title(self) -> str: ...  # noqa: D102
-    @property
-    def shown(self) -> pd.DataFrame: ...  # noqa: D102
-    @property
-    def numbers(self) -> pd.DataFrame: ...  # noqa: D102
-    @property
-    def notes(self) -> tuple[str, ...]: ...  # noqa: D102
-    @property
-    def figure(self) -> dict[str, Any] | None: ...  # noqa: D102
-
-
-class SectionLike(Protocol):
-    """A heading, sentences and tables; one of level 1 begins a chapter."""
-
-    @property
-    def title(self) -> str: ...  # noqa: D102
-    @property
-    def text(self) -> tuple[str, ...]: ...  # noqa: D102
-    @property
-    def tables(self) -> Sequence[TableLike]: ...  # noqa: D102
-    @property
-    def level(self) -> int: ...  # noqa: D102
-
-
-def experiments_page(title: str, sections: Sequence[SectionLike]) -> str:
+def experiments_page(title: str, sections: Sequence[Any]) -> str:
     """Return sections of tables as one HTML page.
 
     Parameters
@@ -51,9 +21,11 @@ def experiments_page(title: str, sections: Sequence[SectionLike]) -> str:
     title : str
         Heading.
     sections : sequence
-        Each with ``title``, ``text`` and ``tables``, such as those of a document of results. The
-        sentences of sections without tables stand at the top of the page. Those of ``level`` 1
-        are chapters, whose titles stand before the headings of the sections that follow.
+        Each with ``title``, ``text`` (sentences), ``tables`` and ``level``, such as those of a
+        document of results; each table with ``title``, ``shown`` (texts), ``numbers``, ``notes``
+        and ``figure``, which is None unless the numbers are histograms. Sentences of sections
+        without tables go to the top of the page; the title of a section of level 1, a chapter,
+        precedes the headings of those that follow it.
     """
     summary = [text for one in sections if not one.tables for text in (one.title + ".", *one.text)]
     drawn, chapter = [], ""
@@ -69,18 +41,17 @@ def experiments_page(title: str, sections: Sequence[SectionLike]) -> str:
     return render_page(Page(title, "", summary, drawn, footer="Made with mvlstm"))
 
 
-def _blocks(section: int, tables: Sequence[TableLike]) -> list[Panel | Table | Block]:
-    blocks: list[Panel | Table | Block] = []
+def _blocks(section: int, tables: Sequence[Any]) -> list[AnyBlock]:
+    blocks: list[AnyBlock] = []
     for place, table in enumerate(tables):
         key = f"{section}-{place}-{re.sub(r'[^a-z0-9]+', '-', table.title.lower())[:40]}"
         notes = " ".join(map(_unmarked, table.notes))
         if table.figure is None:
-            blocks.append(Table(key, table.title, notes, table.shown.map(_unmarked)))
+            blocks.append(TableBlock(key, table.title, notes, table.shown.map(_unmarked)))
         else:
             figure = plot.histograms(table.numbers)
-            blocks.append(
-                Panel(key, table.title, notes, table.title, figure, table.numbers, wide=True)
-            )
+            words = (table.title, notes, table.title)
+            blocks.append(FigureBlock(key, *words, figure, table.numbers, wide=True))
     return blocks
 
 

@@ -12,6 +12,7 @@ from mvlstm.plot.theme import LIGHT
 from mvlstm.plot.waterfall import join_smaller, lags_spec, waterfall_spec
 from mvlstm.report.data import ReportData, records
 from mvlstm.report.encode import are_days, compact, number, time_text
+from mvlstm.report.words import joined
 
 MOST_POINTS = 240
 MOST_NUMBERS = 150_000  # of all heat maps by lag together
@@ -22,8 +23,8 @@ LEVELS = ("background", "forecast", "low", "high", "actual")
 def explained_rows(data: ReportData) -> pd.DataFrame:
     """Return the forecasts whose contributions are known and that the page can show.
 
-    Those are one step ahead for known rows, and every step after the last row; columns as in
-    `Forecast.to_frame`, and ``latest`` for the latter.
+    These are one step ahead for known rows, and every step after the last row, marked in the column
+    ``latest``; the other columns are those of `Forecast.to_frame`.
     """
     table = data.explanation.contribution
     if table is None or not len(table):
@@ -85,17 +86,17 @@ def explorer(data: ReportData, rows: pd.DataFrame) -> dict[str, Any] | None:
 
 
 def _sentence(bars: pd.DataFrame, target: str, width: float) -> str:
-    """Say in words what a forecast is made of, in digits that show the interval's width."""
+    """Say in words what contributes to a forecast, in digits that show the interval's width."""
     base, end = float(bars["value"].iloc[0]), float(bars["value"].iloc[-1])
     inner = bars.iloc[1:-1]
     size = inner["value"].abs()
     inner = inner[size >= WORTH_NAMING * size.max()]
     parts = [
         f"{name if name != target else 'its own past'} "
-        f"{'adds' if value >= 0 else 'takes away'} {number(abs(float(value)))}"
+        f"{'adds' if value >= 0 else 'subtracts'} {number(abs(float(value)))}"
         for name, value in zip(inner["name"].head(3), inner["value"].head(3), strict=True)
     ]
     return (
-        f"The typical forecast is {number(base, 4, width)}. To it {', '.join(parts)}; all together "
-        f"the forecast becomes {number(end, 4, width)}."
+        f"The typical forecast is {number(base, 4, width)}. The largest contributions: "
+        f"{joined(parts)}. All of them together give a forecast of {number(end, 4, width)}."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -82,11 +82,17 @@ def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+def page(head: str, table: pd.DataFrame, notes: Iterable[str] = ()) -> str:
+    """Return a heading, a table and notes as HTML, for notebooks."""
+    listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    return f"<p>{escape(head)}</p>{html(table)}{f'<ul>{listed}</ul>' if listed else ''}"
+
+
 def finest(frame: pd.DataFrame) -> dict[str, float]:
     """Return by column the size that must show when a table is written for a person.
 
-    In a table of forecasts it is the narrowest 90 % interval, in one of scores by series the least
-    of them: series may differ a thousandfold.
+    In a table of forecasts it is the narrowest 90 % interval; in one of scores by series, which may
+    differ a thousandfold, the smallest score.
     """
     found: dict[str, float] = {}
     if {"q05", "q95"} <= set(frame.columns):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from mvlstm.results._tables import escape, html, plain, records
+from mvlstm.results._tables import page, plain, records
 
 COLUMNS = (
     "method",
@@ -38,7 +38,7 @@ class Comparison:
     target : str
         Name of what is forecast.
     rows : DataFrame
-        A row a method and kind, the smallest error first, failures last. ``kind`` is "single"
+        One row per method and kind, the smallest error first, failures last. ``kind`` is "single"
         (one model; the first member of an ensemble) or "ensemble" (the members' mean); ``skill``
         the share of persistence's RMSE that is removed; ``dm_p`` how often, after Holm, errors
         would differ as much in favour of the method best on validation rows if it were no more
@@ -71,7 +71,7 @@ class Comparison:
         return self.rows.assign(top_variables=joined)
 
     def to_records(self) -> list[dict[str, Any]]:
-        """Return the rows as plain values that JSON can hold."""
+        """Return the rows as JSON-able values."""
         return records(self.rows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,6 +95,4 @@ class Comparison:
         return f"{head}\n{table}"
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        head = escape(repr(self).splitlines()[0])
-        return f"<p>{head}</p>{html(self.to_frame())}<ul>{notes}</ul>"
+        return page(repr(self).splitlines()[0], self.to_frame(), self.notes)

@@ -1,4 +1,4 @@
-"""Scores beside those of persistence."""
+"""Scores, compared with those of persistence."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from mvlstm.results._tables import escape, html, plain, records
+from mvlstm.results._tables import page, plain, records
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,12 +80,8 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form."""
-        tables = {
-            "by_series": self.by_series,
-            "by_step": self.by_step,
-            "periods": self.periods,
-            "slips": self.slips,
-        }
+        names = ("by_series", "by_step", "periods", "slips")
+        tables = {name: getattr(self, name) for name in names}
         return {
             "target": self.target,
             "part": self.part,
@@ -107,5 +103,4 @@ class Evaluation:
         return f"{head}\n{self.scores.to_string(float_format=lambda x: f'{x:.4g}')}"
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return f"<p>{escape(repr(self).splitlines()[0])}</p>{html(self.scores)}<ul>{notes}</ul>"
+        return page(repr(self).splitlines()[0], self.scores, self.notes)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError
-from mvlstm.results._tables import escape, html, matrix, plain, records
+from mvlstm.results._tables import matrix, page, plain, records
 from mvlstm.results.point import PointExplanation
 
 VERDICTS = ("important", "weak", "not distinguishable from noise")
@@ -42,7 +42,7 @@ class Explanation:
     target : str
         Name of what is forecast; its own past is one of the variables.
     importance : DataFrame
-        A row a variable, sorted by ``importance``. Columns ``variable, importance, low, high,
+        One row per variable, sorted by ``importance``. Columns ``variable, importance, low, high,
         posterior, prior, error_increase, error_increase_low, error_increase_high, verdict``, then
         extras. ``importance`` is the headline (share of the error increase) with its 90 %
         interval, ``posterior`` the paper's importance, ``prior`` the mean prior attention;
@@ -53,8 +53,8 @@ class Explanation:
     temporal : DataFrame (variable x lag), optional
         Mean temporal attention; lag 1 is the last time known.
     lags : DataFrame, optional
-        A row a variable and lag: ``contribution``, the mean absolute contribution to a forecast in
-        units of the target, with ``low`` and ``high`` (90 %, over members and forecasts), its
+        One row per variable and lag: ``contribution``, the mean absolute contribution to a forecast
+        in units of the target, with ``low`` and ``high`` (90 %, over members and forecasts), its
         ``share`` among the variable's lags, and ``attention`` with an interval over members.
     leakage : DataFrame (variable x variable), optional
         Row n, column k: share of expert n's sensitivity that goes to variable k.
@@ -68,11 +68,11 @@ class Explanation:
     background : tuple of float
         Mean forecast over background windows of the training part, by step ahead.
     by_series : DataFrame, optional
-        Where there are several series, a row a series and variable: ``importance`` and
+        Where there are several series, one row per series and variable: ``importance`` and
         ``error_increase`` within the series, in squares of its standard deviation.
     by_step : DataFrame, optional
-        For several steps ahead, a row a step and variable: ``importance``, ``error_increase`` and
-        its 90 % interval over times.
+        For several steps ahead, one row per step and variable: ``importance``, ``error_increase``
+        and its 90 % interval over times.
     faithfulness : DataFrame, optional
         With ``effort="full"``: the error, relative to the model's own, as exogenous variables are
         taken away one after another (``curve`` "deletion") or given back ("insertion"), in the
@@ -85,12 +85,12 @@ class Explanation:
         (``bootstrap_...``) and members' attention (``posterior_...``); ``order_settled``, whether
         the order of the important variables is, and the ``unsettled`` pairs.
     agreement : DataFrame, optional
-        With ``effort="full"``: other measures beside the headline, a row an exogenous variable:
+        With ``effort="full"``: other measures next to the headline, one row per exogenous variable:
         posterior attention, gradients, drop-and-refit, shadow variables, Granger's tests, and in
         words what speaks against the verdict. Its ``importance`` is the share among the exogenous
         variables alone, ``importance_exogenous`` of the importance table.
     summary : DataFrame, optional
-        How far the data move the attention, a row a variable: ``shift``, ``kl``, entropies.
+        How far the data move the attention, one row per variable: ``shift``, ``kl``, entropies.
     part : str
         Rows the error increases were measured on: ``"new"``, ``"calibration"``, or, of few new
         rows, ``"calibration and new"``.
@@ -164,25 +164,23 @@ class Explanation:
                 "This explanation has no contributions. Ask for them with "
                 "explain(table, contributions=50); models without gradients have none."
             )
-        if isinstance(origin, tuple) and len(origin) == table.index.nlevels:
-            named_row = dict(zip(table.index.names, origin, strict=True))
-            origin, step = named_row["origin"], int(named_row.get("step", 1))
-            series = named_row.get("series")
-        several = "step" in table.index.names
+        levels = table.index.names
+        if isinstance(origin, tuple) and len(origin) == len(levels):
+            given = dict(zip(levels, origin, strict=True))
+            origin, step = given["origin"], int(given.get("step", 1))
+            series = given.get("series")
         time = _as_time(origin, table.index.get_level_values("origin"))
-        parts = [*([] if series is None else [series]), time, *([step] if several else [])]
-        key = tuple(parts) if len(parts) > 1 else time
-        if (
-            len(parts) != table.index.nlevels
-            or key not in table.index
-            or (not several and step != 1)
-        ):
-            first, last = table.index[0], table.index[-1]
+        parts = {"series": series, "origin": time, "step": step}
+        key = tuple(parts[str(name)] for name in levels) if len(levels) > 1 else time
+        unnamed = (series is not None and "series" not in levels) or (
+            step != 1 and "step" not in levels
+        )
+        if unnamed or key not in table.index:
             named = f"origin={origin!r}, step={step}"
             named += "" if series is None else f", series={series!r}"
             raise DataError(
-                f"{named} is not among the {len(table)} forecasts taken "
-                f"apart (from {plain(first)} to {plain(last)}). Choose one of "
+                f"{named} is not among the {len(table)} forecasts taken apart (from "
+                f"{plain(table.index[0])} to {plain(table.index[-1])}). Choose one of "
                 "explanation.contribution.index, or explain with more contributions."
             )
         row = table.loc[key]
@@ -238,15 +236,8 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form: the importance table and every aggregate, not the rows per origin."""
-        tables = {
-            "by_series": self.by_series,
-            "by_step": self.by_step,
-            "faithfulness": self.faithfulness,
-            "groups": self.groups,
-            "summary": self.summary,
-            "lags": self.lags,
-            "agreement": self.agreement,
-        }
+        names = ("by_series", "by_step", "faithfulness", "groups", "summary", "lags", "agreement")
+        tables = {name: getattr(self, name) for name in names}
         matrices = {"temporal": self.temporal, "leakage": self.leakage}
         return {
             "target": self.target,
@@ -278,18 +269,16 @@ class Explanation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        head = (
-            f"<p>Importance for {escape(self.target)}: {self.n_windows} {escape(self.part)} "
-            f"windows, effort {escape(self.effort)}</p>"
-        )
-        return f"{head}{html(self.importance)}<ul>{notes}</ul>"
+        windows = f"{self.n_windows} {self.part} windows, effort {self.effort}"
+        head = f"Importance for {self.target}: {windows}"
+        return page(head, self.importance, self.notes)
 
 
 def _as_time(origin: Any, times: pd.Index[Any]) -> Any:
     """Read text as a time where origins are dates; all else stays as it is.
 
-    NaT if it is none, or if clocks that change showed it twice or never.
+    NaT if it is not a time, or if the clock showed it twice or never because of a change to summer
+    or winter time.
     """
     if not isinstance(origin, str) or not isinstance(times, pd.DatetimeIndex):
         return origin

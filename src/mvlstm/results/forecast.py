@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mvlstm import metrics
 from mvlstm._words import counted
 from mvlstm.errors import DataError, ParameterError, check_option, is_number
-from mvlstm.results._tables import escape, html, plain, records, time_index
+from mvlstm.results._tables import page, plain, records, time_index
 from mvlstm.transforms import IDENTITY, Transform
 from mvlstm.types import BoolArray, FloatArray
 
@@ -95,24 +95,16 @@ class Forecast:
 
         Where there are several series, their name comes first.
         """
-        if self.series is not None:
-            return self._panel_index(self.series)
-        if self.horizon == 1:
-            return time_index(self.time[:, 0], self.origin)
-        steps = pd.RangeIndex(1, self.horizon + 1)
-        return pd.MultiIndex.from_product([self.origin, steps], names=["origin", "step"])
-
-    def _panel_index(self, series: NDArray[Any]) -> pd.MultiIndex:
         m, h = self.time.shape
+        levels: dict[str, Any] = {} if self.series is None else {"series": self.series.repeat(h)}
         if h == 1:
             times = time_index(self.time[:, 0], self.origin)
-            return pd.MultiIndex.from_arrays([series, times], names=["series", "time"])
-        levels: list[Any] = [
-            series.repeat(h),
-            self.origin.repeat(h),
-            np.tile(np.arange(1, h + 1), m),
-        ]
-        return pd.MultiIndex.from_arrays(levels, names=["series", "origin", "step"])
+            if not levels:
+                return times
+            levels["time"] = times
+        else:
+            levels |= {"origin": self.origin.repeat(h), "step": np.tile(np.arange(1, h + 1), m)}
+        return pd.MultiIndex.from_arrays(list(levels.values()), names=list(levels))
 
     @property
     def mean(self) -> pd.Series[float]:
@@ -269,10 +261,9 @@ class Forecast:
         )
 
     def _repr_html_(self) -> str:
-        shown, rows = self, len(self)
-        if rows > 10:
-            shown = self.take(np.r_[0:5, rows - 5 : rows])
-        return f"<p>{escape(repr(self))}</p>{html(shown.to_frame())}"
+        rows = len(self)
+        shown = self if rows <= 10 else self.take(np.r_[0:5, rows - 5 : rows])
+        return page(repr(self), shown.to_frame())
 
     # ------------------------------------------------------------------------------ inner parts
 
@@ -286,10 +277,7 @@ class Forecast:
         return self._quantiles[q]
 
     def _quantile_of(
-        self,
-        q: float,
-        chosen: BoolArray,
-        mixture: tuple[FloatArray, FloatArray, FloatArray],
+        self, q: float, chosen: BoolArray, mixture: tuple[FloatArray, FloatArray, FloatArray]
     ) -> FloatArray:
         if q in self._quantiles:
             return np.asarray(self._quantiles[q][chosen])

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
-from mvlstm.results._tables import escape, html, plain
+from mvlstm.results._tables import page, plain
 from mvlstm.types import FloatArray, IntArray
 
 
@@ -46,9 +46,9 @@ class History:
     def __post_init__(self) -> None:
         if not self.lowered.size:
             object.__setattr__(self, "lowered", np.zeros_like(self.best_epoch))
-        assert self.train_loss.shape == self.valid_rmse.shape, "one value a member and epoch"
-        assert self.best_epoch.shape == self.train_loss.shape[:1], "one best epoch a member"
-        assert self.lowered.shape == self.best_epoch.shape, "one change of the rate a member"
+        assert self.train_loss.shape == self.valid_rmse.shape, "one value per member and epoch"
+        assert self.best_epoch.shape == self.train_loss.shape[:1], "one best epoch per member"
+        assert self.lowered.shape == self.best_epoch.shape, "one change of rate per member"
 
     @property
     def members(self) -> int:
@@ -166,7 +166,7 @@ class History:
         return f"History({self.summary})"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(repr(self))}</p>{html(self.to_frame())}"
+        return page(repr(self), self.to_frame())
 
 
 def _widened(values: FloatArray, epochs: int) -> FloatArray:

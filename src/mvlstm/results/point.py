@@ -28,13 +28,13 @@ class PointExplanation:
         In units of the target; of several series, on the scale of each, in which it has mean 0 and
         standard deviation 1 in the training rows.
     table : DataFrame
-        A row a variable and lag: ``variable, lag, contribution`` in the same units; lag 1 is the
-        last time known.
+        One row per variable and lag: ``variable, lag, contribution`` in the same units; lag 1 is
+        the last time known.
     by_variable : DataFrame
-        A row a variable, largest first: ``variable, contribution, expert, response``. ``expert``
-        is prior weight times the expert's own forecast, in members with a link of what that leaves,
-        which adds up too but says little; ``response`` is the change of the forecast when the
-        variable's whole window is raised by one standard deviation.
+        One row per variable, largest first: ``variable, contribution, expert, response``.
+        ``expert`` is prior weight times the expert's own forecast (in members with a link, of what
+        the link leaves), which adds up too but says little; ``response`` is the change of the
+        forecast when the variable's whole window is raised by one standard deviation.
     series : str, optional
         The series, where there are several.
     unit : str

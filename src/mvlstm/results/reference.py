@@ -20,7 +20,7 @@ LEVEL = 0.9  # of the interval whose coverage is measured
 
 @dataclass(frozen=True)
 class Reference:
-    """Error beside persistence's, and coverage, on some rows, each with its uncertainty.
+    """Error relative to persistence's, and coverage, on some rows, each with its uncertainty.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Reference:
     def measure(
         cls, squared: FloatArray, rival: FloatArray, covered: FloatArray, *, horizon: int
     ) -> Reference | None:
-        """Measure from a value a time: squared errors, persistence's, and share covered.
+        """Measure from one value per time: squared errors, persistence's, and share covered.
 
         None where there is nothing to compare: too few times, or an error that is zero.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mvlstm.explain import scrambler
+from mvlstm.explain import HeldOut, scrambler
 from mvlstm.explain.faithfulness import faithfulness_areas, faithfulness_curves
 
 WEIGHTS = np.array([0.0, 3.0, 1.0, 0.0, 2.0])
@@ -22,11 +22,9 @@ def curves():
     labels = predict(windows)[0] + 0.5 * rng.standard_normal((600, 1))
     return faithfulness_curves(
         predict(windows),
-        labels,
+        HeldOut(labels, np.arange(600), window=4),
         scrambler(predict, windows, range(5)),
         [1, 4, 2, 0, 3],
-        positions=np.arange(600),
-        window=4,
     )
 
 
@@ -65,13 +63,9 @@ def test_a_clock_is_taken_away_by_exchanges_that_do_not_keep_its_phase() -> None
     def first_loss(**more):
         found = faithfulness_curves(
             predict(windows),
-            predict(windows)[0] + 0.5,
+            HeldOut(predict(windows)[0] + 0.5, rows, window=4, period=period, **more),
             scrambler(predict, windows, range(2)),
             [0, 1],
-            positions=rows,
-            window=4,
-            period=period,
-            **more,
         )
         errors = found.set_index(["curve", "order", "changed"])["error"]
         return errors["deletion", "importance", 1]

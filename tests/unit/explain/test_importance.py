@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mvlstm.explain.blocks import exchange, over_time
+from mvlstm.explain.held_out import HeldOut
 from mvlstm.explain.importance import (
     ErrorIncrease,
     correlated_groups,
@@ -69,14 +70,11 @@ def fit_and_measure(table, *, window=6, train=700, members=4, period=1, seed=0):
     w, y, n = windows[held_out], labels[held_out, None], table.shape[1]
     return error_increase(
         predict(w),
-        y,
+        HeldOut(y, held_out, window, period=period),
         scrambler(predict, w, range(n)),
         [(i,) for i in range(n)],
-        positions=held_out,
-        window=window,
         repeats=2,
         draws=200,
-        period=period,
         seed=seed,
     )
 
@@ -90,15 +88,17 @@ def panel_p_value(seed, *, series=20, times=240, by_time=True):
     label, plain, moved = (a + 0.3 * b for a, b in zip((label, plain, moved), own, strict=True))
     increase = error_increase(
         plain[None, :, None],
-        label[:, None],
+        HeldOut(
+            label[:, None],
+            np.arange(times * series),
+            window=4,
+            series=np.repeat(np.arange(series), times),
+            times=np.tile(np.arange(times), series) if by_time else None,
+        ),
         lambda variables, donors: moved[None, :, None],
         [(0,)],
-        positions=np.arange(times * series),
-        window=4,
         repeats=1,
         draws=200,
-        series=np.repeat(np.arange(series), times),
-        times=np.tile(np.arange(times), series) if by_time else None,
         seed=seed,
     )
     return increase.p_value[0]
@@ -165,14 +165,13 @@ def linear_case(coefficients, *, rows=600, window=5, horizon=1, seed=0):
 def run(predict, windows, labels, families=None, groups=None, **options):
     n = windows.shape[2]
     families = [(i,) for i in range(n)] if families is None else families
-    settings = {"repeats": 2, "draws": 300, "window": windows.shape[1], **options}
+    held = HeldOut(labels, np.arange(len(windows)), windows.shape[1])
     return error_increase(
         predict(windows),
-        labels,
+        held,
         scrambler(predict, windows, groups or range(n)),
         families,
-        positions=np.arange(len(windows)),
-        **settings,
+        **{"repeats": 2, "draws": 300, **options},
     )
 
 
@@ -321,11 +320,10 @@ def test_slow_errors_of_a_model_of_walks_do_not_make_variables_important() -> No
 
         found = error_increase(
             forecast(level),
-            rng.standard_normal((900, 1)),  # nothing can be forecast
+            # nothing can be forecast
+            HeldOut(rng.standard_normal((900, 1)), np.arange(900), window=10),
             scrambled,
             [(i,) for i in range(5)],
-            positions=np.arange(900),
-            window=10,
             repeats=2,
             draws=200,
         )

@@ -1,15 +1,14 @@
-"""The whole measurement: tables, notes, options and the other way in."""
+"""The whole measurement: tables, notes and options."""
 
 from __future__ import annotations
 
 import time
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from mvlstm.errors import DataError, ParameterError
-from mvlstm.explain import Attention, measure, scrambler
+from mvlstm.explain import Attention, HeldOut, measure, scrambler
 from mvlstm.results import IMPORTANCE_COLUMNS, Explanation
 
 NAMES = ["wind", "wind2", "rain", "pm"]
@@ -28,18 +27,29 @@ def case():
 
     labels = predict(windows).mean(axis=0) + rng.normal(size=(700, 1))
     return {
-        "variables": NAMES,
         "labels": labels,
         "positions": np.arange(100, 800),
-        "window": 6,
         "predict": predict,
         "windows": windows,
-        "effort": "quick",
     }
 
 
+def measured_on(case, *, attention=None, effort="quick", **held):
+    """Measure with quick effort; further arguments say where the windows lie."""
+    predict, windows = case["predict"], case["windows"]
+    return measure(
+        variables=NAMES,
+        held=HeldOut(case["labels"], case["positions"], window=6, **held),
+        base=predict(windows),
+        scrambled=scrambler(predict, windows, range(4)),
+        values=windows[:, -1],
+        attention=attention,
+        effort=effort,
+    )
+
+
 def test_importance_table(case):
-    table = measure(**case).importance
+    table = measured_on(case).importance
     assert tuple(table.columns[:10]) == IMPORTANCE_COLUMNS
     assert table["variable"].tolist()[:2] == ["pm", "wind"]
     assert table["importance"].is_monotonic_decreasing
@@ -55,7 +65,7 @@ def test_importance_table(case):
 
 
 def test_correlated_variables_are_also_exchanged_together(case):
-    measured = measure(**case)
+    measured = measured_on(case)
     assert measured.groups is not None
     assert measured.groups["group"].tolist() == ["wind + wind2"]
     alone = measured.importance.set_index("variable").loc[["wind", "wind2"], "error_increase"]
@@ -71,7 +81,7 @@ def test_what_is_told_from_noise_together_only_is_noted(case, weight, hidden):
 
     noise = case["labels"] - case["predict"](case["windows"]).mean(axis=0)
     case |= {"predict": predict, "labels": predict(case["windows"])[0] + noise}
-    measured = measure(**case)
+    measured = measured_on(case)
     explanation = Explanation("pm", measured.importance, groups=measured.groups)
     assert explanation.together == hidden
     assert sum("wind + wind2 move together" in note for note in measured.notes) == len(hidden)
@@ -83,7 +93,7 @@ def test_attention_fills_its_columns_and_tables(case):
     prior, post = rng.dirichlet(np.ones(4), size=(2, 3, 700))
     temporal = rng.dirichlet(np.ones(5), size=(3, 4))
     attention = Attention(prior, post, temporal=temporal, leakage=np.eye(4))
-    measured = measure(**case, attention=attention)
+    measured = measured_on(case, attention=attention)
     rows = measured.importance.set_index("variable")
     assert rows["posterior"].sum() == pytest.approx(1.0)
     assert rows.loc["rain", "prior"] == pytest.approx(prior[:, :, 2].mean())
@@ -99,7 +109,7 @@ def test_attention_fills_its_columns_and_tables(case):
 
 
 def test_makes_an_explanation(case):
-    measured = measure(**case)
+    measured = measured_on(case)
     explanation = Explanation(
         target="pm",
         importance=measured.importance,
@@ -113,20 +123,11 @@ def test_makes_an_explanation(case):
     assert explanation.to_dict()["groups"][0]["group"] == "wind + wind2"
 
 
-def test_scrambling_from_outside_gives_the_same(case):
-    expected = measure(**case).importance
-    predict, windows = case.pop("predict"), case.pop("windows")
-    hook = scrambler(predict, windows, range(4))
-    answer = measure(**case, base=predict(windows), scrambled=hook, values=windows[:, -1])
-    pd.testing.assert_frame_equal(answer.importance, expected)
-    assert answer.groups is not None
-
-
 def test_steps_ahead_have_their_own_columns(case):
     predict, labels = case["predict"], case["labels"]
     case["predict"] = lambda w: np.concatenate([predict(w), 0 * predict(w)], axis=2)
     case["labels"] = np.concatenate([labels, labels], axis=1)
-    rows = measure(**case).importance.set_index("variable")
+    rows = measured_on(case).importance.set_index("variable")
     assert rows.loc["wind", "error_increase_1"] > 0.5
     assert rows.loc["wind", "error_increase_2"] == pytest.approx(0.0, abs=1e-12)
     mean = rows[["error_increase_1", "error_increase_2"]].mean(axis=1)
@@ -135,45 +136,45 @@ def test_steps_ahead_have_their_own_columns(case):
 
 def test_nothing_helps(case):
     case["predict"] = lambda w: np.zeros((3, len(w), 1))
-    table = measure(**case).importance
+    table = measured_on(case).importance
     assert table["importance"].isna().all()
     assert (table["verdict"] == "not distinguishable from noise").all()
 
 
 class TestNotes:
     def test_always_there(self, case):
-        notes = " ".join(measure(**case).notes)
+        notes = " ".join(measured_on(case).notes)
         assert "predictive, not causal" in notes
-        assert "other training data is not included" in notes
+        assert "not the spread that other training data would bring" in notes
         assert "calibration" not in notes
 
     def test_calibration_rows_and_cycles_are_named(self, case):
-        notes = measure(**case, part="calibration", period=24).notes
+        notes = measured_on(case, part="calibration", period=24).notes
         assert "calibration rows because there are no new rows" in notes[0]
-        assert any("cycle of 24 rows" in note for note in notes)
+        assert any("24-row cycle" in note for note in notes)
 
     def test_a_phase_that_cannot_be_kept_is_told(self, case):
         for name in ("labels", "positions", "windows"):
             case[name] = case[name][:110]
-        alone = measure(**case, period=60).notes
-        text = "to keep the phase of the cycle of 60 rows: what a variable tells about that phase"
-        assert f"Too few unseen rows {text} is counted." in alone
+        alone = measured_on(case, period=60).notes
+        text = "so importance includes what a variable tells about that phase."
+        few = "There are too few unseen rows"
+        assert f"{few} to keep the phase of the 60-row cycle, {text}" in alone
         assert not any(note.startswith("Exchanges keep") for note in alone)
-        several = measure(**case, period=40, series=np.repeat(["a", "b"], [90, 20])).notes
+        several = measured_on(case, period=40, series=np.repeat(["a", "b"], [90, 20])).notes
         assert any(
-            note.startswith("Too few unseen rows in 1 of 2 series to keep the phase")
-            and note.endswith("is counted there.")
+            note.startswith(f"{few} in 1 of 2 series to keep the phase") and note.endswith(text)
             for note in several
         )
-        assert any(note.startswith("In the other series exchanges keep") for note in several)
+        assert any(note.startswith("In the other series, exchanges keep") for note in several)
 
     def test_one_member_and_few_rows(self, case):
         predict = case["predict"]
         case.update(predict=lambda w: predict(w)[:1])
         for name in ("labels", "positions", "windows"):
             case[name] = case[name][:30]
-        notes = " ".join(measure(**case).notes)
-        assert "one member" in notes
+        notes = " ".join(measured_on(case).notes)
+        assert "only one member" in notes
         assert "independent blocks" in notes
 
 
@@ -181,12 +182,12 @@ def test_too_few_windows(case):
     for name in ("labels", "positions", "windows"):
         case[name] = case[name][:2]
     with pytest.raises(DataError, match="2 held-out windows are too few"):
-        measure(**case)
+        measured_on(case)
 
 
 def test_unknown_effort(case):
     with pytest.raises(ParameterError, match="choose 'quick', 'default' or 'full'"):
-        measure(**{**case, "effort": "max"})
+        measured_on(case, effort="max")
 
 
 def test_default_effort_adds_little_to_the_forward_passes():
@@ -203,11 +204,10 @@ def test_default_effort_adds_little_to_the_forward_passes():
     start = time.perf_counter()
     measure(
         variables=[f"x{i}" for i in range(13)] + ["y"],
-        labels=labels,
-        positions=np.arange(2_000),
-        window=30,
-        predict=predict,
-        windows=windows,
+        held=HeldOut(labels, np.arange(2_000), window=30),
+        base=predict(windows),
+        scrambled=scrambler(predict, windows, range(14)),
+        values=windows[:, -1],
     )
     assert time.perf_counter() - start < 5.0
     assert len(passes) <= 2 + 14 * 3  # at 0.8 s each: under 60 s

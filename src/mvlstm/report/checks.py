@@ -1,0 +1,159 @@
+"""What is asked of the numbers, and the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from mvlstm import plot
+from mvlstm.report.data import ReportData, records
+from mvlstm.report.encode import number, percent
+from mvlstm.report.page import Check
+from mvlstm.report.words import PERSISTENCE, alike, joined, signed
+from mvlstm.results import Explanation
+
+WARNED = "A warning from the data"
+COVERAGE, TOLERANCE = 0.9, 0.03  # promised, and how far from it any number of values may be
+SMALL = 0.1  # bias in RMSEs, and correlation of residuals, that may be let pass
+STEADY = 1.25  # ratio of errors early and late
+FEWEST = 20  # residuals to judge
+SHARED = 0.7  # of the leading variables, that members must have in common
+TOLD_ALIKE = 0.5  # rank correlation of attention and importance
+
+
+def checks(data: ReportData) -> list[Check]:
+    """Return what was asked of the numbers, and the answers."""
+    warnings = dict.fromkeys([*data.future.warnings, *data.forecast.warnings])
+    return [
+        *(Check("warn", WARNED, text) for text in warnings),
+        *_score_checks(data),
+        _coverage_check(data),
+        *_residual_checks(data),
+        *_ranking_checks(data.explanation),
+    ]
+
+
+def _check(good: bool, titles: tuple[str, str], text: str, *, bad: str = "warn") -> Check:
+    """Answer a question: the first title if it is good, else the second."""
+    return Check("pass" if good else "warn" if bad == "warn" else "info", titles[not good], text)
+
+
+def _score_checks(data: ReportData) -> Iterator[Check]:
+    if data.evaluation.part != "new":
+        yield Check(
+            "warn",
+            "No unseen rows",
+            "The scores are from the rows that calibrated the intervals, which flatters them.",
+        )
+    own = data.own["rmse"]
+    for name, other in data.rivals.items():
+        text = f"RMSE {number(own, 4)} against {number(other, 4)}."
+        if name != PERSISTENCE and alike(own, other):
+            yield Check("info", f"As good as {name}", text)
+        else:
+            titles = (f"Better than {name}", f"Not better than {name}")
+            yield _check(own < other and not alike(own, other), titles, text)
+
+
+def _coverage_check(data: ReportData) -> Check:
+    coverage, n = data.own["coverage"], int(data.own["n"])
+    allowed = max(TOLERANCE, 2.0 * float(np.sqrt(COVERAGE * (1.0 - COVERAGE) / max(n, 1))))
+    kept = abs(coverage - COVERAGE) <= allowed
+    held = f"The 90 % intervals held {percent(coverage, 1)} of the values"
+    if kept and data.evaluation.part != "new":
+        return Check(
+            "info",
+            "Intervals have not been tested",
+            f"{held}, which they were made to do on these rows. Hold rows back when fitting "
+            "(--test 0.2), or wait for new ones.",
+        )
+    wrong = "Intervals are wider than needed" if coverage > COVERAGE else "Intervals are too narrow"
+    return _check(
+        kept,
+        ("Intervals keep their promise", wrong),
+        f"{held}; for {n:,} values, {percent(COVERAGE - allowed)} to "
+        f"{percent(min(1.0, COVERAGE + allowed))} counts as kept.",
+    )
+
+
+def _residual_checks(data: ReportData) -> Iterator[Check]:
+    only = f" ({data.shown_only.strip(' ,')})" if data.shown_only else ""
+    table = plot.residuals_table(data.forecast, limit=10**9)
+    residual = table["residual"].to_numpy(dtype=np.float64)
+    if len(residual) < FEWEST:
+        return
+    bias, size = float(residual.mean()), _rms(residual) or 1.0
+    allowed = max(SMALL, 2.0 / float(np.sqrt(len(residual))))  # as far as chance alone goes
+    yield _check(
+        abs(bias) <= allowed * size,
+        (f"No bias{only}", f"Forecasts are biased{only}"),
+        f"On average the value is {number(abs(bias))} {'above' if bias >= 0 else 'below'} the "
+        f"forecast, {percent(abs(bias) / size)} of the RMSE; up to {percent(allowed)} counts as "
+        "none.",
+    )
+    early, late = map(_rms, np.split(residual, [len(residual) // 2]))
+    falls = early > STEADY * late
+    yield _check(
+        max(early, late) <= STEADY * min(early, late),
+        (f"Error is steady{only}", f"Error {'falls' if falls else 'grows'} over time{only}"),
+        f"RMSE {number(early)} in the first half of these rows, {number(late)} in the second.",
+        bad="info" if falls else "warn",
+    )
+    lags = plot.autocorrelation_table(data.forecast)
+    first, bound = float(lags["autocorrelation"].iloc[0]), float(lags["bound"].iloc[0])
+    yield _check(
+        abs(first) <= max(SMALL, bound),
+        (f"Little is left to learn{only}", f"Something is left to learn{only}"),
+        f"Residuals of neighbouring times have correlation {signed(first)}; up to "
+        f"{max(SMALL, bound):.2f} counts as none.",
+    )
+
+
+def _ranking_checks(explanation: Explanation) -> Iterator[Check]:
+    found = explanation.stability
+    overlap, tau = (
+        float(np.nan if found.get(name) is None else found[name])
+        for name in ("error_increase_top_overlap", "error_increase_kendall_tau")
+    )
+    if np.isfinite(overlap):
+        yield _check(
+            overlap >= SHARED,
+            ("Members agree on what matters", "Members disagree on what matters"),
+            f"Two members have {percent(overlap)} of the leading variables in common (Kendall's "
+            f"tau {signed(tau)} over all variables).",
+        )
+    settled, pairs = found.get("order_settled"), list(found.get("unsettled", ()))
+    if settled is not None:
+        yield _check(
+            bool(settled),
+            ("The order is settled", "The order is not settled"),
+            f"{joined(pairs, 4)}: other times or members could swap them."
+            if pairs
+            else "No neighbours in the ranking of important variables would swap places.",
+            bad="info",
+        )
+    both = explanation.importance[["importance", "posterior"]].dropna()
+    if len(both) > 2:
+        correlation = float(both["importance"].rank().corr(both["posterior"].rank()))
+        yield _check(
+            correlation >= TOLD_ALIKE,
+            ("Attention agrees with importance", "Attention disagrees with importance"),
+            f"Their rank correlation is {signed(correlation)}. Where they differ, trust "
+            "importance, which is tested on the error.",
+            bad="info",
+        )
+    if explanation.agreement is not None:
+        doubted = records(explanation.agreement[explanation.agreement["disagreement"] != ""])
+        yield _check(
+            not doubted,
+            ("Other measures agree", "Other measures disagree in part"),
+            "; ".join(f"{r['variable']}: {r['disagreement']}" for r in doubted) + "."
+            if doubted
+            else "Drop-and-refit, shadow variables and Granger's tests support the verdicts.",
+            bad="info",
+        )
+
+
+def _rms(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+    return float(np.sqrt(np.mean(values**2)))
