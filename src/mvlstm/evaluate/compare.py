@@ -15,10 +15,8 @@ from mvlstm import metrics
 from mvlstm.errors import DataError, MVLSTMError, ParameterError, check_option
 from mvlstm.evaluate.backtest import (
     FoldRun,
-    clean_columns,
-    clean_table,
+    fold_frame,
     fold_rows,
-    fold_table,
     join,
     persistence_rmse,
     run_fold,
@@ -33,10 +31,10 @@ from mvlstm.problem.windows import measured_labels, origin_rows
 from mvlstm.progress import show_steps
 from mvlstm.results import Comparison, Forecast
 from mvlstm.results.comparison import COLUMNS
-from mvlstm.table.calendar import Calendar
 from mvlstm.table.columns import column_names
-from mvlstm.table.frame import SeriesFrame, build_frame
+from mvlstm.table.frame import SeriesFrame, Table, check_table
 from mvlstm.table.parts import require_validation
+from mvlstm.table.settings import Calendar, Cleaning, Columns, Gaps, Missing, Names
 from mvlstm.table.times import read_times
 from mvlstm.types import FloatArray
 
@@ -56,19 +54,19 @@ class Entry:
 
 
 def compare(
-    table: pd.DataFrame,
+    table: Table,
     target: str,
     *,
     methods: str | Sequence[str] = "all",
-    time: str | Sequence[str] | None = None,
+    time: Names = None,
     series: str | None = None,
     variables: Sequence[str] | None = None,
-    exclude: str | Sequence[str] | None = None,
-    known: str | Sequence[str] | None = None,
-    categorical: str | Sequence[str] | None = None,
+    exclude: Names = None,
+    known: Names = None,
+    categorical: Names = None,
     calendar: Calendar = "none",
-    missing: Literal["error", "drop", "fill"] = "error",
-    gaps: Literal["error", "close", "respect"] = "error",
+    missing: Missing = "error",
+    gaps: Gaps = "error",
     transform: TransformChoice = "none",
     window: int = 30,
     horizon: int = 1,
@@ -103,7 +101,7 @@ def compare(
     members : int
         Networks in each ensemble.
     folds : int
-        1: one chronological split. More: so many rolling origins, each with a fit of its own.
+        1: one chronological split. More: this many rolling origins, each with a fit of its own.
     test, valid : float
         Share of the rows (below 1) to score on, and to choose and calibrate on; or their number.
     budget : {"quick", "full"}
@@ -113,7 +111,7 @@ def compare(
     device : str
         Where networks are trained: "auto", "cpu" or "cuda".
     own : DataFrame, optional
-        Your own forecasts, one step ahead, in the columns ``time`` and ``value``; a row more.
+        Your own forecasts, one step ahead, in the columns ``time`` and ``value``; they get a row too.
     own_name : str
         Its name.
     verbose : int
@@ -134,20 +132,27 @@ def compare(
     check_option("budget", budget, BUDGETS)
     require_validation(valid)
     keys = choose_methods(methods)
-    layout: dict[str, Any] = {"missing": missing, "gaps": gaps}
-    columns: dict[str, Any] = {"time": time, "variables": variables, "exclude": exclude}
-    columns |= {"series": series, "known": known, "categorical": categorical}
-    frame = build_frame(table, target=target, calendar=calendar, **columns, **layout)
+    columns = Columns(target, time, series, variables, exclude, known, categorical)
+    cleaning = Cleaning(missing=missing, gaps=gaps, calendar=calendar)
+    frame = check_table(table, columns, cleaning)
     split = split_windows(frame, window=window, horizon=horizon, test=test, valid=valid)
     n_train = len(split[1]["train"])
     cuts = fold_rows(len(frame.clock), folds=folds, test=test, valid=valid)
     inner = 0 if sys.stderr.isatty() else max(0, verbose - 1)
-    shared = {**layout, "window": window, "horizon": horizon, "members": members, "seed": seed}
     check_option("transform", transform, TRANSFORM_CHOICES)
     chosen, chosen_notes = choose_transform(transform, frame, frame.order < cuts[0][0])
-    shared |= {"device": device, "verbose": inner, "transform": chosen.name}
-    shared |= {"calendar": frame.layout.calendar or "none"}
-    rows, columns = clean_table(frame), clean_columns(frame)
+    shared: dict[str, Any] = {
+        "missing": missing,
+        "gaps": gaps,
+        "calendar": frame.layout.calendar or "none",
+        "transform": chosen.name,
+        "window": window,
+        "horizon": horizon,
+        "members": members,
+        "seed": seed,
+        "device": device,
+        "verbose": inner,
+    }
     entries: list[Entry] = []
     if own is not None:
         entries.append(_own_entry(own, own_name, frame, window, horizon, cuts))
@@ -158,9 +163,8 @@ def compare(
                 runs = []
                 for start, end in cuts:
                     model, words = build(key, budget=budget, n_train=n_train, shared=shared)
-                    until, times = fold_table(frame, rows, start, end)
-                    runs.append(run_fold(model, until, target, times, valid, columns))
-                found = _entries(key, runs, rows, frame, words)
+                    runs.append(run_fold(model, *fold_frame(frame, start, end), valid))
+                found = _entries(key, runs, frame, words)
             except Exception as error:  # whatever it is, the other methods go on
                 found = [_failure(METHODS[key].label, error, words)]
             entries += found
@@ -172,15 +176,13 @@ def compare(
 # -------------------------------------------------------------------------------- one method's rows
 
 
-def _entries(
-    key: str, runs: list[FoldRun], rows: pd.DataFrame, frame: SeriesFrame, words: str
-) -> list[Entry]:
+def _entries(key: str, runs: list[FoldRun], frame: SeriesFrame, words: str) -> list[Entry]:
     """Score a method's forecasts; an ensemble of several gets a row for one member too."""
     common = {
         "method": METHODS[key].label,
         "fit_seconds": float(np.sum([run.fit_seconds for run in runs])),
         "forecasts_per_second": float(np.mean([run.forecasts_per_second for run in runs])),
-        "top_variables": _top_variables(runs[-1].model, rows),
+        "top_variables": _top_variables(runs[-1].model, frame),
         "budget": words,
         "error": None,
     }
@@ -237,7 +239,7 @@ def first_member(run: FoldRun) -> Forecast:
     )
 
 
-def _top_variables(model: AbstractForecaster, rows: pd.DataFrame) -> tuple[str, ...]:
+def _top_variables(model: AbstractForecaster, rows: Any) -> tuple[str, ...]:
     """Return the variables whose scrambling costs most on the unseen rows; none if nothing does."""
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -337,7 +339,7 @@ def _own_values(own: pd.DataFrame, frame: SeriesFrame, horizon: int) -> pd.Serie
     given = pd.Series(_own_numbers(own["value"]), index=_own_times(own, frame)).dropna()
     if given.index.has_duplicates:
         again = given.index[given.index.duplicated()][0]
-        raise DataError(f"Own forecasts name the time {again} twice; keep one row a time.")
+        raise DataError(f"Own forecasts name the time {again} twice; keep one row per time.")
     return given
 
 
@@ -349,7 +351,7 @@ def _own_numbers(given: pd.Series[Any]) -> FloatArray:
         row = int(wrong[0])
         raise DataError(
             f"Own forecasts: 'value' is not numeric: {given.iloc[row]!r} at row {row}. Write plain "
-            "numbers; a file with decimal commas is read with decimal=',' (--decimal ,)."
+            "numbers; a file with decimal commas is read with decimal=','."
         )
     return values
 

@@ -8,18 +8,16 @@ import difflib
 import gzip
 import io
 import os
-import re
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
 
-from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
+from mvlstm.errors import DataError, ParameterError
 from mvlstm.storage import write_atomic
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -27,9 +25,6 @@ PARQUET_SUFFIXES = (".parquet", ".pq")
 _HEAD = 65_536
 _MARK = r"[. \u00a0\u2009\u202f]"  # of thousands: a dot or a space, which may be narrow or fixed
 _MARKED = rf"\s*[+-]?(?:[1-9]\d{{0,2}}(?:{_MARK}\d{{3}})+|\d+)(?:,\d*)?\s*"  # 1.234.567,8
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")  # 1.234, if dots mark thousands
-_HUNDREDS = re.compile(r"[+-]?\d{1,3}")  # 950 beside it
-_FEWEST = 5  # numbers with a dot, each before three digits, that are not so by chance
 _OFFSET = r":\d\d(?:\.\d+)?(?:[+-]\d\d:?\d\d|Z)$"  # from UTC, at the end of a time
 
 
@@ -81,26 +76,12 @@ def _check_readable(file: Path) -> None:
     if not folder.is_dir():
         raise DataError(f"'{file}' does not exist, nor does the folder '{folder}'.")
     with contextlib.suppress(OSError):
-        near = _nearest(file.name, os.listdir(folder))
-        if near is not None:
-            raise DataError(f"'{file}' does not exist. Did you mean '{folder / near}'?")
+        stems = {Path(other).stem.lower(): other for other in os.listdir(folder)}
+        near = difflib.get_close_matches(file.stem.lower(), stems, n=1)
+        if near:
+            meant = folder / stems[near[0]]
+            raise DataError(f"'{file}' does not exist. Did you mean '{meant}'?")
     raise DataError(f"'{file}' does not exist. Check the path.")
-
-
-def _nearest(name: str, others: Iterable[str]) -> str | None:
-    """Return the name that may have been meant; a common ending alone does not count.
-
-    Examples
-    --------
-    >>> _nearest("sale.csv", ["sales.csv", "wide.csv"]), _nearest("nofile.csv", ["wide.csv"])
-    ('sales.csv', None)
-    """
-    alike = [other for other in others if difflib.get_close_matches(_stem(name), [_stem(other)])]
-    return next(iter(difflib.get_close_matches(name, alike, n=1)), None)
-
-
-def _stem(name: str) -> str:
-    return Path(name).stem.lower()
 
 
 def _read_parquet(file: Path) -> pd.DataFrame:
@@ -129,7 +110,7 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
     if separator == decimal:
         raise ParameterError(
             f"The columns of '{file}' are separated by {separator!r}, which is also the decimal "
-            "mark. Name the separator with sep=';' (--sep ';'), or the mark (--decimal)."
+            "mark. Name the separator, such as sep=';', or another mark with decimal=... instead."
         )
     header = _header(file, head, separator)
     if sep is not None and len(header) == 1:
@@ -160,7 +141,7 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
     except pd.errors.ParserWarning as error:
         raise DataError(
             f"'{file}' has rows with more fields than its {len(header)} column names. Correct "
-            "the header, or name the separator with sep=... (--sep)."
+            "the header, or name the separator with sep=... instead."
         ) from error
     except UnicodeError as error:
         raise DataError(
@@ -169,13 +150,11 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
         ) from error
     except (ValueError, OverflowError, EOFError, zlib.error) as error:
         raise DataError(
-            f"'{file}' cannot be read as a table: {_first_line(error)}. Name the separator with "
-            "sep=... (--sep) if it is not a comma."
+            f"'{file}' cannot be read as a table: {_first_line(error)}. If the "
+            "separator is not a comma, name it: sep=';' or another."
         ) from error
     if decimal == ",":
         table = table.apply(_without_thousands)
-    elif separator != ",":
-        _doubt_dots(file, head, header, separator)
     named = header[: table.shape[1]]
     nameless = [j for j, name in enumerate(named) if j and not name.strip()]
     blank = [j for j in nameless if table.iloc[:, j].isna().all()]  # as spreadsheets leave them
@@ -213,44 +192,6 @@ def _without_thousands(column: pd.Series[Any]) -> pd.Series[Any]:
     return bare.astype(np.float64).reindex(column.index)
 
 
-def _doubt_dots(file: Path, head: str, header: Sequence[str], separator: str) -> None:
-    """Warn of columns whose dots, in the file's beginning, look like marks of thousands."""
-    lines = [line for line in head.splitlines() if line.strip()]
-    rows = [_fields(line, separator) for line in lines[1:-1]]  # the last may be cut off
-    cells = zip(*(row for row in rows if len(row) == len(header)), strict=True)
-    marked = [name.strip() for name, column in zip(header, cells, strict=False) if _grouped(column)]
-    if marked:
-        others = f" (and {len(marked) - 1} more)" if len(marked) > 1 else ""
-        warnings.warn(
-            f"The dots in column '{marked[0]}'{others} of '{file.name}' look like marks of "
-            "thousands, as in 1.234 beside 950, but were read as decimal points. If they mark "
-            "thousands, use decimal=',' (--decimal ,).",
-            MVLSTMWarning,
-            stacklevel=4,
-        )
-
-
-def _grouped(column: Sequence[str]) -> bool:
-    """Say whether text has numbers such as ``1.234`` and ``950``, and no others.
-
-    Examples
-    --------
-    >>> _grouped(["1.234", "950", "2.000", "1.071", "3.500", "1.188"])
-    True
-    >>> _grouped(["1.234", "950", "2.5", "1.071", "3.5", "1.188"])
-    False
-    """
-    texts = [text.strip() for text in column if any(map(str.isdigit, text))]
-    dotted = [text for text in texts if "." in text]
-    bare = [text for text in texts if "." not in text]
-    return (
-        len(dotted) >= _FEWEST
-        and all(_THOUSANDS.fullmatch(text) for text in dotted)
-        and all(_HUNDREDS.fullmatch(text) for text in bare)
-        and any(len(text.lstrip("+-")) == 3 for text in bare)
-    )
-
-
 def _read_head(file: Path) -> tuple[str, str]:
     """Return the file's encoding and its beginning as text."""
     opener: Any = gzip.open if file.suffix.lower() == ".gz" else open
@@ -270,7 +211,7 @@ def _separator(head: str, sep: str | None, decimal: str) -> str:
     """Return the separator given, or the candidate that splits the header most."""
     if sep is not None:
         if len(sep) != 1:
-            raise ParameterError(f"sep={sep!r} must be one character, e.g. ';' (--sep ';').")
+            raise ParameterError(f"sep={sep!r} must be one character, such as sep=';'.")
         return sep
     line = next((line for line in head.splitlines() if line.strip()), "")
     candidates = [mark for mark in SEPARATORS if mark != decimal]
@@ -285,7 +226,7 @@ def _check_separator(file: Path, head: str, sep: str, decimal: str) -> None:
     if count > 1:
         raise DataError(
             f"'{file}' has one column when separated by {sep!r}, and {count} by {better!r}. Use "
-            f"sep={better!r} (--sep '{better}'), or leave it out."
+            f"sep={better!r}, or leave it out."
         )
 
 

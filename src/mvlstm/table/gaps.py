@@ -135,15 +135,14 @@ def _where_uneven(
 
 
 def _advice(step: Step, *, fitting: bool) -> str:
-    close, respect = "gaps='close' (--gaps close)", "gaps='respect' (--gaps respect)"
     if fitting:
         return (
-            f"Use {close} to take the rows as consecutive, or {respect} to let no window cross "
-            "a gap."
+            "Use gaps='close' to take the rows as consecutive, or gaps='respect' to let no window "
+            "cross a gap."
         )
     return (
         f"The model was fitted with gaps='error': supply rows {describe_step(step)} apart, or fit "
-        f"again with {close} or {respect}."
+        "again with gaps='close' or gaps='respect'."
     )
 
 

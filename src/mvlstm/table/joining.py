@@ -19,7 +19,7 @@ from mvlstm.table.times import read_times
 from mvlstm.types import BoolArray, IntArray
 
 FROM_THE_START = (
-    "future=... (--future) has more rows than the table, and neither has times: its rows are taken "
+    "future=... has more rows than the table, and neither has times: its rows are taken "
     "as numbered from the table's first row. Give only the rows that follow, or give both times."
 )
 
@@ -104,7 +104,7 @@ def _check_columns(future: pd.DataFrame, layout: Layout) -> None:
     absent = [n for n in needed_columns(future, layout, layout.known) if n not in names]
     if absent:
         raise DataError(
-            f"future=... (--future) has the columns {name_list(names)}; missing: "
+            f"future=... has the columns {name_list(names)}; missing: "
             f"{name_list(absent)}. Supply times"
             f"{'' if layout.series is None else ', series'} and what is known ahead."
         )
@@ -188,7 +188,7 @@ def _check_order(times: pd.Index, codes: IntArray, later: BoolArray) -> None:
     if len(wrong):
         one, two = rows[wrong[0]], rows[wrong[0] + 1]
         raise DataError(
-            f"The rows of future=... (--future) are not in order: {describe_time(times[two])} (row "
+            f"The rows of future=... are not in order: {describe_time(times[two])} (row "
             f"{two}) comes after {describe_time(times[one])} (row {one}). Sort them by time, and "
             "keep one row for each."
         )
@@ -200,7 +200,7 @@ def _check_kinds(before: pd.Index, after: pd.Index) -> None:
         return
     words = {(False, False): "integers", (True, False): "dates", (True, True): "dates with a zone"}
     raise DataError(
-        f"future=... (--future) has {words[_kind(after)]} as times, and the table has "
+        f"future=... has {words[_kind(after)]} as times, and the table has "
         f"{words[_kind(before)]}. Give both the same kind of index or time column (in pandas: "
         "set_index, tz_localize or tz_convert)."
     )

@@ -10,12 +10,9 @@ from numpy.typing import NDArray
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
-from mvlstm.table.columns import exclude_hint
 from mvlstm.table.panel import Panel
 from mvlstm.table.spacing import position
 
-FILL_OPTION = "missing='fill' (--missing fill)"
-DROP_OPTION = "missing='drop' (--missing drop)"
 _CHUNK = 65_536
 
 
@@ -44,11 +41,11 @@ def handle_missing(
         raise DataError(_empty_message(columns, int(empty[0]), fitting=fitting))
     if missing == "error":
         advice = (
-            f"Use {DROP_OPTION} to leave these rows out, {FILL_OPTION} to repeat the last known "
+            "Use missing='drop' to leave these rows out, missing='fill' to repeat the last known "
             "value, or mend the table before."
             if fitting
             else "The model was fitted with missing='error': mend the table, or fit again with "
-            f"{DROP_OPTION} or {FILL_OPTION}."
+            "missing='drop' or missing='fill'."
         )
         what = _what_is_missing(values, absent, times, columns, panel)
         raise DataError(f"{what}{_words_hint(absent, columns, categories)} {advice}")
@@ -132,8 +129,8 @@ def _remedy(columns: Sequence[str], j: int, *, fitting: bool) -> str:
     if not fitting:
         return "Mend the table."
     if j == len(columns) - 1:
-        return "Choose another target (--target) or mend the table."
-    return f"Use {exclude_hint([columns[j]])}."
+        return "Choose another target or mend the table."
+    return f"Use exclude=['{columns[j]}']."
 
 
 def _fill_forward(
@@ -165,7 +162,7 @@ def _fill_forward(
             raise DataError(
                 f"Column '{columns[j]}' lacks {longest:,} values in a row from "
                 f"{position(times, begin, panel)}, more than the {limit} that are filled "
-                f"(fill_limit). Fill this stretch before, or {again} {DROP_OPTION}."
+                f"(fill_limit). Fill this stretch before, or {again} missing='drop'."
             )
         take = np.flatnonzero(gone & (source >= 0))
         values[take, j] = values[source[take], j]

@@ -92,7 +92,7 @@ def read_panel(table: pd.DataFrame, names: Sequence[str], column: str) -> tuple[
     The series come in order of their names, so that the order in a file changes nothing.
     """
     if column not in names:
-        raise DataError(missing_column_message("Series column", column, names, "--series"))
+        raise DataError(missing_column_message("Series column", column, names, "series"))
     codes, found = category_codes(table.iloc[:, list(names).index(column)])
     absent = np.flatnonzero(np.isnan(codes))
     if len(absent):

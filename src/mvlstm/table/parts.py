@@ -22,8 +22,8 @@ class Parts:
 
     Rows [0, a) train; [a, b) are the validation part, which calibrates intervals: its earlier half
     [a, m), called "stop", stops training and selects, its later half [m, b), called "calibration",
-    judges what was selected (a search with several networks a setting selects on both); [b, n) are
-    new, that is unseen.
+    judges what was selected (a search with several networks per setting selects on both); [b, n)
+    are new, that is unseen.
 
     Parameters
     ----------
@@ -103,8 +103,8 @@ def _share(name: str, value: float, n_rows: int) -> Fraction:
     number = isinstance(value, int | float | np.integer | np.floating)
     if isinstance(value, bool) or not number or not np.isfinite(value) or value < 0:
         raise ParameterError(
-            f"{name}={value!r} must be a fraction of the rows, 0 or more and below 1 "
-            f"(--{name} 0.2), or a whole number of rows."
+            f"{name}={value!r} must be a fraction of the rows, 0 or more and below 1, such as "
+            f"{name}=0.2, or a whole number of rows."
         )
     if value < 1:
         return Fraction(str(float(value)))

@@ -40,7 +40,7 @@ OFFSETS: dict[str, Any] = {
 }
 
 
-SEVERAL = "If the table holds several series, name their column with series=... (--series COLUMN)."
+SEVERAL = "If the table holds several series, say with series=... which column names them."
 
 
 def is_zone(name: str) -> bool:
@@ -287,7 +287,7 @@ def _offset_parts(step: Offset) -> tuple[str, int]:
 
 
 def _offset(kind: str, count: int) -> Offset:
-    """Return the step of so many months, local days or the like: `_offset_parts` turned round."""
+    """Return the step of this many months, local days or the like: `_offset_parts` turned round."""
     if kind == "months":
         return pd.DateOffset(months=count)
     if kind == "days":

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm._words import counted
-from mvlstm.table.columns import exclude_hint, name_list, option_list
+from mvlstm.table.columns import name_list
 from mvlstm.table.layout import Layout
 from mvlstm.table.reading import Raw
 from mvlstm.table.spacing import position
@@ -31,9 +31,7 @@ def suspicions(raw: Raw, layout: Layout, names: Sequence[str]) -> list[str]:
             continue
         column = np.ascontiguousarray(raw.values[:, j])
         if name != layout.target and _counts_rows(column):
-            notes.append(
-                f"Column '{name}' looks like a row number; use {exclude_hint([name])} if so."
-            )
+            notes.append(f"Column '{name}' looks like a row number; use exclude=['{name}'] if so.")
         notes += _far_values(name, column, raw.times)
     return notes
 
@@ -44,7 +42,7 @@ def _clock(raw: Raw, layout: Layout, names: Sequence[str]) -> Iterator[str]:
     if named and not layout.time and isinstance(raw.times, pd.RangeIndex):
         yield (
             f"Columns {name_list(parts)} are used as variables; if they are the time, pass "
-            f"time={parts!r} (--time {option_list(parts)})."
+            f"time={parts!r}."
         )
 
 
@@ -76,5 +74,5 @@ def _far_values(name: str, column: NDArray[np.float64], times: pd.Index) -> Iter
             f"Column '{name}' is {value:g} in {counted(len(rows), 'row')}, the first at "
             f"{position(times, int(rows[0]))}; all other values lie between {low:g} and {high:g}. "
             "If that is an error, or stands for a missing value, empty these cells and use "
-            "missing='fill' (--missing fill) or missing='drop' (--missing drop)."
+            "missing='fill' or missing='drop'."
         )

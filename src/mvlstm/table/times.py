@@ -14,9 +14,7 @@ from mvlstm._words import counted
 from mvlstm.errors import DataError
 from mvlstm.table.columns import (
     MONTH,
-    exclude_hint,
     missing_column_message,
-    reads_as_time,
     several_levels_message,
 )
 from mvlstm.table.spacing import is_zone
@@ -75,7 +73,7 @@ def _find_times(
     if absent and isinstance(table.index, pd.MultiIndex) and absent[0] in table.index.names:
         raise DataError(several_levels_message(table.index))
     if absent:
-        raise DataError(missing_column_message("Time column", absent[0], names, "--time"))
+        raise DataError(missing_column_message("Time column", absent[0], names, "time"))
     columns = [table.iloc[:, names.index(name)] for name in time]
     if len(time) == 1:
         return _column_times(columns[0], time[0], day_first, written=written)
@@ -105,18 +103,10 @@ def _index_times(index: pd.Index) -> pd.Index:
         return index if isinstance(index, pd.RangeIndex) else _integers(index, index.name)
     example = f", for instance {index[:1].tolist()[0]!r}" if len(index) else ""
     raise DataError(
-        f"The index holds neither times nor integers ({index.dtype}{example}). Convert it with "
-        f"{_conversion(index)}, or name the time column with time=... (--time COLUMN)."
+        f"The index holds neither times nor integers ({index.dtype}{example}). Make it times (in "
+        "pandas: table.index = pd.to_datetime(table.index)), number the rows (table = "
+        "table.reset_index(drop=True)), or name the time column with time=... instead."
     )
-
-
-def _conversion(index: pd.Index) -> str:
-    """Say how to make times of an index that holds none."""
-    if pd.api.types.is_timedelta64_dtype(index.dtype):
-        return "table.index = pd.Timestamp('2000-01-01') + table.index"
-    if pd.api.types.is_numeric_dtype(index.dtype) or not reads_as_time(next(iter(index), "")):
-        return "table = table.reset_index(drop=True), which numbers the rows"
-    return "table.index = pd.to_datetime(table.index)"
 
 
 def _integers(values: Any, name: Any) -> pd.Index:
@@ -172,7 +162,7 @@ def _number_times(column: pd.Series[Any], name: str) -> pd.Index:
         raise DataError(
             f"Time column '{name}' holds numbers that are not whole, the first "
             f"{numbers[bad[0]]:g} at row {bad[0]}. Times are dates or integers: convert the "
-            "column, or name another one with time=... (--time COLUMN)."
+            "column, or name another with time=... instead."
         )
     if pd.api.types.is_integer_dtype(column.dtype):
         return _integers(column.to_numpy(), name)
@@ -206,7 +196,7 @@ def _assembled_times(
         )
     texts = [column.astype(str).str.strip() for column in columns]
     if len(columns) == 2 and _has_day(columns[0]) and _are_hours(columns[1]):
-        texts[1] = _hours(columns[1], what, names[1])
+        texts[1] = columns[1].astype(int).map("{:02d}:00".format)  # hour 24 is refused below
     joined = texts[0]
     for text in texts[1:]:
         joined = joined + " " + text
@@ -227,16 +217,6 @@ def _are_hours(column: pd.Series[Any]) -> bool:
     return bool((column % 1 == 0).all() and column.min() >= 0 and column.max() <= 24)
 
 
-def _hours(column: pd.Series[Any], what: str, name: str) -> pd.Series[Any]:
-    """Write the hours beside a date as times of the day."""
-    if column.max() == 24:
-        raise DataError(
-            f"{what}: '{name}' holds hours up to 24, and those of a day are 0 to 23. If 1 is the "
-            f"hour that begins at 00:00, subtract 1 (in pandas: table['{name}'] -= 1)."
-        )
-    return column.astype(int).map("{:02d}:00".format)
-
-
 def _from_clock_parts(
     parts: Mapping[str, pd.Series[Any]], what: str, names: Sequence[str]
 ) -> pd.DatetimeIndex:
@@ -244,7 +224,7 @@ def _from_clock_parts(
     if len(parts) < len(names) or "year" not in parts or "month" not in parts:
         raise DataError(
             f"{what} cannot be put together: 'year' and 'month' are needed, each once, "
-            "e.g. time=['year', 'month', 'day', 'hour'] (--time year,month,day,hour)."
+            "e.g. time=['year', 'month', 'day', 'hour']."
         )
     fields = pd.DataFrame({name: _numbers(column) for name, column in parts.items()})
     if "day" not in fields:
@@ -279,8 +259,7 @@ def _parse_dates(column: pd.Series[Any], what: str, name: str, day_first: bool |
     if CLOCK_ALONE.fullmatch(first.strip()):
         raise DataError(
             f"{what} holds times of the day without a date, such as {first!r}. Add the date, or "
-            "leave the column out and let the rows be numbered (no --time, and "
-            f"{exclude_hint([name])})."
+            f"let the rows be numbered: exclude=['{name}'], and no time=... at all."
         )
     if HALF_DATE.fullmatch(first.strip()):
         raise DataError(
@@ -312,7 +291,7 @@ def _parse_dates(column: pd.Series[Any], what: str, name: str, day_first: bool |
     raise DataError(
         f"{what} cannot be read as dates in {int(bad.sum()):,} rows, the first "
         f"{column.iloc[row]!r} at row {row}. Write dates like 2013-05-02 03:00, or name "
-        "another column with time=... (--time COLUMN)."
+        "another column with time=... instead."
     )
 
 
