@@ -234,6 +234,8 @@ def run_fold(model: AbstractForecaster, frame: SeriesFrame, test: int, valid: fl
     if model.local and frame.panel is None:
         (last,) = frame.find(pd.Index([model.borders_.train]))
         before = int(model.window) + model.preparation_.lead
+        if model.missing == "fill":  # not needed, but batches of another size round differently
+            before += model.layout_.fill_limit
         recent = frame.rows(slice(max(0, int(last) + 1 - before), None))
     forecast = model.predict(recent)
     seconds = max(clock.monotonic() - fitted, 1e-9)

@@ -111,7 +111,7 @@ def compare(
     device : str
         Where networks are trained: "auto", "cpu" or "cuda".
     own : DataFrame, optional
-        Your own forecasts, one step ahead, in the columns ``time`` and ``value``; they get a row too.
+        Your own forecasts, one step ahead, in the columns ``time`` and ``value``, for one more row.
     own_name : str
         Its name.
     verbose : int

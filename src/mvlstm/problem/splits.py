@@ -117,8 +117,8 @@ def _short_part(parts: Parts, empty: list[PartName], window: int, horizon: int) 
     shorter = ", a shorter horizon=..." if horizon > 1 else ""
     shorter += ", a shorter window=..." if "train" in empty else ""
     return (
-        f"{words} {size}, fewer than the {horizon} of a forecast: use a larger share with {argument}=..."
-        f"{shorter}"
+        f"{words} {size}, fewer than the {horizon} of a forecast: use a larger share, "
+        f"{argument}=...{shorter}"
     )
 
 

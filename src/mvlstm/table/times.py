@@ -289,7 +289,7 @@ def _parse_dates(column: pd.Series[Any], what: str, name: str, day_first: bool |
     bad = present if best is None else present & best.isna()
     row = int(np.flatnonzero(bad)[0])
     raise DataError(
-        f"{what} cannot be read as dates in {int(bad.sum()):,} rows, the first "
+        f"{what} cannot be read as dates in {counted(int(bad.sum()), 'row')}, the first "
         f"{column.iloc[row]!r} at row {row}. Write dates like 2013-05-02 03:00, or name "
         "another column with time=... instead."
     )

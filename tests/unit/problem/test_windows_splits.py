@@ -197,7 +197,7 @@ def test_gaps_that_leave_no_window_are_the_reason_given() -> None:
     with pytest.raises(DataError) as caught:
         split_windows(gappy, window=10)
     assert "longest stretch anywhere has 8" in str(caught.value)
-    assert "--gaps close" in str(caught.value)
+    assert "gaps='close'" in str(caught.value)
 
 
 def test_series_shorter_than_a_window_are_the_reason_given() -> None:

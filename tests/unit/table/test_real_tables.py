@@ -112,7 +112,7 @@ def test_blanks_around_levels_do_not_count() -> None:
 def test_a_target_of_words_is_no_column_to_exclude() -> None:
     with pytest.raises(DataError, match="'wind' is the target: make it numbers first"):
         build_frame(table(), target="wind")
-    with pytest.raises(DataError, match=r"categorical=\['rain'\] \(--categorical rain\)"):
+    with pytest.raises(DataError, match=r"categorical=\['rain'\]"):
         build_frame(table(rain=[1, 2, 3, "x"] * 100), target="y")
 
 
@@ -120,7 +120,7 @@ def test_many_levels_are_refused_with_remedies() -> None:
     names = [f"site {k % 60}" for k in range(400)]
     with pytest.raises(DataError, match=r"60 levels.*at most 50") as caught:
         build_frame(table(wind=names), target="y")
-    assert "series='wind' (--series wind)" in str(caught.value)
+    assert "series='wind'" in str(caught.value)
     assert "exclude=['wind']" in str(caught.value)
 
 
@@ -130,7 +130,7 @@ def test_numbers_with_something_stray_stay_an_error() -> None:
         build_frame(table(wind=stray), target="y")
     with pytest.raises(DataError, match="always 'NE'"):
         build_frame(table(wind="NE"), target="y")
-    with pytest.raises(DataError, match=r"not in the table.*Did you mean 'wind'"):
+    with pytest.raises(DataError, match=r"not in the table.*Did you mean categorical='wind'"):
         build_frame(table(), target="y", categorical="wnd")
     with pytest.raises(DataError, match="named in categorical, but it is not one of"):
         build_frame(table(), target="y", categorical="wind", exclude="wind")
@@ -299,7 +299,7 @@ def test_nothing_of_one_series_reaches_another() -> None:
 
 def test_faults_of_a_panel_name_the_series() -> None:
     source = panel(a=1, b=1)
-    with pytest.raises(DataError, match=r"series=... \(--series COLUMN\)"):
+    with pytest.raises(DataError, match=r"say with series=\.\.\. which"):
         build_frame(source.drop(columns="station"), target="y")
     with pytest.raises(DataError, match="in series 'b'"):
         build_frame(source.iloc[np.r_[0:100, 101, 100, 102:210]], target="y", series="station")
