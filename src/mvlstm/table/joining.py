@@ -11,7 +11,14 @@ import pandas as pd
 from mvlstm.errors import DataError, MVLSTMWarning
 from mvlstm.table.categories import category_codes
 from mvlstm.table.columns import column_names, name_list
-from mvlstm.table.frame import check_present, needed_columns, time_columns, with_fitted_names
+from mvlstm.table.frame import (
+    SeriesFrame,
+    Table,
+    check_present,
+    needed_columns,
+    time_columns,
+    with_fitted_names,
+)
 from mvlstm.table.layout import Layout
 from mvlstm.table.panel import is_row_number, stacked_rows
 from mvlstm.table.spacing import describe_time, ticks
@@ -24,7 +31,7 @@ FROM_THE_START = (
 )
 
 
-def join_future(table: pd.DataFrame, future: pd.DataFrame, layout: Layout) -> pd.DataFrame:
+def join_future(table: Table, future: pd.DataFrame, layout: Layout) -> pd.DataFrame:
     """Put rows of the future after a table, their target left empty.
 
     Rows at times that the table has reached already are left out, so that a calendar of the whole
@@ -44,6 +51,11 @@ def join_future(table: pd.DataFrame, future: pd.DataFrame, layout: Layout) -> pd
     DataError
         If a column is missing, or the two do not have the same kind of times.
     """
+    if isinstance(table, SeriesFrame):
+        raise DataError(
+            "future=... needs the table as a DataFrame. Pass that, or build the frame of a table "
+            "whose last rows are the future ones, their target left empty."
+        )
     table, future = (with_fitted_names(one, layout) for one in (table, future))
     check_present(table, column_names(table), layout, "forecast")
     table, future = _timed_alike(table, future, layout)
