@@ -54,21 +54,8 @@ def read_times(
     written : bool
         Whether integers such as 20130502 or 201305 may be dates.
     """
-    return _in_named_zone(_find_times(table, names, time, day_first, written=written))
-
-
-def _find_times(
-    table: pd.DataFrame,
-    names: Sequence[str],
-    time: Sequence[str],
-    day_first: bool | None,
-    *,
-    written: bool,
-) -> Times:
-    if not time:
-        return Times(_index_times(table.index))
-    if len(time) == 1 and time[0] not in names and time[0] == table.index.name:
-        return Times(_index_times(table.index))
+    if not time or (len(time) == 1 and time[0] not in names and time[0] == table.index.name):
+        return _in_named_zone(Times(_index_times(table.index)))
     absent = [name for name in time if name not in names]
     if absent and isinstance(table.index, pd.MultiIndex) and absent[0] in table.index.names:
         raise DataError(several_levels_message(table.index))
@@ -76,16 +63,14 @@ def _find_times(
         raise DataError(missing_column_message("Time column", absent[0], names, "time"))
     columns = [table.iloc[:, names.index(name)] for name in time]
     if len(time) == 1:
-        return _column_times(columns[0], time[0], day_first, written=written)
-    return _assembled_times(columns, time, day_first)
+        return _in_named_zone(_column_times(columns[0], time[0], day_first, written=written))
+    return _in_named_zone(_assembled_times(columns, time, day_first))
 
 
 def _in_named_zone(found: Times) -> Times:
     """Bring times in a zone that a model file cannot name to UTC."""
     times = found.times
-    if not isinstance(times, pd.DatetimeIndex) or times.tz is None:
-        return found
-    if is_zone(str(times.tz)):
+    if not isinstance(times, pd.DatetimeIndex) or times.tz is None or is_zone(str(times.tz)):
         return found
     note = f"The time zone {times.tz} has no name to find it by again; times are kept in UTC."
     return found._replace(times=times.tz_convert("UTC"), notes=(*found.notes, note))

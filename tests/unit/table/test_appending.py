@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mvlstm.errors import DataError
-from mvlstm.table.appending import _lock, append_rows
+from mvlstm.table.appending import append_rows, hold_lock
 
 KEY = ("origin", "step")
 
@@ -73,7 +73,7 @@ def test_no_folder_and_a_locked_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="does not exist"):
         append_rows(tmp_path / "no" / "f.csv", rows("2024-01-01"), key=KEY)
     file = tmp_path / "f.csv"
-    with _lock(file, 1.0), pytest.raises(DataError, match="being written by another process"):
+    with hold_lock(file, 1.0), pytest.raises(DataError, match="being written by another process"):
         append_rows(file, rows("2024-01-01"), key=KEY, patience=0.1)
     assert append_rows(file, rows("2024-01-01"), key=KEY) == 1
 
