@@ -104,12 +104,7 @@ def encode(
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Turn codes into one column of 0 and 1 per level, and say which rows have none of them.
 
-    Parameters
-    ----------
-    codes : (rows,)
-        Indices into ``found``.
-    found, levels : sequence of str
-        The table's own levels, and those to make columns of.
+    ``codes`` (rows,) are indices into ``found``, the table's own levels.
     """
     place = {level: k for k, level in enumerate(levels)}
     target = np.array([place.get(level, -1) for level in found], dtype=np.int64)

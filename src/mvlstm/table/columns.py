@@ -99,14 +99,12 @@ def as_name(what: str, value: Any) -> str:
     """
     if pd.api.types.is_hashable(value):
         return str(value)
-    wrong = f"{what} is a {type(value).__name__}, but the name of a column is needed"
-    found = getattr(value, "name", None)
-    if isinstance(found, str):
-        raise ParameterError(
-            f"{wrong}: the table holds all columns, '{found}' among them, and {what}={found!r} "
-            "says which."
-        )
-    raise ParameterError(f"{wrong}, such as {what}='y'.")
+    name = getattr(value, "name", None)
+    example = name if isinstance(name, str) else "y"
+    raise ParameterError(
+        f"{what} is a {type(value).__name__}, but the name of a column is needed: the table holds "
+        f"all columns, and {what}={example!r} says which."
+    )
 
 
 def column_names(table: Any) -> list[str]:

@@ -121,7 +121,7 @@ def check_table(
         raw.times, step, layout.gaps, dropped=raw.dropped, fitting=True, panel=raw.panel
     )
     if isinstance(table, pd.DataFrame):
-        notes += [*raw.notes, *gap_notes, *suspicions(raw, layout, column_names(table))]
+        notes += [*raw.notes, *gap_notes, *suspicions(raw, layout)]
     elif table.layout.gaps != layout.gaps:
         notes += gap_notes
     return _assemble(raw, segments, layout, notes)
@@ -165,25 +165,21 @@ def _chosen_again(frame: SeriesFrame, columns: Columns, cleaning: Cleaning) -> L
     """Return the layout of a frame with other settings, refusing other roles of its columns."""
     old = frame.layout
     names = [name for name in frame.variables if name in old.columns]
-    asked: dict[str, Any] = {
-        "target": (as_in_table(as_name("target", columns.target), names),),
-        "time": as_names("time", columns.time, [*old.time, str(old.index_name)]),
-        "series": as_names("series", columns.series),
-        "known": as_names("known", columns.known, names),
-        "categorical": as_names("categorical", columns.categorical, names),
-    }
-    has: dict[str, Any] = {
+    has = {
         "target": (old.target,),
-        "time": old.time or (old.index_name,),
+        "time": (*old.time, old.index_name),
         "series": (old.series,),
         "known": old.known,
         "categorical": tuple(one.name for one in frame.categories),
     }
-    for role, wanted in asked.items():
-        if wanted and not set(wanted) <= set(has[role]):
+    for role, own in has.items():
+        given = getattr(columns, role)
+        asked = as_names(role, as_name(role, given) if role == "target" else given, names)
+        if not set(asked) <= set(own):
             raise DataError(
-                f"{role}={getattr(columns, role)!r} does not fit this SeriesFrame, which was built "
-                f"with {list(has[role])!r}. Leave it out, or build a frame of the table anew."
+                f"{role}={given!r} does not fit this SeriesFrame, which was built with "
+                f"{[name for name in own if name]}. Leave it out, or build a frame of the table "
+                "anew."
             )
     chosen = columns.variables
     variables = choose_variables(
@@ -193,10 +189,11 @@ def _chosen_again(frame: SeriesFrame, columns: Columns, cleaning: Cleaning) -> L
         variables=None if chosen is None else as_names("variables", chosen, names),
         exclude=as_names("exclude", columns.exclude, names),
     )
+    known = as_names("known", columns.known, names) or old.known
     return replace(
         old,
         variables=variables,
-        known=tuple(name for name in asked["known"] or old.known if name in variables),
+        known=tuple(name for name in known if name in variables),
         missing=cleaning.missing,
         fill_limit=cleaning.fill_limit,
         gaps=cleaning.gaps,

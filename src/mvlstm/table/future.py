@@ -46,17 +46,9 @@ def usable_rows(
 ) -> BoolArray:
     """Say which future rows continue their series without a gap and without a missing value.
 
-    Parameters
-    ----------
-    times, after : Index
-        Of the rows and of the future rows.
-    complete : (future rows,)
-        Whether all that is known ahead is given.
-    step : Timedelta, DateOffset, int or None
-    gaps : {"error", "close", "respect"}
-        Gaps are refused, or do not matter, or end what is usable.
-    panels : pair of Panel, optional
-        The series of both.
+    ``times`` are those of the rows and ``after`` those of the future rows, of which ``complete``
+    says whether all that is known ahead is given; ``panels`` are the series of both. Gaps are
+    refused, do not matter ("close"), or end what is usable ("respect").
     """
     joined = times.append(after)
     codes = np.zeros(len(joined), dtype=np.int64)

@@ -126,16 +126,7 @@ def read_values(
         values, times = values[~later], times[~later]
         panel = None if panel is None else panel.take(~later)
     measured = np.isfinite(values[:, -1])
-    values, keep, notes = handle_missing(
-        values,
-        times,
-        layout.columns,
-        missing=layout.missing,
-        fill_limit=layout.fill_limit,
-        fitting=fitting,
-        panel=panel,
-        categories=categories,
-    )
+    values, keep, notes = handle_missing(values, times, layout, fitting=fitting, panel=panel)
     incomplete = int(np.isfinite(after[:, -1]).sum())
     if incomplete:
         notes.append(f"Dropped {counted(incomplete, 'row')} at the end with missing values.")

@@ -161,9 +161,9 @@ def test_a_column_in_place_of_its_name() -> None:
     ) as one:
         build_frame(source[["wind", "temp"]], target=source["pm25"])  # type: ignore[arg-type]
     assert "\n" not in str(one.value)
-    with pytest.raises(ParameterError, match=r"target is a list.* column is needed, such as"):
+    with pytest.raises(ParameterError, match=r"target is a list.* column is needed"):
         build_frame(source, target=["pm25"])  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match=r"series is a ndarray.* such as series='y'"):
+    with pytest.raises(ParameterError, match=r"series is a ndarray.* series='y' says"):
         build_frame(source, target="pm25", series=np.arange(50))  # type: ignore[arg-type]
 
 
@@ -401,12 +401,10 @@ def test_integer_times_may_have_gaps_too() -> None:
 # Notes and memory ---------------------------------------------------------------------------
 
 
-def test_unused_time_columns_and_row_numbers_are_pointed_out() -> None:
-    source = table(year=2013, No=np.arange(1, 51)).reset_index(drop=True)
-    source["year"] += np.arange(50) // 25
-    source["month"] = np.arange(50) % 12
+def test_row_numbers_are_pointed_out() -> None:
+    source = table(No=np.arange(1, 51)).reset_index(drop=True)
     notes = " ".join(build_frame(source, target="pm25").notes)
-    assert "time=['year', 'month']" in notes and "exclude=['No']" in notes
+    assert "exclude=['No']" in notes
 
 
 @pytest.mark.parametrize("missing", ["error", "drop", "fill"])

@@ -86,17 +86,6 @@ def test_missing_categories_follow_the_same_rules_as_numbers() -> None:
     assert (filled.values[:, :3].sum(axis=1) == 1).all()
 
 
-def test_words_that_files_take_for_missing_are_told() -> None:
-    source = table()
-    source.loc[source.index[3], "wind"] = None
-    with pytest.raises(DataError, match=r"'wind' was read from a file: words such as NA, None"):
-        build_frame(source, target="y")
-    source = table()
-    source["y"] = source["y"].where(np.arange(len(source)) > 3)
-    with pytest.raises(DataError, match=r"^(?!.*from a file).*4 missing values"):
-        build_frame(source, target="y")
-
-
 def test_blanks_around_levels_do_not_count() -> None:
     source = table(wind=["NE", " NE", "SW ", "SW"] * 100)
     assert build_frame(source, target="y").layout.levels == (("wind", ("NE", "SW")),)
