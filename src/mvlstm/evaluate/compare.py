@@ -31,11 +31,9 @@ from mvlstm.problem.windows import measured_labels, origin_rows
 from mvlstm.progress import show_steps
 from mvlstm.results import Comparison, Forecast
 from mvlstm.results.comparison import COLUMNS
-from mvlstm.table.columns import column_names
-from mvlstm.table.frame import SeriesFrame, Table, check_table
+from mvlstm.table.frame import Layout, SeriesFrame, Table, check_table, rebuild_frame
 from mvlstm.table.parts import require_validation
 from mvlstm.table.settings import Calendar, Cleaning, Columns, Gaps, Missing, Names
-from mvlstm.table.times import read_times
 from mvlstm.types import FloatArray
 
 Kind = Literal["single", "ensemble"]
@@ -316,67 +314,24 @@ def _root_mean_square(values: pd.Series[float]) -> float:
 
 
 def _own_values(own: pd.DataFrame, frame: SeriesFrame, horizon: int) -> pd.Series[float]:
-    """Return own forecasts by time, refusing those that cannot be compared."""
-    if frame.panel is not None:
+    """Return own forecasts by time, read as the table was; refuse those that cannot be compared."""
+    if frame.panel is not None or horizon != 1:
         raise ParameterError(
-            "Own forecasts are of one series, and the table has several. Leave them out, or "
-            "compare one series at a time."
+            "Own forecasts are of one series, one step ahead. Leave them out, or compare one "
+            "series at a time with horizon=1."
         )
-    if horizon != 1:
-        raise ParameterError(
-            f"Own forecasts are one step ahead, but horizon={horizon}. Compare with horizon=1, or "
-            "leave them out."
-        )
-    if not isinstance(own, pd.DataFrame):
+    received = list(own.columns) if isinstance(own, pd.DataFrame) else type(own).__name__
+    if not isinstance(own, pd.DataFrame) or not {"time", "value"} <= set(own.columns):
         raise DataError(
-            f"Own forecasts need a DataFrame with the columns 'time' and 'value', not "
-            f"{type(own).__name__}."
+            f"Own forecasts need a DataFrame with the columns 'time' and 'value', not {received}."
         )
-    if not {"time", "value"} <= set(own.columns):
-        raise DataError(
-            f"Own forecasts need the columns 'time' and 'value'; received {list(own.columns)}."
-        )
-    given = pd.Series(_own_numbers(own["value"]), index=_own_times(own, frame)).dropna()
-    if given.index.has_duplicates:
-        again = given.index[given.index.duplicated()][0]
-        raise DataError(f"Own forecasts name the time {again} twice; keep one row per time.")
-    return given
-
-
-def _own_numbers(given: pd.Series[Any]) -> FloatArray:
-    """Return own forecasts as numbers; some may be missing, but none may be text."""
-    values = pd.to_numeric(given, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    wrong = np.flatnonzero(np.isnan(values) & given.notna().to_numpy())
-    if len(wrong):
-        row = int(wrong[0])
-        raise DataError(
-            f"Own forecasts: 'value' is not numeric: {given.iloc[row]!r} at row {row}. Write plain "
-            "numbers; a file with decimal commas is read with decimal=','."
-        )
-    return values
-
-
-def _own_times(own: pd.DataFrame, frame: SeriesFrame) -> pd.Index[Any]:
-    """Read the times of own forecasts the way the table's were read, and in its zone."""
-    layout, failed = frame.layout, "The times of the own forecasts cannot be read"
-    dates = layout.time_kind == "datetime"
-    options: dict[str, Any] = {"day_first": layout.day_first, "written": dates}
+    times = {name: getattr(frame.layout, name) for name in ("time_kind", "time_zone", "day_first")}
+    layout = Layout("value", time=("time",), variables=(), missing="drop", gaps="close", **times)
     try:
-        times = read_times(own, column_names(own), ["time"], **options).times
+        given = rebuild_frame(own, layout, caller="compare")
     except DataError as error:
-        raise DataError(f"{failed}: {error}") from error
-    if isinstance(times, pd.DatetimeIndex) != dates:
-        have, wanted = ("integers", "dates") if dates else ("dates", "integers")
-        raise DataError(f"{failed}: they are {have}, and those of the table are {wanted}.")
-    if not isinstance(times, pd.DatetimeIndex) or not isinstance(frame.times, pd.DatetimeIndex):
-        return times
-    if (times.tz is None) != (frame.times.tz is None):
-        have, wanted = ("without", "with") if times.tz is None else ("with", "without")
-        raise DataError(
-            f"Own forecasts have dates {have} a zone, and the table has dates {wanted} one. Give "
-            "both the same kind (in pandas: tz_localize or tz_convert)."
-        )
-    return times if times.tz is None else times.tz_convert(frame.times.tz)
+        raise DataError(f"The own forecasts cannot be used: {error}") from error
+    return pd.Series(given.target_values, index=given.times)
 
 
 # ------------------------------------------------------------------------------------ all together
