@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm.errors import DataError, ParameterError
+from mvlstm.types import FloatArray
 
 _SHOWN = 8
 MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
@@ -123,12 +123,11 @@ def column_names(table: Any) -> list[str]:
         )
     names = [str(name) for name in table.columns]
     if len(set(names)) < len(names):
-        twice = list(dict.fromkeys(name for name in names if names.count(name) > 1))
-        where = [i for i, name in enumerate(names) if name == twice[0]]
+        twice = next(name for name in names if names.count(name) > 1)
+        where = [i for i, name in enumerate(names) if name == twice]
         raise DataError(
-            f"Column names must be unique; '{twice[0]}' stands at columns {where}"
-            + (f", and {name_list(twice[1:])} repeat too" if len(twice) > 1 else "")
-            + ". Rename or remove one of each."
+            f"Column names must be unique; '{twice}' stands at columns {where}. Rename or remove "
+            "one of each."
         )
     return names
 
@@ -175,7 +174,7 @@ def numeric_columns(
     *,
     skip: Container[str] = (),
     fitting: bool,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Copy the wanted columns, the target last, into one float array of shape (rows, columns).
 
     Booleans and integers become floats, missing entries and columns to ``skip`` NaN. Text counts
@@ -200,21 +199,19 @@ def numeric_columns(
     return values
 
 
-def _as_floats(column: pd.Series[Any]) -> tuple[NDArray[np.float64] | None, int]:
+def _as_floats(column: pd.Series[Any]) -> tuple[FloatArray | None, int]:
     """Return the column as floats, or None and the row of its first entry that is no number."""
-    dtype = column.dtype
-    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
-        if pd.api.types.is_complex_dtype(dtype):
-            return None, 0
+    dtype, types = column.dtype, pd.api.types
+    times = types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype)
+    if times or types.is_complex_dtype(dtype):
+        return None, 0
+    if types.is_bool_dtype(dtype) or types.is_numeric_dtype(dtype):
         if isinstance(dtype, np.dtype):
             return column.to_numpy(dtype=np.float64), -1
         return column.to_numpy(dtype=np.float64, na_value=np.nan), -1
-    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
-        return None, 0
     entries = column.astype(object)
-    missing = np.asarray(entries.isna(), dtype=bool)
     numbers = np.full(len(entries), np.nan)
-    for row in np.flatnonzero(~missing):
+    for row in np.flatnonzero(entries.notna()):
         entry = entries.iloc[row]
         if isinstance(entry, str) and "_" in entry:  # which Python's own numbers may have
             return None, int(row)

@@ -279,7 +279,8 @@ def _take_again(
                 "the frame with categorical=... as in fit."
             )
     if frame.future is not None and not set(layout.known) <= set(frame.layout.known):
-        frame = replace(frame, future=None)  # it lacks what is known ahead here
+        none = tuple(replace(one, ahead=one.ahead[:0]) for one in frame.categories)
+        frame = replace(frame, future=None, categories=none)  # it lacks what is known ahead here
     _check_time_facts(frame.times, layout, caller)
     times, notes = _in_zone(frame.times, layout)
     raw = take_rows(frame, layout)._replace(times=times)
@@ -434,9 +435,12 @@ def _check_time_facts(times: pd.Index, layout: Layout, caller: str) -> None:
     facts = _time_facts(times)
     if facts["time_kind"] != layout.time_kind:
         words = {"datetime": "dates", "integer": "integers"}
+        name = layout.index_name
+        hint = "" if name is None else f": make '{name}' the index, or fit with time='{name}'"
         raise DataError(
             f"{caller}() received {words[facts['time_kind']]} as times but fit() saw "
-            f"{words[layout.time_kind]}. {_same_times(layout)}"
+            f"{words[layout.time_kind]}. Give the table the same kind of index or time column"
+            f"{hint}."
         )
     if (facts["time_zone"] is None) != (layout.time_zone is None):
         have = f"in zone {facts['time_zone']}" if facts["time_zone"] else "without a time zone"
@@ -445,18 +449,6 @@ def _check_time_facts(times: pd.Index, layout: Layout, caller: str) -> None:
             f"{caller}() received times {have} but fit() saw times {seen}. Convert them first "
             "(in pandas: tz_localize or tz_convert)."
         )
-
-
-def _same_times(layout: Layout) -> str:
-    """Say how to give a table the times that fit saw."""
-    if layout.time or layout.time_kind == "integer":
-        return "Give the table the same kind of index or time column."
-    named = f" '{layout.index_name}'" if layout.index_name is not None else ""
-    return (
-        f"They were its index{named}: make the column of dates the index (in pandas: "
-        f"table.set_index('{layout.index_name or 'COLUMN'}')), or fit with "
-        f"time='{layout.index_name or 'COLUMN'}'."
-    )
 
 
 def _in_zone(times: pd.Index, layout: Layout) -> tuple[pd.Index, tuple[str, ...]]:

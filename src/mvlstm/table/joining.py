@@ -81,9 +81,9 @@ def _by_time(table: pd.DataFrame, layout: Layout) -> pd.DataFrame:
 
 def _times(table: pd.DataFrame, layout: Layout, time: Sequence[str] | None = None) -> pd.Index:
     """Return the times of rows, read as in fit."""
-    dates, time = layout.time_kind == "datetime", layout.time if time is None else time
-    options = {"day_first": layout.day_first, "written": dates}
-    return read_times(table, column_names(table), time, **options).times
+    names, time = column_names(table), layout.time if time is None else time
+    dates = layout.time_kind == "datetime"
+    return read_times(table, names, time, day_first=layout.day_first, written=dates).times
 
 
 def _series(table: pd.DataFrame, layout: Layout) -> list[str]:
@@ -127,7 +127,7 @@ def _numbered(
         counted = ranges and alone and future.index[0] == 0
     if not counted:
         return table, future
-    rows = np.flatnonzero(~lacking)
+    rows = np.flatnonzero(~lacking).tolist()
     names, own = _series(table, layout), _series(future, layout)
     ends = {names[row]: int(table.index[row]) + 1 for row in rows}
     counts = pd.Series(own).value_counts()
@@ -186,7 +186,7 @@ def _filled(
     if not lacking.any():
         return table
     source = {mark: row for row, mark in enumerate(_marks(future, layout))}
-    marks = zip(np.flatnonzero(lacking), _marks(table[lacking], layout), strict=True)
+    marks = zip(np.flatnonzero(lacking).tolist(), _marks(table[lacking], layout), strict=True)
     pairs = [(row, source[mark]) for row, mark in marks if mark in source]
     table, names, given = table.copy(), column_names(table), column_names(future)
     for name in layout.known:

@@ -49,7 +49,7 @@ class Panel:
         low, high = np.searchsorted(self.codes, [code, code + 1])
         return slice(int(low), int(high))
 
-    def take(self, rows: BoolArray | slice) -> Panel:
+    def take(self, rows: BoolArray | IntArray | slice) -> Panel:
         """Keep some rows, and the names as they are."""
         return Panel(self.codes[rows], self.names)
 

@@ -155,16 +155,16 @@ class SeriesFrame:
         """
         kept = np.arange(self.n_rows)[keep]
         whole = np.isin(np.flatnonzero(np.diff(self.segments, append=-1)), kept)
-        segments, future, ahead = self.segments[kept], self.future, slice(None)
+        segments, future = self.segments[kept], self.future
+        ahead = np.zeros(0, dtype=bool)
         if self.layout.gaps != "close":
             apart = (np.diff(kept) > 1) & (np.diff(segments) == 0)
             segments = segments + np.concatenate([[0], np.cumsum(apart)])
         if future is not None:
             ends = dict(zip(self.segments[kept], segments, strict=True))
-            stays = np.isin(future.segments, np.unique(self.segments)[whole])
-            continued = np.array([ends[old] for old in future.segments[stays]], dtype=np.int64)
-            future = Future(future.values[stays], future.times[stays], continued)
-            ahead = stays
+            ahead = np.isin(future.segments, np.unique(self.segments)[whole])
+            continued = np.array([ends[old] for old in future.segments[ahead]], dtype=np.int64)
+            future = Future(future.values[ahead], future.times[ahead], continued)
         panel = None if self.panel is None else self.panel.take(kept)
         measured = None if self.measured is None else self.measured[kept]
         return replace(

@@ -149,9 +149,8 @@ def _number_times(column: pd.Series[Any], name: str) -> pd.Index:
             f"{numbers[bad[0]]:g} at row {bad[0]}. Times are dates or integers: convert the "
             "column, or name another with time=... instead."
         )
-    if pd.api.types.is_integer_dtype(column.dtype):
-        return _integers(column.to_numpy(), name)
-    return _integers(numbers, name)
+    whole = pd.api.types.is_integer_dtype(column.dtype)
+    return _integers(column.to_numpy() if whole else numbers, name)
 
 
 def _written_dates(numbers: pd.Index) -> pd.DatetimeIndex | None:
@@ -182,10 +181,9 @@ def _assembled_times(
     texts = [column.astype(str).str.strip() for column in columns]
     if len(columns) == 2 and _has_day(columns[0]) and _are_hours(columns[1]):
         texts[1] = columns[1].astype(int).map("{:02d}:00".format)  # hour 24 is refused below
-    joined = texts[0]
-    for text in texts[1:]:
-        joined = joined + " " + text
-    return _parse_dates(joined, what, "time", day_first)
+    return _parse_dates(
+        texts[0].str.cat(pd.concat(texts[1:], axis=1), sep=" "), what, "time", day_first
+    )
 
 
 def _has_day(column: pd.Series[Any]) -> bool:

@@ -118,6 +118,15 @@ def test_future_rows_stay_with_the_last_row() -> None:
     assert frame.rows(slice(100, None)).values_ahead(4)[1].all()
 
 
+def test_a_future_without_what_is_known_ahead_is_left_out() -> None:
+    source, options = CASES["known"]
+    frame = build_frame(source, target="y", **options)
+    layout = build_frame(source.iloc[:-4], target="y", known=["holiday", "weather"]).layout
+    again = rebuild_frame(frame, layout)
+    assert frame.future is not None and again.future is None
+    assert again.rows(slice(10, None)).n_rows == again.n_rows - 10
+
+
 def test_rows_left_out_between_others_open_a_gap() -> None:
     keep = np.ones(N, dtype=bool)
     keep[50:60] = False
