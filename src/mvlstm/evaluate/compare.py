@@ -81,7 +81,7 @@ def compare(
 ) -> Comparison:
     """Fit several methods to the same rows and score them on the same unseen ones.
 
-    A method that fails is reported in its row; the rest go on.
+    A method that fails is reported in its row; the others continue.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def compare(
                     model, words = build(key, budget=budget, n_train=n_train, shared=shared)
                     runs.append(run_fold(model, *fold_frame(frame, start, end), valid))
                 found = _entries(key, runs, frame, words)
-            except Exception as error:  # whatever it is, the other methods go on
+            except Exception as error:  # whatever it is, the other methods continue
                 found = [_failure(METHODS[key].label, error, words)]
             entries += found
             advance(_progress(found[-1].row))
@@ -242,7 +242,7 @@ def _top_variables(model: AbstractForecaster, rows: Any) -> tuple[str, ...]:
     try:
         with warnings.catch_warnings(action="ignore"):
             explanation = model.set_params(verbose=0).explain(rows, effort="quick")
-    except DataError:  # too few unseen rows to scramble; the scores stand all the same
+    except DataError:  # too few unseen rows to scramble; the scores are valid all the same
         return ()
     table = explanation.importance
     costly = table.loc[table["importance"] > ROUNDING, "variable"]

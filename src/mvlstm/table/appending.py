@@ -29,7 +29,7 @@ def append_rows(
 ) -> int:
     """Add rows to a CSV file, leaving out those whose key is there already.
 
-    What stands in the file stays as it is, to the letter. The file is replaced in one step, so a
+    What the file holds already stays as it is, to the letter. The file is replaced in one step, so a
     reader sees it with all of the new rows or none; a lock on ``.NAME.lock`` next to it keeps two
     writers apart, and is let go even if a writer dies.
 
@@ -113,7 +113,7 @@ def _read(file: Path) -> str:
     except OSError as error:
         raise DataError(f"'{file}' cannot be read: {error.strerror or error}.") from error
     except UnicodeError as error:
-        raise DataError(f"'{file}' is no CSV file in UTF-8; append to another.") from error
+        raise DataError(f"'{file}' is not a CSV file in UTF-8; append to another.") from error
 
 
 def _keys(file: Path, text: str, names: list[str], places: list[int]) -> set[tuple[str, ...]]:
@@ -127,7 +127,7 @@ def _keys(file: Path, text: str, names: list[str], places: list[int]) -> set[tup
     short = [row for row, line in enumerate(lines, start=2) if line and len(line) != len(names)]
     if short:
         raise DataError(
-            f"Line {short[0]} of '{file}' has not {len(names)} fields: the file was changed or "
+            f"Line {short[0]} of '{file}' does not have {len(names)} fields: the file was changed or "
             "cut off. Correct it, or choose another file."
         )
     return {tuple(line[place] for place in places) for line in lines if line}

@@ -21,7 +21,7 @@ LENGTHS = {  # of a cycle
     "weekday": pd.Timedelta(days=7),
     "yearday": pd.Timedelta(days=365.25),
 }
-SAME = 1e-9  # difference of sines that is none
+SAME = 1e-9  # differences of sines below this are rounding
 
 
 def check_calendar(calendar: Calendar) -> tuple[str, ...] | None:

@@ -40,7 +40,7 @@ def is_category(column: pd.Series[Any]) -> bool:
 
 
 def _words(entries: Any) -> bool:
-    """Whether all entries are text (or numbers beside it), and not dates."""
+    """Whether all entries are text (or numbers among text), and not dates."""
     if not all(isinstance(entry, str | bool | int | float | np.number) for entry in entries):
         return False
     return not any(reads_as_time(entry) for entry in entries[:3])

@@ -126,7 +126,7 @@ def column_names(table: Any) -> list[str]:
         twice = next(name for name in names if names.count(name) > 1)
         where = [i for i, name in enumerate(names) if name == twice]
         raise DataError(
-            f"Column names must be unique; '{twice}' stands at columns {where}. Rename or remove "
+            f"Column names must be unique; '{twice}' names the columns {where}. Rename or remove "
             "one of each."
         )
     return names
@@ -200,7 +200,7 @@ def numeric_columns(
 
 
 def _as_floats(column: pd.Series[Any]) -> tuple[FloatArray | None, int]:
-    """Return the column as floats, or None and the row of its first entry that is no number."""
+    """Return the column as floats, or None and the row of its first entry that is not a number."""
     dtype, types = column.dtype, pd.api.types
     times = types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype)
     if times or types.is_complex_dtype(dtype):
@@ -229,7 +229,7 @@ def _not_numeric_message(
     *,
     fitting: bool,
 ) -> str:
-    """Name the columns that are no numbers, and what to do about the first fault that is known."""
+    """Name the columns that are not numeric, and the remedy for the first fault that is known."""
     name, row, value = bad[0]
     names = [entry[0] for entry in bad]
     shown = repr(value) if len(repr(value)) <= 40 else repr(value)[:37] + "..."
@@ -254,7 +254,7 @@ def _not_numeric_message(
         return f"{message} '{target}' is the target: make it numbers first, or choose another."
     if others:
         message += (
-            f" Leave out what is no number with exclude={others!r}, take it as categories with "
+            f" Leave out what is not numeric with exclude={others!r}, take it as categories with "
             f"categorical={others!r}, or make it numbers first; empty cells are missing values."
         )
     return message

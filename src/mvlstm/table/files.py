@@ -69,7 +69,7 @@ def _check_readable(file: Path) -> None:
     if file.is_dir():
         raise DataError(f"'{file}' is a folder; name a CSV or Parquet file in it.")
     if file.is_fifo() or file.is_char_device() or str(file) == "-":
-        raise DataError(f"'{file}' is no file but a stream; write the table to a file first.")
+        raise DataError(f"'{file}' is a stream, not a file; write the table to a file first.")
     if file.exists():
         return
     folder = file.parent
@@ -158,7 +158,7 @@ def _parse(
 def _rows_with_values(table: pd.DataFrame) -> int:
     """Return how many rows there are up to the last that has a value; all of them if none has.
 
-    Of one column alone empty lines are not read: what is missing there was written so.
+    In a file of one column empty lines are not read, so a missing value there was written as one.
     """
     if table.shape[1] == 1 or table.tail(1).notna().any(axis=None):  # most need no look at all
         return len(table)
@@ -169,7 +169,7 @@ def _rows_with_values(table: pd.DataFrame) -> int:
 def _without_thousands(column: pd.Series[Any]) -> pd.Series[Any]:
     """Read text such as ``1.234,5`` as numbers: where commas are decimal, dots mark thousands.
 
-    So do spaces. Only if every entry is such a number; dates with dots are none.
+    So do spaces. Every entry must be such a number, which dates with dots are not.
     """
     if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
         return column

@@ -61,13 +61,13 @@ def usable_rows(
         distances, unit = spacing(joined[order], step)
         broken[1:] = distances != unit
     broken &= same & (order >= len(times))  # gaps between other rows are looked at elsewhere
-    cut_off = np.unique(codes[order[broken]])  # series that do not go on
+    cut_off = np.unique(codes[order[broken]])  # series that are not continued
     if gaps == "error" and len(cut_off) == len(np.unique(codes[len(times) :])) > 0:
         place = int(np.flatnonzero(broken)[0])
         before, here = joined[order[place - 1]], joined[order[place]]
         where = "" if panels is None else f" in series '{panels[0].names[codes[order[place]]]}'"
         raise DataError(
-            f"The rows given for the future do not go on from the last one known{where}: "
+            f"The rows given for the future do not continue from the last one known{where}: "
             f"{describe_time(here)} comes after {describe_time(before)}. Supply every row between."
         )
     broken |= ~np.concatenate([np.ones(len(times), dtype=bool), complete])[order]

@@ -42,9 +42,9 @@ def handle_missing(
             raise DataError(_empty_message(columns, int(empty[0]), fitting=fitting))
         advice = (
             "Use missing='drop' to leave these rows out, missing='fill' to repeat the last known "
-            "value, or mend the table before."
+            "value, or correct the table first."
             if fitting
-            else "The model was fitted with missing='error': mend the table, or fit again with "
+            else "The model was fitted with missing='error': correct the table, or fit again with "
             "missing='drop' or missing='fill'."
         )
         raise DataError(f"{_what_is_missing(values, absent, times, columns, panel)} {advice}")
@@ -110,9 +110,9 @@ def _empty_message(columns: Sequence[str], j: int, *, fitting: bool) -> str:
 def _remedy(columns: Sequence[str], j: int, *, fitting: bool) -> str:
     """Say what to do about a column that is as good as empty."""
     if not fitting:
-        return "Mend the table."
+        return "Correct the table."
     if j == len(columns) - 1:
-        return "Choose another target or mend the table."
+        return "Choose another target or correct the table."
     return f"Use exclude=['{columns[j]}']."
 
 

@@ -122,7 +122,7 @@ def read_values(
     after_panel = None if panel is None else panel.take(later)
     if len(after):
         if later.all():
-            raise DataError(f"Target '{layout.target}' has no value at all. Mend the table.")
+            raise DataError(f"Target '{layout.target}' has no value at all. Correct the table.")
         values, times = values[~later], times[~later]
         panel = None if panel is None else panel.take(~later)
     measured = np.isfinite(values[:, -1])
@@ -161,7 +161,7 @@ def _dropped_ends(
     names = [layout.columns[j] for j in np.flatnonzero(absent[late].any(axis=0))]
     whose = "" if panel is None else " of series"
     return [
-        f"Dropped {counted(int(late.sum()), 'row')} at the end{whose} for want of "
+        f"Dropped {counted(int(late.sum()), 'row')} at the end{whose} for lack of "
         f"{name_list(names)}, from {position(times, int(late.argmax()), panel)} on, though the "
         "target is known there: forecasts start earlier."
     ]

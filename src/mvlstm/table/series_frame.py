@@ -58,7 +58,7 @@ class Future:
         NaN for inputs that are not known ahead.
     times : Index
     segments : int array, (rows,)
-        The segment that each row continues; rows of one segment stand together.
+        The segment that each row continues; rows of one segment are adjacent.
     """
 
     values: FloatArray
@@ -293,7 +293,7 @@ class SeriesFrame:
 
     @property
     def _calendar_inputs(self) -> tuple[str, ...]:
-        """The calendar's columns, which stand before the target's."""
+        """The calendar's columns, which come before the target's."""
         count = 2 * len(self.layout.calendar)
         return self.columns[-1 - count : -1]
 
@@ -336,7 +336,7 @@ class SeriesFrame:
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """Where rows and future rows stand when those of each segment follow one another."""
+    """Places of rows and future rows when those of each segment follow one another."""
 
     place: IntArray  # (rows + future rows,)
     last: IntArray  # (rows,) last place of the row's segment
@@ -357,7 +357,7 @@ def filled_ends(measured: BoolArray | None, panel: Panel | None) -> tuple[str, .
         which = f"targets of {series:,} series, {counted(count, 'row')}, were"
     return (
         f"The last {which} missing and filled in: forecasts start after the last row, and their "
-        "intervals do not know of it.",
+        "intervals take no account of that.",
     )
 
 

@@ -65,7 +65,7 @@ class Cleaning:
     missing : {"error", "drop", "fill"}
         Missing or infinite values: refuse them, drop their rows, or repeat the last known value.
     fill_limit : int
-        Most rows in a row that ``"fill"`` bridges.
+        Most consecutive rows that ``"fill"`` bridges.
     gaps : {"error", "close", "respect"}
         Uneven spacing: refuse it, take the rows as consecutive, or let no window cross a gap.
     calendar : "none", "auto" or sequence of str

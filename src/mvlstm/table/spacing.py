@@ -100,8 +100,8 @@ def check_order(times: pd.Index, panel: Panel | None = None) -> None:
     hint = ""
     if isinstance(times, pd.DatetimeIndex) and times.tz is None and times[row].hour < 4:
         hint = " If it is the hour repeated when clocks go back, give the times in UTC."
-    twice = f"{describe_time(times[row])} stands in rows {row} and {row + 1}"
-    twice = twice if panel is None else f"{position(times, row, panel)} stands twice"
+    twice = f"{describe_time(times[row])} occurs in rows {row} and {row + 1}"
+    twice = twice if panel is None else f"{position(times, row, panel)} occurs twice"
     raise DataError(
         f"The times are not unique: {twice} "
         f"({counted(len(wrong), 'repeat')} in all). Keep one row for each time "
@@ -221,7 +221,7 @@ def spacing(times: pd.Index, step: Step) -> tuple[IntArray, int]:
     if kind == "business_days":
         days = wall.normalize().to_numpy().astype("datetime64[D]")
         between = np.busday_count(days[:-1], days[1:])
-        off = np.diff(ticks(wall)) % DAY != 0  # another time of the day is no whole step
+        off = np.diff(ticks(wall)) % DAY != 0  # another time of day is not a whole step
         return np.where(off, 0, between), count
     return np.diff(_month_numbers(wall)), count
 

@@ -48,7 +48,7 @@ def _far_values(name: str, column: FloatArray, times: pd.Index) -> Iterator[str]
     middle = least / 2 + most / 2
     upper = int(np.count_nonzero(column > middle))
     for value, count in ((least, int(np.count_nonzero(column < middle))), (most, upper)):
-        if not 0 < count <= COMMON * len(column):  # a value so far away has a half for itself
+        if not 0 < count <= COMMON * len(column):  # a value this far away is alone in its half
             continue
         rows = np.flatnonzero(column == value)
         others = column[column != value]

@@ -50,7 +50,7 @@ def read_times(
     time : sequence of str
         Nothing (the index), one column, or several that make up the time together.
     day_first : bool, optional
-        How dates like 05/01/2013 were read before; by default the more regular reading is taken.
+        How dates like 05/01/2013 were read before; by default the more regular reading wins.
     written : bool
         Whether integers such as 20130502 or 201305 may be dates.
     """
@@ -187,13 +187,13 @@ def _assembled_times(
 
 
 def _has_day(column: pd.Series[Any]) -> bool:
-    """Whether the first date has year, month and day: a number beside it is none of these."""
+    """Whether the first date has year, month and day: a number next to it is none of these."""
     first = next(iter(column.dropna().astype(str).str.strip()), "")
     return bool(re.fullmatch(r"\d{8}", first)) or len(re.findall(r"\d+|[^\W\d]+", first)) >= 3
 
 
 def _are_hours(column: pd.Series[Any]) -> bool:
-    """Whether a column holds whole numbers that can be the hours beside a date."""
+    """Whether a column holds whole numbers that can be the hours of a date."""
     numeric = pd.api.types.is_numeric_dtype(column.dtype)
     if not numeric or pd.api.types.is_bool_dtype(column.dtype) or column.isna().any():
         return False
@@ -225,7 +225,7 @@ def _from_clock_parts(
 
 
 def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column as numbers, NaN for what is none or is beyond any float."""
+    """Return a column as numbers, NaN for what is not a number or is beyond any float."""
     try:
         return pd.to_numeric(column, errors="coerce")
     except OverflowError:

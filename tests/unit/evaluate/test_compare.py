@@ -165,7 +165,7 @@ def test_times_of_own_forecasts_are_read_as_those_of_the_table(form: str) -> Non
     ("own", "words"),
     [
         (pd.DataFrame({"when": [1], "value": [1.0]}), "'time' and 'value'"),
-        (pd.DataFrame({"time": [390, 390], "value": [1.0, 2.0]}), "390 stands in rows 0 and 1"),
+        (pd.DataFrame({"time": [390, 390], "value": [1.0, 2.0]}), "390 occurs in rows 0 and 1"),
         (pd.DataFrame({"time": ["soon"], "value": [1.0]}), "cannot be read"),
         (pd.DataFrame({"time": ["2024-05-01"], "value": [1.0]}), "dates as times but .* integers"),
         (

@@ -58,7 +58,7 @@ def test_a_file_without_a_last_line_end(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("origin,step\n", "has the columns origin, step; the rows to append have"),
-        ("origin,step,mean\n2024-01-01 00:00:00,1\n", "Line 2 .* has not 3 fields"),
+        ("origin,step,mean\n2024-01-01 00:00:00,1\n", "Line 2 .* does not have 3 fields"),
     ],
 )
 def test_another_file_is_refused(tmp_path: Path, text: str, message: str) -> None:

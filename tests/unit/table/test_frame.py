@@ -142,7 +142,7 @@ def test_a_column_cannot_have_two_roles() -> None:
 def test_duplicate_column_names() -> None:
     source = table()
     source.columns = ["temp", "temp", "pm25"]
-    message = fails("'temp' stands at columns [0, 1]", source)
+    message = fails("'temp' names the columns [0, 1]", source)
     assert "Rename or remove" in message
 
 

@@ -175,7 +175,7 @@ def test_a_hole_in_the_future_is_refused_or_ends_it() -> None:
     source.iloc[-5:, 3] = np.nan
     holed = source.drop(source.index[-3])
     layout = build_frame(table(), target="y", known="holiday").layout
-    with pytest.raises(DataError, match=r"do not go on.*2020-01-17 14:00 comes after"):
+    with pytest.raises(DataError, match=r"do not continue.*2020-01-17 14:00 comes after"):
         rebuild_frame(holed, layout)
     respecting = build_frame(table(), target="y", known="holiday", gaps="respect").layout
     future = rebuild_frame(holed, respecting).future
@@ -292,7 +292,7 @@ def test_faults_of_a_panel_name_the_series() -> None:
         build_frame(source.drop(columns="station"), target="y")
     with pytest.raises(DataError, match="in series 'b'"):
         build_frame(source.iloc[np.r_[0:100, 101, 100, 102:210]], target="y", series="station")
-    with pytest.raises(DataError, match="2020-01-01 05:00 in series 'b' stands twice"):
+    with pytest.raises(DataError, match="2020-01-01 05:00 in series 'b' occurs twice"):
         twice = pd.concat([source, source.iloc[105:106]]).sort_index(kind="stable")
         build_frame(twice, target="y", series="station")
     with pytest.raises(DataError, match=r"2 of 207 differ.*series 'a'"):

@@ -279,7 +279,7 @@ def test_times_out_of_order() -> None:
 
 def test_repeated_times() -> None:
     order = [*range(20), *range(19, 39)]
-    message = fails(table().set_axis(HOURS[order]), "2013-02-11 19:00 stands in rows 19 and 20")
+    message = fails(table().set_axis(HOURS[order]), "2013-02-11 19:00 occurs in rows 19 and 20")
     assert "drop_duplicates" in message and "clocks" not in message
     night = [*range(3), *range(2, 39)]
     fails(table().set_axis(HOURS[night]), "when clocks go back, give the times in UTC")
