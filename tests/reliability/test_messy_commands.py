@@ -115,7 +115,7 @@ def test_rows_dropped_at_the_end_are_warned_of(table: pd.DataFrame) -> None:
     dead = timed.copy()
     dead.iloc[-30:, 0] = np.nan
     with pytest.warns(
-        mv.MVLSTMWarning, match=r"30 rows at the end for want of \['x'\].*2024-01-08"
+        mv.MVLSTMWarning, match=r"30 rows at the end for lack of \['x'\].*2024-01-08"
     ):
         forecast = model.forecast(dead)
     assert any("forecasts start earlier" in warning for warning in forecast.warnings)
@@ -128,7 +128,9 @@ def test_targets_filled_in_at_the_end_are_warned_of(table: pd.DataFrame) -> None
     model = mv.MVLSTM(**SETTINGS, missing="fill", verbose=0).fit(timed, "y", test=0.2)
     late = timed.copy()
     late.iloc[-3:, 1] = np.nan
-    with pytest.warns(mv.MVLSTMWarning, match="last 3 targets were missing.*intervals do not know"):
+    with pytest.warns(
+        mv.MVLSTMWarning, match="last 3 targets were missing.*intervals take no account"
+    ):
         model.forecast(late)
 
 

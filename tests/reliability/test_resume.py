@@ -272,7 +272,8 @@ def test_a_comparison_is_not_made_with_half_trained_models(
     table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from mvlstm.evaluate.backtest import run_fold
+    from mvlstm.table import build_frame
 
     press_ctrl_c(monkeypatch, 3)
     with pytest.raises(KeyboardInterrupt), pytest.warns(MVLSTMWarning):
-        run_fold(mv.MVLSTM(**SETTINGS), table, "y", 50, 0.1)
+        run_fold(mv.MVLSTM(**SETTINGS), build_frame(table, target="y"), 50, 0.1)

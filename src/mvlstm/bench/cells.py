@@ -17,7 +17,7 @@ from mvlstm.bench.protocols import PROTOCOLS, Protocol, Ranges
 from mvlstm.bench.spec import Job, file_digest
 from mvlstm.datasets.synthetic import Truth
 from mvlstm.errors import DataError, ParameterError
-from mvlstm.evaluate.backtest import clean_columns, clean_table, fold_rows, fold_table
+from mvlstm.evaluate.backtest import fold_frame, fold_rows
 from mvlstm.problem.preparation import Preparation
 from mvlstm.problem.scaling import Scaler
 from mvlstm.table.frame import SeriesFrame, build_frame
@@ -52,10 +52,10 @@ class Cell:
 
     Parameters
     ----------
-    table : DataFrame
+    table : DataFrame or SeriesFrame
         For ``predict`` and ``explain``.
     frame : SeriesFrame
-        The same, validated.
+        The same, as the method reads it.
     target : str
     options : dict
         Constructor arguments that suit the table: ``missing``, ``gaps``.
@@ -76,7 +76,7 @@ class Cell:
         Whether every window stands for itself, so that rows are not one stretch of time.
     """
 
-    table: pd.DataFrame
+    table: Any
     frame: SeriesFrame
     target: str
     options: dict[str, Any]
@@ -118,11 +118,10 @@ def build_cell(job: Job, *, local: bool = True) -> Cell:
 class Rows:
     """A data set as validated rows."""
 
-    table: pd.DataFrame
     frame: SeriesFrame
     truth: Truth | None
     options: dict[str, Any]
-    columns: dict[str, Any]  # what `build_frame` must be told about those of the table
+    calendar: str | list[str]
     facts: dict[str, Any]
 
 
@@ -179,8 +178,7 @@ def _validated(frame: SeriesFrame, truth: Truth | None, calendar: str | list[str
     respect = bool(len(np.unique(frame.segments)) > 1)
     missing = "error" if frame.measured is None else "fill"
     options = {"missing": missing, "gaps": "respect" if respect else "close"}
-    columns = {**clean_columns(frame), "calendar": calendar}
-    return Rows(clean_table(frame), frame, truth, options, columns, facts)
+    return Rows(frame, truth, options, calendar, facts)
 
 
 # ----------------------------------------------------------------------------------- shares of rows
@@ -207,10 +205,10 @@ def _plain(
     valid: int,
     scored: BoolArray | None = None,
 ) -> Cell:
-    table, test = fold_table(found.frame, found.table, end - test, end)
+    table, test = fold_frame(found.frame, end - test, end)
     # Levels of categories are those of the training rows.
-    parts: dict[str, Any] = {"test": test, "valid": valid}
-    frame = build_frame(table, target=found.frame.target, **found.options, **found.columns, **parts)
+    settings: dict[str, Any] = {**found.options, "calendar": found.calendar}
+    frame = build_frame(table, target=table.target, **settings, test=test, valid=valid)
     return Cell(
         table=table,
         frame=frame,
@@ -221,20 +219,11 @@ def _plain(
         preparation=None,
         series=found.frame.target_values,
         times=found.frame.times,
-        rows=_rows_of(frame, found.frame),
+        rows=found.frame.find(frame.times, frame.names_of(np.arange(frame.n_rows))),
         scored=scored,
         truth=found.truth,
         facts=found.facts,
     )
-
-
-def _rows_of(frame: SeriesFrame, whole: SeriesFrame) -> IntArray:
-    """Return the row of the whole data set that each row of a frame is, by its time.
-
-    A frame read anew may lack some of the first rows: those whose target was filled in from rows
-    that were left out for want of another value.
-    """
-    return whole.find(frame.times, frame.names_of(np.arange(frame.n_rows)))
 
 
 # ---------------------------------------------------------------------- row ranges and label filter

@@ -1,9 +1,9 @@
 """The data sets of the paper by name, and made-up series whose drivers are known."""
 
+from mvlstm.datasets.catalogue import DatasetInfo
 from mvlstm.datasets.download import fetch
 from mvlstm.datasets.loading import (
     Dataset,
-    DatasetInfo,
     available,
     check_options,
     data_folder,

@@ -63,6 +63,16 @@ PLANT_FILES = {
     "wind_speed": "plant/weather-windspeed.csv",
     "power": "plant/plant-power.csv",
 }
+_PLANT_DIGESTS = (  # in the order of PLANT_FILES
+    "65bb671ea06aabea405d8dd33f9a9b0bf19c000c4f4024340a0b858e77eb772f",
+    "f75efca621cae8e3143e1be8fa08a5b4ffdcb296e68aa60871254a4171fe3413",
+    "3e2316b57c9efd58312e0bf7154964d00266dde7bc4f56c875b6f9e77c4d1f76",
+    "23b5f125dc1c26cefb3496267409e35708a179d1d8699e7d639cebec39fea49d",
+    "7950e22c16553417fe44d29ef48427047a24057c8bb08b24b8dc961df51c036d",
+    "29316ac561a4ebd67d361753f30e40323a095e8c019136efbfc317b3b8c7fcb9",
+    "67ca4bcc7923107f93f37c567908b7992fb2471da0d9bc3f004fbfcbb988bc1f",
+    "05d836ef10da49b967fa1bec3ad7e33feabf8cc6b958bc8dbe3e101befde3874",
+)
 WIND_LEVELS = ("NE", "NW", "SE", "cv")
 
 CATALOGUE = {
@@ -169,32 +179,7 @@ CATALOGUE = {
                 "order; plant temperature is 0 from 26 January to 23 February; two fifths of "
                 "the weather temperature are 0 or -1. Fit to replicate the paper, not for claims."
             ),
-            files={
-                PLANT_FILES["power"]: (
-                    "05d836ef10da49b967fa1bec3ad7e33feabf8cc6b958bc8dbe3e101befde3874"
-                ),
-                PLANT_FILES["plant_temperature"]: (
-                    "65bb671ea06aabea405d8dd33f9a9b0bf19c000c4f4024340a0b858e77eb772f"
-                ),
-                PLANT_FILES["cloud_cover"]: (
-                    "f75efca621cae8e3143e1be8fa08a5b4ffdcb296e68aa60871254a4171fe3413"
-                ),
-                PLANT_FILES["dew_point"]: (
-                    "3e2316b57c9efd58312e0bf7154964d00266dde7bc4f56c875b6f9e77c4d1f76"
-                ),
-                PLANT_FILES["humidity"]: (
-                    "23b5f125dc1c26cefb3496267409e35708a179d1d8699e7d639cebec39fea49d"
-                ),
-                PLANT_FILES["temperature"]: (
-                    "7950e22c16553417fe44d29ef48427047a24057c8bb08b24b8dc961df51c036d"
-                ),
-                PLANT_FILES["wind_bearing"]: (
-                    "29316ac561a4ebd67d361753f30e40323a095e8c019136efbfc317b3b8c7fcb9"
-                ),
-                PLANT_FILES["wind_speed"]: (
-                    "67ca4bcc7923107f93f37c567908b7992fb2471da0d9bc3f004fbfcbb988bc1f"
-                ),
-            },
+            files=dict(zip(PLANT_FILES.values(), _PLANT_DIGESTS, strict=True)),
         ),
     )
 }

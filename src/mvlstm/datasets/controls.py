@@ -48,7 +48,7 @@ def sparse_var(n: int, *, seed: int, p: int = 10, parents: int = 2) -> Made:
         for k in range(p - 1)
         if weights[:, -1, k].any()
     }
-    return _frame(x[BURN_IN:], names), _truth(planted, seed)
+    return pd.DataFrame(x[BURN_IN:], columns=names), _truth(planted, seed)
 
 
 def correlated_drivers(n: int, *, seed: int, pairs: int = 4, correlation: float = 0.8) -> Made:
@@ -68,7 +68,7 @@ def correlated_drivers(n: int, *, seed: int, pairs: int = 4, correlation: float 
     names = [f"{kind}{k}" for kind in ("a", "b") for k in range(pairs)]
     planted = {f"a{k}": [int(lags[k])] for k in acting}
     values = np.vstack([firsts, seconds, y[None]]).T[BURN_IN:]
-    return _frame(values, [*names, "y"]), _truth(planted, seed)
+    return pd.DataFrame(values, columns=[*names, "y"]), _truth(planted, seed)
 
 
 def planted_lags(n: int, *, seed: int, longest: int = 15) -> Made:
@@ -95,7 +95,7 @@ def planted_lags(n: int, *, seed: int, longest: int = 15) -> Made:
             drive += size * shapes[place](_lagged(x[k], int(lag)))
     y = _autoregression(rng.standard_normal(length) + drive, 0.3)
     names = [*(f"x{k}" for k in range(8)), "y"]
-    return _frame(np.vstack([x, y[None]]).T[BURN_IN:], names), _truth(planted, seed)
+    return pd.DataFrame(np.vstack([x, y[None]]).T[BURN_IN:], columns=names), _truth(planted, seed)
 
 
 def duplicated(n: int, *, seed: int) -> Made:
@@ -189,13 +189,9 @@ def _lagged(x: FloatArray, lag: int) -> FloatArray:
     return np.concatenate([np.zeros(lag), x[:-lag]])
 
 
-def _frame(values: FloatArray, names: list[str]) -> pd.DataFrame:
-    return pd.DataFrame(values, columns=names)
-
-
 def _without_drivers(x: FloatArray, y: FloatArray, seed: int) -> Made:
     names = [*(f"x{k}" for k in range(x.shape[1])), "y"]
-    return _frame(np.column_stack([x, y])[BURN_IN:], names), _truth({}, seed)
+    return pd.DataFrame(np.column_stack([x, y])[BURN_IN:], columns=names), _truth({}, seed)
 
 
 def _truth(planted: dict[str, list[int]], seed: int) -> Truth:

@@ -80,19 +80,15 @@ def fetch(
     written = []
     for file, data in contents.items():
         path = data_folder() / file
-        _make_folder(path.parent)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(
+                f"The data folder '{path.parent}' cannot be made: {error.strerror or error}. Set "
+                "MVLSTM_DATA to a folder that can be written."
+            ) from error
         written.append(write_atomic(path, data))
     return written
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(
-            f"The data folder '{folder}' cannot be made: {error.strerror or error}. Set "
-            "MVLSTM_DATA to a folder that can be written."
-        ) from error
 
 
 def take_files(archive: bytes, info: DatasetInfo, place: str) -> dict[str, bytes]:
@@ -165,8 +161,7 @@ def _download(url: str, info: DatasetInfo) -> bytes:
         reason = getattr(error, "reason", None) or error
         raise DataError(
             f"Data set '{info.name}' cannot be downloaded from {url}: {reason}. Check the network, "
-            f"or download it by hand from {info.url} and run: mvlstm data fetch {info.name} "
-            "--source FILE.zip"
+            f"or download it by hand from {info.url} and name the archive: source='FILE.zip'."
         ) from error
     data = b"".join(pieces)
     if expected is not None and len(data) != int(expected):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import inspect
 import os
@@ -14,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from mvlstm._words import did_you_mean
 from mvlstm.datasets.catalogue import (
     CATALOGUE,
     ENERGY_FILE,
@@ -25,17 +25,6 @@ from mvlstm.datasets.catalogue import (
 )
 from mvlstm.datasets.synthetic import Truth, lorenz96, synthetic
 from mvlstm.errors import DataError, ParameterError
-
-__all__ = [
-    "Dataset",
-    "DatasetInfo",
-    "available",
-    "data_folder",
-    "describe",
-    "is_present",
-    "load",
-    "verify",
-]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +59,6 @@ class Dataset:
     gaps: str = "error"
 
     @property
-    def fit_options(self) -> dict[str, Any]:
-        """Arguments of ``fit`` besides table and target; none, the frame is ready as it is."""
-        return {}
-
-    @property
     def model_options(self) -> dict[str, str]:
         """Arguments of a forecaster's constructor that suit this set."""
         return {"missing": self.missing, "gaps": self.gaps}
@@ -82,7 +66,7 @@ class Dataset:
     @property
     def frame_options(self) -> dict[str, Any]:
         """Arguments of `mvlstm.table.build_frame` besides the table."""
-        return {"target": self.target, **self.fit_options, **self.model_options}
+        return {"target": self.target, **self.model_options}
 
 
 def available() -> tuple[str, ...]:
@@ -93,10 +77,9 @@ def available() -> tuple[str, ...]:
 def describe(name: str) -> DatasetInfo:
     """Facts about one data set: rows, variables, licence, citation, oddities."""
     if name not in CATALOGUE:
-        near = difflib.get_close_matches(str(name), CATALOGUE, n=1)
-        hint = f"Did you mean '{near[0]}'?" if near else "See `mvlstm data list`."
         raise ParameterError(
-            f"There is no data set '{name}'; choose one of {', '.join(CATALOGUE)}. {hint}"
+            f"There is no data set '{name}'; choose one of {', '.join(CATALOGUE)}."
+            f"{did_you_mean(str(name), CATALOGUE)}"
         )
     return CATALOGUE[name]
 
@@ -109,7 +92,7 @@ def is_present(name: str) -> bool:
 def verify(name: str) -> None:
     """Raise `DataError` unless a data set's files hold what the package knows them to hold."""
     info = describe(name)
-    get = f" (mvlstm data fetch {name} --force)" if info.archive else ""
+    get = f" with fetch('{name}', force=True)" if info.archive else ""
     for file, expected in info.files.items():
         path = _path(info, file)
         with open(path, "rb") as stream:
@@ -117,7 +100,7 @@ def verify(name: str) -> None:
         if found != expected:
             raise DataError(
                 f"The file '{path}' of data set '{name}' is not the published one: its SHA-256 is "
-                f"{found[:12]}..., not {expected[:12]}.... Replace it with a fresh copy{get}."
+                f"{found[:12]}..., not {expected[:12]}.... Replace it{get}."
             )
 
 
@@ -181,10 +164,16 @@ def _path(info: DatasetInfo, file: str, place: Path | None = None) -> Path:
     if path.is_file():
         return path
     source = f" It comes from {info.url}." if info.url else ""
-    get = f", or download it: mvlstm data fetch {info.name}" if info.archive else ""
+    get = f", or download it with mvlstm.datasets.fetch('{info.name}')" if info.archive else ""
     raise DataError(
         f"Data set '{info.name}' needs the file '{path}', which is not there.{source} Set "
         f"MVLSTM_DATA to the folder that holds '{file}', or put the file there{get}."
+    )
+
+
+def _damaged(info: DatasetInfo, path: Path, what: object) -> DataError:
+    return DataError(
+        f"The file '{path}' of data set '{info.name}' {what}. Replace it with a fresh copy."
     )
 
 
@@ -196,23 +185,17 @@ def _read_csv(
     try:
         table = pd.read_csv(path, **options)
     except (OSError, ValueError, UnicodeError) as error:
-        raise DataError(
-            f"The file '{path}' of data set '{info.name}' cannot be read: {error}. "
-            "Replace it with a fresh copy."
-        ) from error
+        raise _damaged(info, path, f"cannot be read: {error}") from error
     assert isinstance(table, pd.DataFrame)
     return table
 
 
-def _take(info: DatasetInfo, table: pd.DataFrame, rows: int, file: str) -> pd.DataFrame:
+def _take(info: DatasetInfo, table: pd.DataFrame, file: str) -> pd.DataFrame:
     """Take the set's columns as floats, checking that the file holds what it should."""
     absent = [name for name in info.variables if name not in table]
-    if absent or len(table) != rows:
-        what = f"lacks {absent}" if absent else f"gives {len(table):,} rows, not {rows:,}"
-        raise DataError(
-            f"The file '{data_folder() / file}' of data set '{info.name}' {what}. "
-            "Replace it with a fresh copy."
-        )
+    if absent or len(table) != info.rows:
+        what = f"lacks {absent}" if absent else f"gives {len(table):,} rows, not {info.rows:,}"
+        raise _damaged(info, data_folder() / file, what)
     return table[list(info.variables)].astype("float64")
 
 
@@ -237,7 +220,7 @@ def _load_lorenz96(
 
 def _load_pm25(info: DatasetInfo, with_wind: bool = False) -> Dataset:
     raw = _read_csv(info, PM25_FILE)
-    frame = _take(info, raw, info.rows, PM25_FILE)
+    frame = _take(info, raw, PM25_FILE)
     frame.index = pd.DatetimeIndex(pd.to_datetime(raw[["year", "month", "day", "hour"]]))
     frame.index.name = "time"
     if with_wind:
@@ -248,7 +231,7 @@ def _load_pm25(info: DatasetInfo, with_wind: bool = False) -> Dataset:
 
 def _load_energy(info: DatasetInfo) -> Dataset:
     raw = _read_csv(info, ENERGY_FILE, parse_dates=["date"], skipinitialspace=True)
-    frame = _take(info, raw, info.rows, ENERGY_FILE)
+    frame = _take(info, raw, ENERGY_FILE)
     frame.index = pd.DatetimeIndex(raw["date"], name="time")
     return Dataset(info.name, frame, info.target, info)
 
@@ -261,7 +244,7 @@ def _load_sml2010(info: DatasetInfo) -> Dataset:
         names = [entry.split(":", 1)[-1] for entry in header]
         parts.append(_read_csv(info, file, sep=r"\s+", skiprows=1, names=names, index_col=False))
     raw = pd.concat(parts, ignore_index=True)
-    frame = _take(info, raw, info.rows, SML_FILES[0])
+    frame = _take(info, raw, SML_FILES[0])
     times = pd.to_datetime(raw["Date"] + " " + raw["Time"], format="%d/%m/%Y %H:%M")
     frame.index = pd.DatetimeIndex(times, name="time")
     return Dataset(info.name, frame, info.target, info, gaps="close")
@@ -273,27 +256,18 @@ def _load_plant(info: DatasetInfo, folder: str | Path | None = None) -> Dataset:
     columns = {}
     for name, file in PLANT_FILES.items():
         place = None if folder is None else Path(folder).expanduser() / Path(file).name
-        raw = _read_csv(
-            info,
-            file,
-            place=place,
-            sep=";",
-            skiprows=1,
-            header=None,
-            names=["plant", "day", *hours],
-        )
+        names = ["plant", "day", *hours]
+        raw = _read_csv(info, file, place=place, sep=";", skiprows=1, header=None, names=names)
         raw = raw[raw["plant"] == 1]
         try:
             days = pd.to_datetime(raw["day"], format="%d/%m/%Y")
             values = raw[hours].to_numpy(float).ravel()
         except ValueError as error:
-            raise DataError(
-                f"The file '{place or data_folder() / file}' of data set 'plant' cannot be read: "
-                f"{error}. Replace it with a fresh copy."
-            ) from error
+            path = place or data_folder() / file
+            raise _damaged(info, path, f"cannot be read: {error}") from error
         times = (days.to_numpy()[:, None] + clock).ravel()
         columns[name] = pd.Series(values, index=pd.DatetimeIndex(times, name="time"))
-    frame = _take(info, pd.DataFrame(columns), info.rows, PLANT_FILES["power"])
+    frame = _take(info, pd.DataFrame(columns), PLANT_FILES["power"])
     return Dataset(info.name, frame, info.target, info, gaps="close")
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from mvlstm.errors import ParameterError, check_whole, is_number, is_whole
+from mvlstm.errors import ParameterError, check_whole, is_number
+from mvlstm.types import FloatArray
 
 BURN_IN = 500
 N_EXOGENOUS = 10
@@ -37,7 +37,7 @@ class Truth:
 
     drivers: tuple[str, ...]
     lags: dict[str, int]
-    oracle: NDArray[np.float64] | None = None
+    oracle: FloatArray | None = None
     oracle_rmse: float | None = None
     oracle_mae: float | None = None
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -75,7 +75,7 @@ def synthetic(
     >>> table.shape, truth.drivers
     ((100, 11), ('x2', 'x3'))
     """
-    _check_rows(n)
+    check_whole("n", n, 2)
     check_whole("seed", seed, 0)
     if not (is_number(snr) and is_number(lin) and snr >= 0 and 0 <= lin <= 1):
         raise ParameterError(f"snr={snr} must be 0 or more and lin={lin} between 0 and 1.")
@@ -89,38 +89,27 @@ def synthetic(
     linear, product = _standardise(u + v), _standardise((u - v) * v)
     g = sqrt(snr) * _standardise(sqrt(lin) * linear + sqrt(1 - lin) * product)
     p, q = int(rng.integers(1, 4)), int(rng.integers(0, 3))
-    phi = _from_partials(rng.uniform(-0.5, 0.5, p))
-    theta = -_from_partials(rng.uniform(-0.5, 0.5, q))
+    phi = from_partials(rng.uniform(-0.5, 0.5, p))
+    theta = -from_partials(rng.uniform(-0.5, 0.5, q))
     e = rng.standard_normal(length)
     y = _arma(phi, theta, e, g)
     kept = slice(BURN_IN, None)
     names = [f"x{i}" for i in range(N_EXOGENOUS)]
     table = pd.DataFrame(np.vstack([x, y[None]])[:, kept].T, columns=[*names, "y"])
+    drawn = {"a": a, "b": b, "phi": phi, "theta": theta}
     truth = Truth(
         drivers=("x2", "x3"),
         lags={"x2": lags2, "x3": lags3, "y": p},
         oracle=(y - e)[kept].copy(),
         oracle_rmse=1.0,
         oracle_mae=sqrt(2 / pi),
-        parameters={
-            "a": a.tolist(),
-            "b": b.tolist(),
-            "phi": phi.tolist(),
-            "theta": theta.tolist(),
-            "snr": snr,
-            "lin": lin,
-            "seed": seed,
-        },
+        parameters={name: x.tolist() for name, x in drawn.items()}
+        | {"snr": snr, "lin": lin, "seed": seed},
     )
     return table, truth
 
 
-def _check_rows(n: int) -> None:
-    if not is_whole(n) or n < 2:
-        raise ParameterError(f"n={n!r} must be a whole number of rows, 2 or more.")
-
-
-def _from_partials(partials: NDArray[np.float64]) -> NDArray[np.float64]:
+def from_partials(partials: FloatArray) -> FloatArray:
     """Stationary AR coefficients from partial autocorrelations (Durbin-Levinson)."""
     coefficients = np.empty(0)
     for r in partials:
@@ -129,11 +118,8 @@ def _from_partials(partials: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _arma(
-    ar: NDArray[np.float64],
-    ma: NDArray[np.float64],
-    noise: NDArray[np.float64],
-    drive: NDArray[np.float64] | float = 0.0,
-) -> NDArray[np.float64]:
+    ar: FloatArray, ma: FloatArray, noise: FloatArray, drive: FloatArray | float = 0.0
+) -> FloatArray:
     """Run ``y_t = sum ar_k y_{t-k} + e_t + sum ma_l e_{t-l} + drive_t`` from zero."""
     from scipy.signal import lfilter
 
@@ -141,37 +127,32 @@ def _arma(
     return np.asarray(lfilter([1.0], np.append(1.0, -ar), moved), dtype=np.float64)
 
 
-def _exogenous(rng: np.random.Generator, length: int) -> NDArray[np.float64]:
+def _exogenous(rng: np.random.Generator, length: int) -> FloatArray:
     p, q = int(rng.integers(1, 4)), int(rng.integers(0, 3))
-    ar = _from_partials(rng.uniform(-0.7, 0.7, p))
-    ma = -_from_partials(rng.uniform(-0.7, 0.7, q))
+    ar = from_partials(rng.uniform(-0.7, 0.7, p))
+    ma = -from_partials(rng.uniform(-0.7, 0.7, q))
     return _standardise(_arma(ar, ma, rng.standard_normal(length)))
 
 
-def _coupling_weights(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+def _coupling_weights(rng: np.random.Generator, count: int) -> FloatArray:
     size = rng.uniform(0.3, 1.0, count)
     sign = rng.choice([-1.0, 1.0], count)
     return np.asarray(size * sign)
 
 
-def _lagged_sum(x: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def _lagged_sum(x: FloatArray, weights: FloatArray) -> FloatArray:
     """``sum_j weights[j-1] x_{t-j}`` for j = 1, 2, ..., taking x before its start as zero."""
     return np.convolve(x, np.append(0.0, weights))[: len(x)]
 
 
-def _standardise(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _standardise(x: FloatArray) -> FloatArray:
     """Mean 0 and deviation 1 over the part after the burn-in."""
     kept = x[BURN_IN:]
     return np.asarray((x - kept.mean()) / kept.std())
 
 
 def lorenz96(
-    n: int = 20_000,
-    *,
-    p: int = 10,
-    forcing: float = 10.0,
-    noise: float = 0.1,
-    seed: int = 0,
+    n: int = 20_000, *, p: int = 10, forcing: float = 10.0, noise: float = 0.1, seed: int = 0
 ) -> tuple[pd.DataFrame, Truth]:
     r"""Run the Lorenz-96 system, sampled every 0.1 and seen through noise.
 
@@ -197,9 +178,8 @@ def lorenz96(
     truth : Truth
         Drivers of the target: its neighbours i-2, i-1 and i+1.
     """
-    _check_rows(n)
-    if not is_whole(p) or p < 4:
-        raise ParameterError(f"p={p!r} must be a whole number of variables, 4 or more.")
+    check_whole("n", n, 2)
+    check_whole("p", p, 4)
     check_whole("seed", seed, 0)
     rng = np.random.default_rng(seed)
     start = 0.01 * rng.standard_normal(p)
@@ -213,7 +193,7 @@ def lorenz96(
 
 
 def _lorenz96_states(x: list[float], forcing: float, n: int) -> Iterator[list[float]]:
-    """Yield n samples after the burn-in. Plain lists: for so few numbers they beat arrays."""
+    """Yield n samples after the burn-in. Plain lists: for this few numbers they beat arrays."""
     burn_in, substeps, dt = 1000, 10, 0.01
 
     def slope(x: list[float]) -> list[float]:

@@ -20,9 +20,10 @@ from mvlstm.model.scoring import score_row
 from mvlstm.problem.transform_choice import choose_transform
 from mvlstm.progress import show_steps
 from mvlstm.results import Forecast
-from mvlstm.table.frame import SeriesFrame, build_frame
-from mvlstm.table.future import future_rows
+from mvlstm.table.frame import SeriesFrame, Table, check_table
+from mvlstm.table.future import after_last
 from mvlstm.table.parts import chronological
+from mvlstm.table.settings import Cleaning, Columns, Names
 from mvlstm.table.spacing import describe_time
 from mvlstm.types import BoolArray, FloatArray
 
@@ -83,7 +84,7 @@ class Backtest:
     target : str
         Name of what is forecast.
     scores : DataFrame
-        A row a fold and one "pooled": ``rmse, mae, crps, coverage, skill, n, fit_seconds``.
+        One row per fold and one "pooled": ``rmse, mae, crps, coverage, skill, n, fit_seconds``.
     periods : tuple of pairs
         First and last time of each fold.
     forecast : Forecast
@@ -106,16 +107,16 @@ class Backtest:
 
 def backtest(
     model: AbstractForecaster,
-    table: pd.DataFrame,
+    table: Table,
     target: str,
     *,
     folds: int = 5,
-    time: str | Sequence[str] | None = None,
+    time: Names = None,
     series: str | None = None,
     variables: Sequence[str] | None = None,
-    exclude: str | Sequence[str] | None = None,
-    known: str | Sequence[str] | None = None,
-    categorical: str | Sequence[str] | None = None,
+    exclude: Names = None,
+    known: Names = None,
+    categorical: Names = None,
     test: float = 0.2,
     valid: float = 0.1,
 ) -> Backtest:
@@ -143,20 +144,9 @@ def backtest(
     [1, 2, 'pooled']
     """
     _check_forecaster(model)
-    frame = build_frame(
-        table,
-        target=target,
-        time=time,
-        series=series,
-        variables=variables,
-        exclude=exclude,
-        known=known,
-        categorical=categorical,
-        calendar=model.calendar,
-        missing=model.missing,
-        gaps=model.gaps,
-    )
-    rows, columns = clean_table(frame), clean_columns(frame)
+    columns = Columns(target, time, series, variables, exclude, known, categorical)
+    cleaning = Cleaning(missing=model.missing, gaps=model.gaps, calendar=model.calendar)
+    frame = check_table(table, columns, cleaning)
     runs = []
     cuts = fold_rows(len(frame.clock), folds=folds, test=test, valid=valid)
     settings: dict[str, Any] = {"verbose": 0}
@@ -165,8 +155,7 @@ def backtest(
     with show_steps(model.verbose, "backtest", len(cuts), every=0.0) as advance:
         for start, end in cuts:
             one = clone(model).set_params(**settings)
-            until, times = fold_table(frame, rows, start, end)
-            runs.append(run_fold(one, until, frame.target, times, valid, columns))
+            runs.append(run_fold(one, *fold_frame(frame, start, end), valid))
             advance("folds fitted")
     scored = [run.recent.take(run.new) for run in runs]
     pooled = join(scored)
@@ -195,39 +184,6 @@ def _check_forecaster(model: object) -> None:
     )
 
 
-def clean_table(frame: SeriesFrame) -> pd.DataFrame:
-    """Return a validated frame as a table again, so that every method sees the same rows.
-
-    Targets that were filled in are missing again, to be filled in anew and not scored against.
-    """
-    layout, columns = frame.layout, {}
-    levels = dict(layout.levels)
-    groups = np.asarray(frame.groups)
-    for place, name in enumerate(frame.variables):
-        if name not in layout.columns:  # the calendar
-            continue
-        values = frame.values[:, groups == place]
-        if name in levels:
-            columns[name] = np.array(levels[name], dtype=object)[values.argmax(axis=1)]
-        else:
-            columns[name] = values[:, 0]
-    if frame.measured is not None:
-        columns[frame.target] = np.where(frame.measured, frame.target_values, np.nan)
-    if layout.series is not None:
-        columns[layout.series] = frame.names_of(np.arange(frame.n_rows))
-    return pd.DataFrame(columns, index=frame.times)
-
-
-def clean_columns(frame: SeriesFrame) -> dict[str, Any]:
-    """Return what ``fit`` must be told about the columns of `clean_table`."""
-    layout = frame.layout
-    return {
-        "series": layout.series,
-        "known": layout.known or None,
-        "categorical": layout.categories or None,
-    }
-
-
 def fold_rows(n_rows: int, *, folds: int, test: float, valid: float) -> list[tuple[int, int]]:
     """Return first row and end of each fold.
 
@@ -241,56 +197,46 @@ def fold_rows(n_rows: int, *, folds: int, test: float, valid: float) -> list[tup
     if n_rows - first < folds:
         raise ParameterError(
             f"test={test:g} leaves {n_rows - first:,} rows to score on, too few for {folds} folds; "
-            "make it larger (--test) or use fewer folds (--folds)."
+            "make it larger or use fewer folds."
         )
     borders = [first + k * (n_rows - first) // folds for k in range(folds + 1)]
     return list(pairwise(borders))
 
 
-def fold_table(
-    frame: SeriesFrame, rows: pd.DataFrame, start: int, end: int
-) -> tuple[pd.DataFrame, int]:
-    """Return the rows of `clean_table` before a fold's end, and how many times the fold has.
+def fold_frame(frame: SeriesFrame, start: int, end: int) -> tuple[SeriesFrame, int]:
+    """Return the rows before a fold's end, and how many times the fold has.
 
-    Where variables are known ahead, rows after the last target would be future ones to ``fit``:
-    they are left out, for there is nothing in them to score.
+    Where variables are known ahead, rows after the last target measured are left out: they would
+    be the future, with nothing in it to score.
     """
     keep = frame.order < end
-    if frame.layout.known:
-        targets = rows[frame.target].to_numpy(dtype=float)[keep]
+    if frame.layout.known and frame.measured is not None:
         panel = None if frame.panel is None else frame.panel.take(keep)
-        keep[keep] = ~future_rows(targets[:, None], "fill", panel)
+        keep[keep] = ~after_last(~frame.measured[keep], panel)
     times = len(np.unique(frame.order[keep & (frame.order >= start)]))
     if not times:
         raise DataError(
             f"No target was measured from {describe_time(frame.clock[start])} to "
-            f"{describe_time(frame.clock[end - 1])}, rows to score on. Use missing='drop' "
-            "(--missing drop), fewer folds (--folds) or more test rows (--test)."
+            f"{describe_time(frame.clock[end - 1])}, rows to score on. Use missing='drop', fewer "
+            "folds or more test rows."
         )
-    return rows[keep], times
+    return frame.rows(keep), times
 
 
-def run_fold(
-    model: AbstractForecaster,
-    table: pd.DataFrame,
-    target: str,
-    test: int,
-    valid: float,
-    columns: dict[str, Any] | None = None,
-) -> FoldRun:
+def run_fold(model: AbstractForecaster, frame: SeriesFrame, test: int, valid: float) -> FoldRun:
     """Fit on all but the last ``test`` times, then forecast the validation and test rows."""
-    columns = columns or {}
+    rows: Any = frame
     started = clock.monotonic()
-    model.fit(table, target, test=test, valid=valid, **columns)
+    model.fit(rows, frame.target, test=test, valid=valid)
     model._require_whole()
     fitted = clock.monotonic()
-    recent = table
-    if model.local and columns.get("series") is None:
-        last = int(table.index.get_indexer(pd.Index([model.borders_.train]))[0])
+    recent = rows
+    if model.local and frame.panel is None:
+        (last,) = frame.find(pd.Index([model.borders_.train]))
         before = int(model.window) + model.preparation_.lead
-        if model.missing == "fill":  # what is filled in comes from rows before
+        if model.missing == "fill":  # not needed, but batches of another size round differently
             before += model.layout_.fill_limit
-        recent = table.iloc[max(0, last + 1 - before) :]
+        recent = frame.rows(slice(max(0, int(last) + 1 - before), None))
     forecast = model.predict(recent)
     seconds = max(clock.monotonic() - fitted, 1e-9)
     speed = len(forecast) / seconds
@@ -299,7 +245,7 @@ def run_fold(
     return replace(run, recent=forecast.take(keep), units=run.units[keep])
 
 
-def _units(model: AbstractForecaster, table: pd.DataFrame, forecast: Forecast) -> FloatArray:
+def _units(model: AbstractForecaster, table: Any, forecast: Forecast) -> FloatArray:
     """Return what one means on the scale of the series of each forecast, (M,)."""
     if forecast.series is None:
         return np.ones(len(forecast))

@@ -15,10 +15,8 @@ from mvlstm import metrics
 from mvlstm.errors import DataError, MVLSTMError, ParameterError, check_option
 from mvlstm.evaluate.backtest import (
     FoldRun,
-    clean_columns,
-    clean_table,
+    fold_frame,
     fold_rows,
-    fold_table,
     join,
     persistence_rmse,
     run_fold,
@@ -33,11 +31,9 @@ from mvlstm.problem.windows import measured_labels, origin_rows
 from mvlstm.progress import show_steps
 from mvlstm.results import Comparison, Forecast
 from mvlstm.results.comparison import COLUMNS
-from mvlstm.table.calendar import Calendar
-from mvlstm.table.columns import column_names
-from mvlstm.table.frame import SeriesFrame, build_frame
+from mvlstm.table.frame import Layout, SeriesFrame, Table, check_table, rebuild_frame
 from mvlstm.table.parts import require_validation
-from mvlstm.table.times import read_times
+from mvlstm.table.settings import Calendar, Cleaning, Columns, Gaps, Missing, Names
 from mvlstm.types import FloatArray
 
 Kind = Literal["single", "ensemble"]
@@ -56,19 +52,19 @@ class Entry:
 
 
 def compare(
-    table: pd.DataFrame,
+    table: Table,
     target: str,
     *,
     methods: str | Sequence[str] = "all",
-    time: str | Sequence[str] | None = None,
+    time: Names = None,
     series: str | None = None,
     variables: Sequence[str] | None = None,
-    exclude: str | Sequence[str] | None = None,
-    known: str | Sequence[str] | None = None,
-    categorical: str | Sequence[str] | None = None,
+    exclude: Names = None,
+    known: Names = None,
+    categorical: Names = None,
     calendar: Calendar = "none",
-    missing: Literal["error", "drop", "fill"] = "error",
-    gaps: Literal["error", "close", "respect"] = "error",
+    missing: Missing = "error",
+    gaps: Gaps = "error",
     transform: TransformChoice = "none",
     window: int = 30,
     horizon: int = 1,
@@ -85,7 +81,7 @@ def compare(
 ) -> Comparison:
     """Fit several methods to the same rows and score them on the same unseen ones.
 
-    A method that fails is reported in its row; the rest go on.
+    A method that fails is reported in its row; the others continue.
 
     Parameters
     ----------
@@ -103,7 +99,7 @@ def compare(
     members : int
         Networks in each ensemble.
     folds : int
-        1: one chronological split. More: so many rolling origins, each with a fit of its own.
+        1: one chronological split. More: this many rolling origins, each with a fit of its own.
     test, valid : float
         Share of the rows (below 1) to score on, and to choose and calibrate on; or their number.
     budget : {"quick", "full"}
@@ -113,7 +109,7 @@ def compare(
     device : str
         Where networks are trained: "auto", "cpu" or "cuda".
     own : DataFrame, optional
-        Your own forecasts, one step ahead, in the columns ``time`` and ``value``; a row more.
+        Your own forecasts, one step ahead, in the columns ``time`` and ``value``, for one more row.
     own_name : str
         Its name.
     verbose : int
@@ -134,20 +130,27 @@ def compare(
     check_option("budget", budget, BUDGETS)
     require_validation(valid)
     keys = choose_methods(methods)
-    layout: dict[str, Any] = {"missing": missing, "gaps": gaps}
-    columns: dict[str, Any] = {"time": time, "variables": variables, "exclude": exclude}
-    columns |= {"series": series, "known": known, "categorical": categorical}
-    frame = build_frame(table, target=target, calendar=calendar, **columns, **layout)
+    columns = Columns(target, time, series, variables, exclude, known, categorical)
+    cleaning = Cleaning(missing=missing, gaps=gaps, calendar=calendar)
+    frame = check_table(table, columns, cleaning)
     split = split_windows(frame, window=window, horizon=horizon, test=test, valid=valid)
     n_train = len(split[1]["train"])
     cuts = fold_rows(len(frame.clock), folds=folds, test=test, valid=valid)
     inner = 0 if sys.stderr.isatty() else max(0, verbose - 1)
-    shared = {**layout, "window": window, "horizon": horizon, "members": members, "seed": seed}
     check_option("transform", transform, TRANSFORM_CHOICES)
     chosen, chosen_notes = choose_transform(transform, frame, frame.order < cuts[0][0])
-    shared |= {"device": device, "verbose": inner, "transform": chosen.name}
-    shared |= {"calendar": frame.layout.calendar or "none"}
-    rows, columns = clean_table(frame), clean_columns(frame)
+    shared: dict[str, Any] = {
+        "missing": missing,
+        "gaps": gaps,
+        "calendar": frame.layout.calendar or "none",
+        "transform": chosen.name,
+        "window": window,
+        "horizon": horizon,
+        "members": members,
+        "seed": seed,
+        "device": device,
+        "verbose": inner,
+    }
     entries: list[Entry] = []
     if own is not None:
         entries.append(_own_entry(own, own_name, frame, window, horizon, cuts))
@@ -158,10 +161,9 @@ def compare(
                 runs = []
                 for start, end in cuts:
                     model, words = build(key, budget=budget, n_train=n_train, shared=shared)
-                    until, times = fold_table(frame, rows, start, end)
-                    runs.append(run_fold(model, until, target, times, valid, columns))
-                found = _entries(key, runs, rows, frame, words)
-            except Exception as error:  # whatever it is, the other methods go on
+                    runs.append(run_fold(model, *fold_frame(frame, start, end), valid))
+                found = _entries(key, runs, frame, words)
+            except Exception as error:  # whatever it is, the other methods continue
                 found = [_failure(METHODS[key].label, error, words)]
             entries += found
             advance(_progress(found[-1].row))
@@ -172,15 +174,13 @@ def compare(
 # -------------------------------------------------------------------------------- one method's rows
 
 
-def _entries(
-    key: str, runs: list[FoldRun], rows: pd.DataFrame, frame: SeriesFrame, words: str
-) -> list[Entry]:
+def _entries(key: str, runs: list[FoldRun], frame: SeriesFrame, words: str) -> list[Entry]:
     """Score a method's forecasts; an ensemble of several gets a row for one member too."""
     common = {
         "method": METHODS[key].label,
         "fit_seconds": float(np.sum([run.fit_seconds for run in runs])),
         "forecasts_per_second": float(np.mean([run.forecasts_per_second for run in runs])),
-        "top_variables": _top_variables(runs[-1].model, rows),
+        "top_variables": _top_variables(runs[-1].model, frame),
         "budget": words,
         "error": None,
     }
@@ -237,12 +237,12 @@ def first_member(run: FoldRun) -> Forecast:
     )
 
 
-def _top_variables(model: AbstractForecaster, rows: pd.DataFrame) -> tuple[str, ...]:
+def _top_variables(model: AbstractForecaster, rows: Any) -> tuple[str, ...]:
     """Return the variables whose scrambling costs most on the unseen rows; none if nothing does."""
     try:
         with warnings.catch_warnings(action="ignore"):
             explanation = model.set_params(verbose=0).explain(rows, effort="quick")
-    except DataError:  # too few unseen rows to scramble; the scores stand all the same
+    except DataError:  # too few unseen rows to scramble; the scores are valid all the same
         return ()
     table = explanation.importance
     costly = table.loc[table["importance"] > ROUNDING, "variable"]
@@ -314,67 +314,24 @@ def _root_mean_square(values: pd.Series[float]) -> float:
 
 
 def _own_values(own: pd.DataFrame, frame: SeriesFrame, horizon: int) -> pd.Series[float]:
-    """Return own forecasts by time, refusing those that cannot be compared."""
-    if frame.panel is not None:
+    """Return own forecasts by time, read as the table was; refuse those that cannot be compared."""
+    if frame.panel is not None or horizon != 1:
         raise ParameterError(
-            "Own forecasts are of one series, and the table has several. Leave them out, or "
-            "compare one series at a time."
+            "Own forecasts are of one series, one step ahead. Leave them out, or compare one "
+            "series at a time with horizon=1."
         )
-    if horizon != 1:
-        raise ParameterError(
-            f"Own forecasts are one step ahead, but horizon={horizon}. Compare with horizon=1, or "
-            "leave them out."
-        )
-    if not isinstance(own, pd.DataFrame):
+    received = list(own.columns) if isinstance(own, pd.DataFrame) else type(own).__name__
+    if not isinstance(own, pd.DataFrame) or not {"time", "value"} <= set(own.columns):
         raise DataError(
-            f"Own forecasts need a DataFrame with the columns 'time' and 'value', not "
-            f"{type(own).__name__}."
+            f"Own forecasts need a DataFrame with the columns 'time' and 'value', not {received}."
         )
-    if not {"time", "value"} <= set(own.columns):
-        raise DataError(
-            f"Own forecasts need the columns 'time' and 'value'; received {list(own.columns)}."
-        )
-    given = pd.Series(_own_numbers(own["value"]), index=_own_times(own, frame)).dropna()
-    if given.index.has_duplicates:
-        again = given.index[given.index.duplicated()][0]
-        raise DataError(f"Own forecasts name the time {again} twice; keep one row a time.")
-    return given
-
-
-def _own_numbers(given: pd.Series[Any]) -> FloatArray:
-    """Return own forecasts as numbers; some may be missing, but none may be text."""
-    values = pd.to_numeric(given, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    wrong = np.flatnonzero(np.isnan(values) & given.notna().to_numpy())
-    if len(wrong):
-        row = int(wrong[0])
-        raise DataError(
-            f"Own forecasts: 'value' is not numeric: {given.iloc[row]!r} at row {row}. Write plain "
-            "numbers; a file with decimal commas is read with decimal=',' (--decimal ,)."
-        )
-    return values
-
-
-def _own_times(own: pd.DataFrame, frame: SeriesFrame) -> pd.Index[Any]:
-    """Read the times of own forecasts the way the table's were read, and in its zone."""
-    layout, failed = frame.layout, "The times of the own forecasts cannot be read"
-    dates = layout.time_kind == "datetime"
-    options: dict[str, Any] = {"day_first": layout.day_first, "written": dates}
+    times = {name: getattr(frame.layout, name) for name in ("time_kind", "time_zone", "day_first")}
+    layout = Layout("value", time=("time",), variables=(), missing="drop", gaps="close", **times)
     try:
-        times = read_times(own, column_names(own), ["time"], **options).times
+        given = rebuild_frame(own, layout, caller="compare")
     except DataError as error:
-        raise DataError(f"{failed}: {error}") from error
-    if isinstance(times, pd.DatetimeIndex) != dates:
-        have, wanted = ("integers", "dates") if dates else ("dates", "integers")
-        raise DataError(f"{failed}: they are {have}, and those of the table are {wanted}.")
-    if not isinstance(times, pd.DatetimeIndex) or not isinstance(frame.times, pd.DatetimeIndex):
-        return times
-    if (times.tz is None) != (frame.times.tz is None):
-        have, wanted = ("without", "with") if times.tz is None else ("with", "without")
-        raise DataError(
-            f"Own forecasts have dates {have} a zone, and the table has dates {wanted} one. Give "
-            "both the same kind (in pandas: tz_localize or tz_convert)."
-        )
-    return times if times.tz is None else times.tz_convert(frame.times.tz)
+        raise DataError(f"The own forecasts cannot be used: {error}") from error
+    return pd.Series(given.target_values, index=given.times)
 
 
 # ------------------------------------------------------------------------------------ all together

@@ -11,9 +11,9 @@ from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.parts import PartName, Parts, chronological
 
 SHORT_PARTS: dict[PartName, tuple[str, str]] = {
-    "stop": ("Of the validation rows the earlier half has", "--valid"),
-    "calibration": ("Of the validation rows the later half has", "--valid"),
-    "new": ("Of the rows left unseen there are", "--test"),
+    "stop": ("Of the validation rows the earlier half has", "valid"),
+    "calibration": ("Of the validation rows the later half has", "valid"),
+    "new": ("Of the rows left unseen there are", "test"),
 }
 
 
@@ -88,7 +88,7 @@ def split_windows(
     raise DataError(
         f"No window fits into the {empty[0]} rows: {settings} needs {window + horizon} rows "
         f"without a gap there, and the longest stretch anywhere has {longest:,}. Shorten the "
-        "window (--window), or use gaps='close' (--gaps close)."
+        "window, or use gaps='close'."
     )
 
 
@@ -101,8 +101,8 @@ def _check_longest_series(
         raise DataError(
             f"No series is long enough: window={window} with horizon={horizon} needs "
             f"{window + horizon} rows, and the longest of the {len(rows):,} series that column "
-            f"'{column}' names has {int(rows.max()):,}. Shorten the window (--window), or name "
-            "another column with series=... (--series COLUMN)."
+            f"'{column}' names has {int(rows.max()):,}. Shorten the window, or name another "
+            "column with series=... instead."
         )
 
 
@@ -111,14 +111,14 @@ def _short_part(parts: Parts, empty: list[PartName], window: int, horizon: int) 
     rows = {part: parts.rows(part) for part in empty}
     short = [part for part in empty if rows[part].stop - rows[part].start < horizon]
     if not short or "train" in short:
-        return "Shorten the window (--window)"
-    words, option = SHORT_PARTS[short[0]]
+        return f"Shorten window={window}"
+    words, argument = SHORT_PARTS[short[0]]
     size = rows[short[0]].stop - rows[short[0]].start
-    shorter = ", a shorter horizon (--horizon)" if horizon > 1 else ""
-    shorter += ", a shorter window (--window)" if "train" in empty else ""
+    shorter = ", a shorter horizon=..." if horizon > 1 else ""
+    shorter += ", a shorter window=..." if "train" in empty else ""
     return (
-        f"{words} {size}, fewer than the {horizon} of a forecast: use a larger share ({option})"
-        f"{shorter}"
+        f"{words} {size}, fewer than the {horizon} of a forecast: use a larger share, "
+        f"{argument}=...{shorter}"
     )
 
 
@@ -157,7 +157,7 @@ def _least_rows(window: int, horizon: int, test: float, valid: float, *, above: 
         if high > MOST_ROWS:
             raise ParameterError(
                 f"test={test:g} and valid={valid:g} leave a part with too few rows for "
-                f"horizon={horizon}, however long the table is. Raise them (--test, --valid)."
+                f"horizon={horizon}, however long the table is. Raise test and valid."
             )
     while low < high:
         middle = (low + high) // 2

@@ -16,7 +16,7 @@ import pandas as pd
 from mvlstm.errors import DataError
 from mvlstm.storage import write_atomic
 
-PATIENCE = 60.0  # seconds to wait for another writer
+PATIENCE = 60.0  # seconds to wait for another writer; half of it would still outlast a slow disk
 _ZONED = re.compile(r":\d\d(?:\.\d+)?[+-]\d\d:\d\d$")
 
 
@@ -29,8 +29,8 @@ def append_rows(
 ) -> int:
     """Add rows to a CSV file, leaving out those whose key is there already.
 
-    What stands in the file stays as it is, to the letter. The file is replaced in one step, so a
-    reader sees it with all of the new rows or none; a lock on ``.NAME.lock`` beside it keeps two
+    What the file holds already stays as it is, to the letter. The file is replaced in one step, so a
+    reader sees it with all of the new rows or none; a lock on ``.NAME.lock`` next to it keeps two
     writers apart, and is let go even if a writer dies.
 
     Parameters
@@ -56,14 +56,12 @@ def append_rows(
     file = Path(path)
     if not file.parent.is_dir():
         raise DataError(f"The folder '{file.parent}' does not exist; create it first.")
-    with _lock(Path(os.path.realpath(file)), patience):
+    names = [str(name) for name in rows.columns]
+    places = [names.index(name) for name in key]
+    with hold_lock(Path(os.path.realpath(file)), patience):
         before = _read(file)
-        names = [str(name) for name in rows.columns]
-        lines = _lines(rows)
-        known: set[tuple[str, ...]] = set()
-        if before.strip():
-            known = _keys(file, before, names, key)
-        places = [names.index(name) for name in key]
+        lines = _cells(rows)
+        known = _keys(file, before, names, places) if before.strip() else set()
         _check_zones(file, known, [line[places[0]] for line in lines])
         fresh = []
         for line in lines:
@@ -71,11 +69,9 @@ def append_rows(
             if mark not in known:
                 known.add(mark)
                 fresh.append(line)
-        if not fresh and before.strip():
-            return 0
-        start = before if before.strip() else _text([names])
-        joined = start if start.endswith("\n") else f"{start}\n"
-        write_atomic(file, joined + _text(fresh))
+        if fresh or not before.strip():
+            start = before if before.strip() else _text([names])
+            write_atomic(file, start + ("" if start.endswith("\n") else "\n") + _text(fresh))
     return len(fresh)
 
 
@@ -91,7 +87,7 @@ def _check_zones(file: Path, known: set[tuple[str, ...]], times: list[str]) -> N
         )
 
 
-def _lines(rows: pd.DataFrame) -> list[list[str]]:
+def _cells(rows: pd.DataFrame) -> list[list[str]]:
     """Return the cells as text: times in full, numbers so that they are read back exactly."""
     columns = []
     for _, column in rows.items():
@@ -109,20 +105,18 @@ def _text(lines: list[list[str]]) -> str:
 
 
 def _read(file: Path) -> str:
-    if not file.exists():
-        return ""
     try:
         with open(file, encoding="utf-8", newline="") as stream:
             return stream.read()
+    except FileNotFoundError:
+        return ""
     except OSError as error:
         raise DataError(f"'{file}' cannot be read: {error.strerror or error}.") from error
     except UnicodeError as error:
-        raise DataError(
-            f"'{file}' is no CSV file in UTF-8; choose another to append to."
-        ) from error
+        raise DataError(f"'{file}' is not a CSV file in UTF-8; append to another.") from error
 
 
-def _keys(file: Path, text: str, names: list[str], key: Sequence[str]) -> set[tuple[str, ...]]:
+def _keys(file: Path, text: str, names: list[str], places: list[int]) -> set[tuple[str, ...]]:
     """Return the keys of the rows in the file, whose columns must be the same."""
     header, *lines = list(csv.reader(io.StringIO(text)))
     if header != names:
@@ -130,22 +124,20 @@ def _keys(file: Path, text: str, names: list[str], key: Sequence[str]) -> set[tu
             f"'{file}' has the columns {', '.join(header)}; the rows to append have "
             f"{', '.join(names)}. Choose another file."
         )
-    places = [names.index(name) for name in key]
     short = [row for row, line in enumerate(lines, start=2) if line and len(line) != len(names)]
     if short:
         raise DataError(
-            f"Line {short[0]} of '{file}' has not {len(names)} fields: the file was changed or "
+            f"Line {short[0]} of '{file}' does not have {len(names)} fields: the file was changed or "
             "cut off. Correct it, or choose another file."
         )
     return {tuple(line[place] for place in places) for line in lines if line}
 
 
 @contextlib.contextmanager
-def _lock(file: Path, patience: float) -> Iterator[None]:
-    """Hold the lock beside a file; the system lets it go when the process ends."""
-    path = file.with_name(f".{file.name}.lock")
+def hold_lock(file: Path, patience: float) -> Iterator[None]:
+    """Hold the lock of a file; the system lets it go when the process ends."""
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        handle = os.open(file.with_name(f".{file.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
         raise DataError(
             f"'{file}' cannot be written: {error.strerror or error}. Choose another place."
@@ -166,17 +158,14 @@ def _lock(file: Path, patience: float) -> Iterator[None]:
 
 def _try_lock(handle: int) -> bool:
     try:
-        import fcntl
-    except ImportError:  # Windows
-        import msvcrt
-
         try:
+            import fcntl
+        except ImportError:  # Windows
+            import msvcrt
+
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
-        except OSError:
-            return False
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
     return True

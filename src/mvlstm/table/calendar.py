@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm.errors import DataError, ParameterError
-from mvlstm.table.columns import as_names, exclude_hint
-from mvlstm.table.layout import CALENDAR, CALENDAR_PARTS
+from mvlstm.table.columns import as_names
+from mvlstm.table.layout import CALENDAR
+from mvlstm.table.settings import CALENDAR_PARTS, Calendar
 from mvlstm.table.spacing import Step, add_steps
 
-Calendar: TypeAlias = str | Sequence[str]
-"""``"none"``, ``"auto"`` or some of the parts "hour", "weekday", "yearday"."""
+__all__ = ["Calendar", "calendar_columns", "check_calendar", "choose_parts"]
 
 LENGTHS = {  # of a cycle
     "hour": pd.Timedelta(days=1),
     "weekday": pd.Timedelta(days=7),
     "yearday": pd.Timedelta(days=365.25),
 }
-SAME = 1e-9  # difference of sines that is none
+SAME = 1e-9  # differences of sines below this are rounding
 
 
 def check_calendar(calendar: Calendar) -> tuple[str, ...] | None:
@@ -51,14 +50,7 @@ def choose_parts(
     """Choose the cycles that are inputs.
 
     "auto" takes those of which the times span at least two, at a step shorter than the cycle.
-
-    Parameters
-    ----------
-    calendar : "none", "auto" or parts
-    times : Index
-    step : Timedelta, DateOffset, int or None
-    columns : sequence of str
-        The table's own, which must leave the calendar's name free.
+    ``columns`` are the table's own, which must leave the calendar's name free.
     """
     parts = check_calendar(calendar)
     if parts == ():
@@ -66,13 +58,13 @@ def choose_parts(
     if not isinstance(times, pd.DatetimeIndex):
         raise DataError(
             f"calendar={calendar!r} needs dates as times, and these are integers. Name a column of "
-            "dates with time=... (--time COLUMN), turn the integers into dates first (in pandas: "
-            "pd.to_datetime(..., unit='s')), or use calendar='none' (--calendar none)."
+            "dates with time=..., turn the integers into dates first (in pandas: "
+            "pd.to_datetime(..., unit='s')), or use calendar='none'."
         )
     if CALENDAR in columns:
         raise DataError(
             f"The calendar's variable is called '{CALENDAR}', and the table has a column of that "
-            f"name. Rename it, or use {exclude_hint([CALENDAR])}."
+            f"name. Rename it, or use exclude=['{CALENDAR}']."
         )
     if parts is not None:
         _check_vary(times, parts)
@@ -86,14 +78,14 @@ def choose_parts(
 
 
 def _check_vary(times: pd.Index, parts: Sequence[str]) -> None:
-    """Refuse a cycle at whose one phase all the times are."""
+    """Refuse a cycle of which all the times have the same phase."""
     columns = calendar_columns(times, parts)
     steady = np.ptp(columns, axis=0).reshape(-1, 2).max(axis=1) < SAME
     if steady.any():
         part = parts[int(steady.argmax())]
         raise DataError(
             f"calendar={list(parts)!r}: every row has the same {part}, which can tell nothing "
-            f"about the target. Leave '{part}' out, or use calendar='auto' (--calendar auto)."
+            f"about the target. Leave '{part}' out, or use calendar='auto'."
         )
 
 

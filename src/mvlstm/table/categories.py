@@ -1,4 +1,4 @@
-"""Categorical columns: which are, reading them as codes, and one column of 0 and 1 a level."""
+"""Categorical columns: finding them, codes for their levels, one column of 0 and 1 per level."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ from numpy.typing import NDArray
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
-from mvlstm.table.columns import (
-    exclude_hint,
-    is_dressed,
-    name_list,
-    option_list,
-    reads_as_time,
-)
+from mvlstm.table.columns import is_dressed, name_list, reads_as_time
 
 MOST_LEVELS = 50
 MOSTLY = 0.5  # share of numbers from which text is taken for numbers with something stray
@@ -46,7 +40,7 @@ def is_category(column: pd.Series[Any]) -> bool:
 
 
 def _words(entries: Any) -> bool:
-    """Whether all entries are text (or numbers beside it), and not dates."""
+    """Whether all entries are text (or numbers among text), and not dates."""
     if not all(isinstance(entry, str | bool | int | float | np.number) for entry in entries):
         return False
     return not any(reads_as_time(entry) for entry in entries[:3])
@@ -100,22 +94,17 @@ def check_levels(name: str, levels: Sequence[str]) -> None:
     raise DataError(
         f"Column '{name}' is categorical with {len(levels):,} levels ({name_list(levels[:4])} and "
         f"so on); at most {MOST_LEVELS} are encoded. If it says which of several series a row "
-        f"belongs to, use series='{name}' (--series {option_list([name])}); otherwise gather its "
-        f"levels into fewer, or use {exclude_hint([name])}."
+        f"belongs to, use series='{name}'; otherwise gather its levels into fewer, or use "
+        f"exclude=['{name}']."
     )
 
 
 def encode(
     codes: NDArray[np.float64], found: Sequence[str], levels: Sequence[str]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Turn codes into one column of 0 and 1 a level, and say which rows have none of them.
+    """Turn codes into one column of 0 and 1 per level, and say which rows have none of them.
 
-    Parameters
-    ----------
-    codes : (rows,)
-        Indices into ``found``.
-    found, levels : sequence of str
-        The table's own levels, and those to make columns of.
+    ``codes`` (rows,) are indices into ``found``, the table's own levels.
     """
     place = {level: k for k, level in enumerate(levels)}
     target = np.array([place.get(level, -1) for level in found], dtype=np.int64)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm.errors import DataError, ParameterError
+from mvlstm.types import FloatArray
 
 _SHOWN = 8
 MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
@@ -33,28 +33,16 @@ def name_list(names: Sequence[str]) -> str:
     return f"[{shown}, ... {len(names)} in all]" if len(names) > _SHOWN else f"[{shown}]"
 
 
-def option_list(names: Sequence[str]) -> str:
-    """Write names the way a command-line option takes them, quoted where a shell needs it."""
-    joined = ",".join(names)
-    return joined if re.fullmatch(r"[\w.,:=+-]+", joined) else f'"{joined}"'
-
-
-def exclude_hint(names: Sequence[str]) -> str:
-    """Say how to leave columns out, in Python and on the command line."""
-    return f"exclude={list(names)!r} (--exclude {option_list(names)})"
-
-
-def missing_column_message(what: str, name: str, names: Sequence[str], option: str) -> str:
+def missing_column_message(what: str, name: str, names: Sequence[str], argument: str) -> str:
     """Say that a column does not exist, and which one may have been meant."""
     lower = {other.strip().lower(): other for other in names}
-    near = difflib.get_close_matches(name.strip().lower(), list(lower), n=3, cutoff=0.6)
+    near = difflib.get_close_matches(name.strip().lower(), list(lower), n=1, cutoff=0.6)
     if near:
-        candidates = " or ".join(f"'{lower[key]}'" for key in near)
-        hint = f"Did you mean {candidates} ({option} {option_list([lower[near[0]]])})?"
+        hint = f"Did you mean {argument}={lower[near[0]]!r}?"
     elif len(names) == 1 and name in re.split(r"\W+", names[0]):
-        hint = "If these are several columns, name what separates them: sep=' ' (--sep ' ')."
+        hint = "If these are several columns, name what separates them: sep=' '."
     else:
-        hint = f"Choose one with {option} COLUMN."
+        hint = f"Choose one of them with {argument}=... instead."
     return f"{what} '{name}' is not in the table; its columns are {name_list(names)}. {hint}"
 
 
@@ -64,8 +52,8 @@ def several_levels_message(index: pd.MultiIndex) -> str:
     which = f", {name_list(levels)}" if levels else ""
     return (
         f"The table has an index of several levels{which}; one time per row is needed. Make them "
-        "columns with table.reset_index(), then name the time with time=... (--time COLUMN) and, "
-        "if there are several series, their column with series=... (--series COLUMN)."
+        "columns with table.reset_index(), then name them: time=... is the time and, if there "
+        "are several series, series=... is their column."
     )
 
 
@@ -111,14 +99,12 @@ def as_name(what: str, value: Any) -> str:
     """
     if pd.api.types.is_hashable(value):
         return str(value)
-    wrong = f"{what} is a {type(value).__name__}, but the name of a column is needed"
-    found = getattr(value, "name", None)
-    if isinstance(found, str):
-        raise ParameterError(
-            f"{wrong}: the table holds all columns, '{found}' among them, and {what}={found!r} "
-            "says which."
-        )
-    raise ParameterError(f"{wrong}, such as {what}='y'.")
+    name = getattr(value, "name", None)
+    example = name if isinstance(name, str) else "y"
+    raise ParameterError(
+        f"{what} is a {type(value).__name__}, but the name of a column is needed: the table holds "
+        f"all columns, and {what}={example!r} says which."
+    )
 
 
 def column_names(table: Any) -> list[str]:
@@ -137,12 +123,11 @@ def column_names(table: Any) -> list[str]:
         )
     names = [str(name) for name in table.columns]
     if len(set(names)) < len(names):
-        twice = list(dict.fromkeys(name for name in names if names.count(name) > 1))
-        where = [i for i, name in enumerate(names) if name == twice[0]]
+        twice = next(name for name in names if names.count(name) > 1)
+        where = [i for i, name in enumerate(names) if name == twice]
         raise DataError(
-            f"Column names must be unique; '{twice[0]}' stands at columns {where}"
-            + (f", and {name_list(twice[1:])} repeat too" if len(twice) > 1 else "")
-            + ". Rename or remove one of each."
+            f"Column names must be unique; '{twice}' names the columns {where}. Rename or remove "
+            "one of each."
         )
     return names
 
@@ -156,35 +141,29 @@ def choose_variables(
     exclude: Sequence[str],
     series: str | None = None,
 ) -> tuple[str, ...]:
-    """Return the names of the exogenous columns, in order: those asked for, or all that are left.
+    """Return the exogenous columns, in order: those asked for, or all that are left.
 
-    Raises
-    ------
-    DataError
-        If a name is not in the table or is asked for in two roles.
+    Raises `DataError` if a name is not in the table or is asked for in two roles.
     """
-    if target not in names:
-        raise DataError(missing_column_message("Target", target, names, "--target"))
-    for option, chosen in (("variables", variables or ()), ("exclude", exclude)):
+    for what, argument, chosen in (
+        ("Target", "target", (target,)),
+        ("Variable", "variables", variables or ()),
+        ("Excluded column", "exclude", exclude),
+    ):
         for name in chosen:
             if name not in names:
-                what = "Variable" if option == "variables" else "Excluded column"
-                raise DataError(missing_column_message(what, name, names, f"--{option}"))
-    if target in time:
-        raise DataError(f"'{target}' is both target and time; the target must be another column.")
-    if target in exclude:
-        raise DataError(f"'{target}' is both target and excluded; take it out of exclude.")
-    for role, others in (("target", (target,)), ("time", time), ("excluded", exclude)):
-        if series in others:
-            raise DataError(f"'{series}' is both series and {role}; decide for one.")
-    if variables is None:
-        taken = {target, *time, *exclude, series}
-        return tuple(name for name in names if name not in taken)
-    both = [name for name in variables if name in exclude or name in time or name == series]
-    if both:
-        role = "time" if both[0] in time else "excluded" if both[0] in exclude else "series"
-        raise DataError(f"'{both[0]}' is both a variable and {role}; decide for one.")
-    return tuple(name for name in variables if name != target)
+                raise DataError(missing_column_message(what, name, names, argument))
+    own = () if series is None else (series,)
+    asked = tuple(name for name in variables or () if name != target)
+    roles: dict[str, Sequence[str]] = {"target": (target,), "a variable": asked, "series": own}
+    roles |= {"time": time, "excluded": exclude}
+    taken: dict[str, str] = {}
+    for role, chosen in roles.items():
+        for name in chosen:
+            if name in taken and {role, taken[name]} != {"time", "excluded"}:
+                raise DataError(f"'{name}' is both {taken[name]} and {role}; decide for one.")
+            taken[name] = role
+    return asked if variables is not None else tuple(n for n in names if n not in taken)
 
 
 def numeric_columns(
@@ -195,20 +174,12 @@ def numeric_columns(
     *,
     skip: Container[str] = (),
     fitting: bool,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Copy the wanted columns, the target last, into one float array of shape (rows, columns).
 
-    Booleans and integers become floats, missing entries NaN. Text counts as numbers only if every
-    entry can be read as one.
-
-    Parameters
-    ----------
-    where : callable
-        Describes a row in words, for messages.
-    skip : container of str
-        Columns that are no numbers, to be left NaN.
-    fitting : bool
-        Whether columns can still be chosen, for messages.
+    Booleans and integers become floats, missing entries and columns to ``skip`` NaN. Text counts
+    as numbers only if every entry can be read as one. ``where`` describes a row in words, and
+    ``fitting`` says whether columns can still be chosen, both for messages.
     """
     place = {name: i for i, name in enumerate(names)}
     values = np.empty((len(table), len(wanted)), dtype=np.float64)
@@ -228,21 +199,19 @@ def numeric_columns(
     return values
 
 
-def _as_floats(column: pd.Series[Any]) -> tuple[NDArray[np.float64] | None, int]:
-    """Return the column as floats, or None and the row of its first entry that is no number."""
-    dtype = column.dtype
-    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
-        if pd.api.types.is_complex_dtype(dtype):
-            return None, 0
+def _as_floats(column: pd.Series[Any]) -> tuple[FloatArray | None, int]:
+    """Return the column as floats, or None and the row of its first entry that is not a number."""
+    dtype, types = column.dtype, pd.api.types
+    times = types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype)
+    if times or types.is_complex_dtype(dtype):
+        return None, 0
+    if types.is_bool_dtype(dtype) or types.is_numeric_dtype(dtype):
         if isinstance(dtype, np.dtype):
             return column.to_numpy(dtype=np.float64), -1
         return column.to_numpy(dtype=np.float64, na_value=np.nan), -1
-    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
-        return None, 0
     entries = column.astype(object)
-    missing = np.asarray(entries.isna(), dtype=bool)
     numbers = np.full(len(entries), np.nan)
-    for row in np.flatnonzero(~missing):
+    for row in np.flatnonzero(entries.notna()):
         entry = entries.iloc[row]
         if isinstance(entry, str) and "_" in entry:  # which Python's own numbers may have
             return None, int(row)
@@ -260,45 +229,35 @@ def _not_numeric_message(
     *,
     fitting: bool,
 ) -> str:
+    """Name the columns that are not numeric, and the remedy for the first fault that is known."""
     name, row, value = bad[0]
     names = [entry[0] for entry in bad]
     shown = repr(value) if len(repr(value)) <= 40 else repr(value)[:37] + "..."
     message = f"Column '{name}' is not numeric: {shown} at {where(row)}."
     if len(names) > 1:
         message += f" Nor is {name_list(names[1:])}."
-    times = [entry[0] for entry in bad if reads_as_time(entry[2])] if fitting else []
-    clock = f"time='{times[0]}' (--time {option_list(times[:1])})" if times else ""
-    commas = [entry for entry in bad if _matches(_DECIMAL_COMMA, entry[2])]
-    if commas:
-        it = "It" if commas[0][0] == name else f"{commas[0][2]!r} in '{commas[0][0]}'"
-        also = f" If '{times[0]}' holds the times, use {clock}." if times else ""
-        return (
-            f"{message} {it} looks like a decimal comma: read the file with decimal=',' "
-            f"(--decimal ,), or take the comma out if it marks thousands.{also}"
-        )
     if not fitting:
         return f"{message} The model was fitted on numbers there: turn it into numbers first."
-    marks = " Take out what is not part of the number, such as , or % marks."
-    if target in names:
-        value = dict((entry[0], entry[2]) for entry in bad)[target]
-        dressed = marks if is_dressed(value) else ""
-        return (
-            f"{message}{dressed} '{target}' is the target: make it numbers first, or choose "
-            "another."
-        )
-    advice = (
-        f"Leave out what is no number with {exclude_hint(names)}, take it as categories with "
-        f"categorical={names!r} (--categorical {option_list(names)}), or make it numbers first."
-    )
+    times = [entry[0] for entry in bad if reads_as_time(entry[2])]
+    commas = [entry for entry in bad if _matches(_DECIMAL_COMMA, entry[2])]
+    others = [other for other in names if other not in times[:1]]
     if times:
-        rest = [other for other in names if other != times[0]]
-        others = f" and {exclude_hint(rest)}" if rest else ""
-        return f"{message} If '{times[0]}' holds the times, use {clock}{others}. {advice}"
-    if is_dressed(value):
-        return f"{message}{marks} {advice}"
-    if isinstance(value, str) and not re.search(r"\d", value):
-        advice += f" If {shown} stands for a missing value, leave the cell empty."
-    return f"{message} {advice}"
+        message += f" If '{times[0]}' holds the times, use time='{times[0]}'."
+    if commas:
+        return (
+            f"{message} {commas[0][2]!r} in '{commas[0][0]}' looks like a decimal comma: read the "
+            "file with decimal=',', or take the comma out if it marks thousands."
+        )
+    if any(is_dressed(entry[2]) for entry in bad):
+        message += " Take out what is not part of the number, such as , or % marks."
+    if target in names:
+        return f"{message} '{target}' is the target: make it numbers first, or choose another."
+    if others:
+        message += (
+            f" Leave out what is not numeric with exclude={others!r}, take it as categories with "
+            f"categorical={others!r}, or make it numbers first; empty cells are missing values."
+        )
+    return message
 
 
 def _matches(pattern: re.Pattern[str], value: Any) -> bool:

@@ -8,18 +8,16 @@ import difflib
 import gzip
 import io
 import os
-import re
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
 
-from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
+from mvlstm.errors import DataError, ParameterError
 from mvlstm.storage import write_atomic
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -27,9 +25,6 @@ PARQUET_SUFFIXES = (".parquet", ".pq")
 _HEAD = 65_536
 _MARK = r"[. \u00a0\u2009\u202f]"  # of thousands: a dot or a space, which may be narrow or fixed
 _MARKED = rf"\s*[+-]?(?:[1-9]\d{{0,2}}(?:{_MARK}\d{{3}})+|\d+)(?:,\d*)?\s*"  # 1.234.567,8
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")  # 1.234, if dots mark thousands
-_HUNDREDS = re.compile(r"[+-]?\d{1,3}")  # 950 beside it
-_FEWEST = 5  # numbers with a dot, each before three digits, that are not so by chance
 _OFFSET = r":\d\d(?:\.\d+)?(?:[+-]\d\d:?\d\d|Z)$"  # from UTC, at the end of a time
 
 
@@ -74,33 +69,19 @@ def _check_readable(file: Path) -> None:
     if file.is_dir():
         raise DataError(f"'{file}' is a folder; name a CSV or Parquet file in it.")
     if file.is_fifo() or file.is_char_device() or str(file) == "-":
-        raise DataError(f"'{file}' is no file but a stream; write the table to a file first.")
+        raise DataError(f"'{file}' is a stream, not a file; write the table to a file first.")
     if file.exists():
         return
     folder = file.parent
     if not folder.is_dir():
         raise DataError(f"'{file}' does not exist, nor does the folder '{folder}'.")
     with contextlib.suppress(OSError):
-        near = _nearest(file.name, os.listdir(folder))
-        if near is not None:
-            raise DataError(f"'{file}' does not exist. Did you mean '{folder / near}'?")
+        stems = {Path(other).stem.lower(): other for other in os.listdir(folder)}
+        near = difflib.get_close_matches(file.stem.lower(), stems, n=1)
+        if near:
+            meant = folder / stems[near[0]]
+            raise DataError(f"'{file}' does not exist. Did you mean '{meant}'?")
     raise DataError(f"'{file}' does not exist. Check the path.")
-
-
-def _nearest(name: str, others: Iterable[str]) -> str | None:
-    """Return the name that may have been meant; a common ending alone does not count.
-
-    Examples
-    --------
-    >>> _nearest("sale.csv", ["sales.csv", "wide.csv"]), _nearest("nofile.csv", ["wide.csv"])
-    ('sales.csv', None)
-    """
-    alike = [other for other in others if difflib.get_close_matches(_stem(name), [_stem(other)])]
-    return next(iter(difflib.get_close_matches(name, alike, n=1)), None)
-
-
-def _stem(name: str) -> str:
-    return Path(name).stem.lower()
 
 
 def _read_parquet(file: Path) -> pd.DataFrame:
@@ -121,46 +102,21 @@ def _read_parquet(file: Path) -> pd.DataFrame:
 def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
     if decimal not in (".", ","):
         raise ParameterError(f"decimal={decimal!r} is not an option; choose '.' or ','.")
-    try:
-        encoding, head = _read_head(file)
-    except OSError as error:
-        _cannot_read(file, error)
-    separator = _separator(head, sep, decimal)
-    if separator == decimal:
-        raise ParameterError(
-            f"The columns of '{file}' are separated by {separator!r}, which is also the decimal "
-            "mark. Name the separator with sep=';' (--sep ';'), or the mark (--decimal)."
-        )
-    header = _header(file, head, separator)
-    if sep is not None and len(header) == 1:
-        _check_separator(file, head, sep, decimal)
-
-    def parse(nrows: int | None = None) -> pd.DataFrame:
-        return pd.read_csv(
-            file,
-            sep=separator,
-            decimal=decimal,
-            encoding=encoding,
-            index_col=False,
-            skipinitialspace=True,
-            low_memory=False,
-            compression="gzip" if file.suffix.lower() == ".gz" else None,
-            nrows=nrows,
-        )
-
+    encoding, line = _read_header(file)
+    separator, names = _split_header(file, line, sep, decimal)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            table = parse()
+            table = _parse(file, separator, decimal, encoding)
             rows = _rows_with_values(table)
             if rows < len(table):  # once more without them, since they make integers floats
-                table = parse(nrows=rows)
+                table = _parse(file, separator, decimal, encoding, nrows=rows)
     except OSError as error:
         _cannot_read(file, error)
     except pd.errors.ParserWarning as error:
         raise DataError(
-            f"'{file}' has rows with more fields than its {len(header)} column names. Correct "
-            "the header, or name the separator with sep=... (--sep)."
+            f"'{file}' has rows with more fields than its {len(names)} column names. Correct the "
+            "header, or name the separator with sep=... instead."
         ) from error
     except UnicodeError as error:
         raise DataError(
@@ -169,29 +125,40 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
         ) from error
     except (ValueError, OverflowError, EOFError, zlib.error) as error:
         raise DataError(
-            f"'{file}' cannot be read as a table: {_first_line(error)}. Name the separator with "
-            "sep=... (--sep) if it is not a comma."
+            f"'{file}' cannot be read as a table: {_first_line(error)}. If the separator is not a "
+            "comma, name it: sep=';' or another."
         ) from error
     if decimal == ",":
         table = table.apply(_without_thousands)
-    elif separator != ",":
-        _doubt_dots(file, head, header, separator)
-    named = header[: table.shape[1]]
-    nameless = [j for j, name in enumerate(named) if j and not name.strip()]
+    nameless = [j for j, name in enumerate(names[: table.shape[1]]) if j and not name.strip()]
     blank = [j for j in nameless if table.iloc[:, j].isna().all()]  # as spreadsheets leave them
     table = table.drop(columns=table.columns[blank])
     bare = [str(name).strip() for name in table.columns]
     if len(set(bare)) == len(bare):
         table.columns = pd.Index(bare)
-    if header[0].strip() == "" and len(header) > 1:
-        return _with_index(table)
-    return table
+    return _with_index(table) if not names[0].strip() and len(names) > 1 else table
+
+
+def _parse(
+    file: Path, sep: str, decimal: str, encoding: str, nrows: int | None = None
+) -> pd.DataFrame:
+    return pd.read_csv(
+        file,
+        sep=sep,
+        decimal=decimal,
+        encoding=encoding,
+        index_col=False,
+        skipinitialspace=True,
+        low_memory=False,
+        compression="gzip" if file.suffix.lower() == ".gz" else None,
+        nrows=nrows,
+    )
 
 
 def _rows_with_values(table: pd.DataFrame) -> int:
     """Return how many rows there are up to the last that has a value; all of them if none has.
 
-    Empty lines of a file with one column are not read: what lacks there was written as missing.
+    In a file of one column empty lines are not read, so a missing value there was written as one.
     """
     if table.shape[1] == 1 or table.tail(1).notna().any(axis=None):  # most need no look at all
         return len(table)
@@ -202,7 +169,7 @@ def _rows_with_values(table: pd.DataFrame) -> int:
 def _without_thousands(column: pd.Series[Any]) -> pd.Series[Any]:
     """Read text such as ``1.234,5`` as numbers: where commas are decimal, dots mark thousands.
 
-    So do spaces. Only if every entry is such a number; dates with dots are none.
+    So do spaces. Every entry must be such a number, which dates with dots are not.
     """
     if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
         return column
@@ -213,80 +180,50 @@ def _without_thousands(column: pd.Series[Any]) -> pd.Series[Any]:
     return bare.astype(np.float64).reindex(column.index)
 
 
-def _doubt_dots(file: Path, head: str, header: Sequence[str], separator: str) -> None:
-    """Warn of columns whose dots, in the file's beginning, look like marks of thousands."""
-    lines = [line for line in head.splitlines() if line.strip()]
-    rows = [_fields(line, separator) for line in lines[1:-1]]  # the last may be cut off
-    cells = zip(*(row for row in rows if len(row) == len(header)), strict=True)
-    marked = [name.strip() for name, column in zip(header, cells, strict=False) if _grouped(column)]
-    if marked:
-        others = f" (and {len(marked) - 1} more)" if len(marked) > 1 else ""
-        warnings.warn(
-            f"The dots in column '{marked[0]}'{others} of '{file.name}' look like marks of "
-            "thousands, as in 1.234 beside 950, but were read as decimal points. If they mark "
-            "thousands, use decimal=',' (--decimal ,).",
-            MVLSTMWarning,
-            stacklevel=4,
-        )
-
-
-def _grouped(column: Sequence[str]) -> bool:
-    """Say whether text has numbers such as ``1.234`` and ``950``, and no others.
-
-    Examples
-    --------
-    >>> _grouped(["1.234", "950", "2.000", "1.071", "3.500", "1.188"])
-    True
-    >>> _grouped(["1.234", "950", "2.5", "1.071", "3.5", "1.188"])
-    False
-    """
-    texts = [text.strip() for text in column if any(map(str.isdigit, text))]
-    dotted = [text for text in texts if "." in text]
-    bare = [text for text in texts if "." not in text]
-    return (
-        len(dotted) >= _FEWEST
-        and all(_THOUSANDS.fullmatch(text) for text in dotted)
-        and all(_HUNDREDS.fullmatch(text) for text in bare)
-        and any(len(text.lstrip("+-")) == 3 for text in bare)
-    )
-
-
-def _read_head(file: Path) -> tuple[str, str]:
-    """Return the file's encoding and its beginning as text."""
+def _read_header(file: Path) -> tuple[str, str]:
+    """Return the file's encoding and its first line that is not blank."""
     opener: Any = gzip.open if file.suffix.lower() == ".gz" else open
     try:
         with opener(file, "rb") as stream:
-            raw: bytes = stream.read(_HEAD)
+            raw: bytes = stream.read(_HEAD) + stream.readline()
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"'{file}' is not a complete gzip file: {error}.") from error
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16", raw.decode("utf-16", errors="ignore")
-    if b"\x00" in raw:
+    except OSError as error:
+        _cannot_read(file, error)
+    encoding = "utf-16" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    if encoding != "utf-16" and b"\x00" in raw:
         raise DataError(f"'{file}' is not a text file. Give a CSV or Parquet file.")
-    return "utf-8-sig", raw.decode("utf-8-sig", errors="replace")
+    lines = raw.decode(encoding, errors="ignore" if encoding == "utf-16" else "replace")
+    return encoding, next((line for line in lines.splitlines() if line.strip()), "")
 
 
-def _separator(head: str, sep: str | None, decimal: str) -> str:
-    """Return the separator given, or the candidate that splits the header most."""
-    if sep is not None:
-        if len(sep) != 1:
-            raise ParameterError(f"sep={sep!r} must be one character, e.g. ';' (--sep ';').")
-        return sep
-    line = next((line for line in head.splitlines() if line.strip()), "")
-    candidates = [mark for mark in SEPARATORS if mark != decimal]
-    return max(candidates, key=lambda mark: len(_fields(line, mark)))
-
-
-def _check_separator(file: Path, head: str, sep: str, decimal: str) -> None:
-    """Refuse a separator that leaves one column where another would make several."""
-    better = _separator(head, None, decimal)
-    line = next((line for line in head.splitlines() if line.strip()), "")
-    count = len(_fields(line, better))
-    if count > 1:
-        raise DataError(
-            f"'{file}' has one column when separated by {sep!r}, and {count} by {better!r}. Use "
-            f"sep={better!r} (--sep '{better}'), or leave it out."
+def _split_header(file: Path, line: str, sep: str | None, decimal: str) -> tuple[str, list[str]]:
+    """Return the separator, given or the one that splits the header most, and the column names."""
+    if sep is not None and len(sep) != 1:
+        raise ParameterError(f"sep={sep!r} must be one character, such as sep=';'.")
+    counts = {mark: len(_fields(line, mark)) for mark in SEPARATORS if mark != decimal}
+    best = max(counts, key=lambda mark: counts[mark])
+    separator = best if sep is None else sep
+    if separator == decimal:
+        raise ParameterError(
+            f"The columns of '{file}' are separated by {separator!r}, which is also the decimal "
+            "mark. Name the separator, such as sep=';', or another mark with decimal=... instead."
         )
+    names = _fields(line, separator)
+    if not names:
+        raise DataError(f"'{file}' is empty; a header line with column names is needed.")
+    if len(names) == 1 < counts[best]:
+        raise DataError(
+            f"'{file}' has one column when separated by {sep!r}, and {counts[best]} by {best!r}. "
+            f"Use sep={best!r}, or leave it out."
+        )
+    twice = [name for name, count in Counter(names).items() if count > 1 and name.strip()]
+    if twice:
+        raise DataError(
+            f"'{file}' has {names.count(twice[0])} columns named '{twice[0]}'. Column names must "
+            "be unique: rename or remove one."
+        )
+    return separator, names
 
 
 def _fields(line: str, mark: str) -> list[str]:
@@ -296,33 +233,14 @@ def _fields(line: str, mark: str) -> list[str]:
         return []
 
 
-def _header(file: Path, head: str, separator: str) -> list[str]:
-    """Return the column names, refusing an empty file and names that occur twice."""
-    line = next((line for line in head.splitlines() if line.strip()), "")
-    names = _fields(line, separator)
-    if not names:
-        raise DataError(f"'{file}' is empty; a header line with column names is needed.")
-    twice = [name for name, count in Counter(names).items() if count > 1 and name.strip()]
-    if twice:
-        raise DataError(
-            f"'{file}' has {Counter(names)[twice[0]]} columns named '{twice[0]}'. Column names "
-            "must be unique: rename or remove one."
-        )
-    return names
-
-
 def _with_index(table: pd.DataFrame) -> pd.DataFrame:
     """Make the unnamed first column the index if it holds integers or dates."""
-    first = table.columns[0]
-    column = table[first]
-    index: pd.Index | None = None
-    if pd.api.types.is_integer_dtype(column.dtype):
-        index = pd.Index(column)
-    elif not pd.api.types.is_numeric_dtype(column.dtype):
-        index = _dates(column)
-    if index is None:
+    column = table.iloc[:, 0]
+    whole = pd.api.types.is_integer_dtype(column.dtype)
+    if not whole and pd.api.types.is_numeric_dtype(column.dtype):
         return table
-    return table.drop(columns=first).set_index(index.rename(None))
+    index = pd.Index(column) if whole else _dates(column)
+    return table if index is None else table.iloc[:, 1:].set_axis(index.rename(None))
 
 
 def _dates(column: pd.Series[Any]) -> pd.DatetimeIndex | None:

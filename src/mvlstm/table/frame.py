@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from mvlstm._words import counted
 from mvlstm.errors import DataError
 from mvlstm.table.calendar import calendar_columns, check_calendar, choose_parts
 from mvlstm.table.categories import check_levels, encode, unseen_note
@@ -18,78 +16,62 @@ from mvlstm.table.columns import (
     as_in_table,
     as_name,
     as_names,
+    choose_variables,
     column_names,
-    exclude_hint,
     name_list,
 )
-from mvlstm.table.future import after_last, usable_rows
+from mvlstm.table.future import usable_rows
 from mvlstm.table.gaps import check_series_steps, check_spacing, find_segments
-from mvlstm.table.layout import Gaps, Layout, Missing
+from mvlstm.table.layout import Layout
 from mvlstm.table.panel import is_stacked, stacked_rows
 from mvlstm.table.parts import chronological
-from mvlstm.table.reading import Raw, choose_columns, read_values
-from mvlstm.table.series_frame import Future, SeriesFrame
+from mvlstm.table.reading import Raw, choose_columns, read_values, take_rows
+from mvlstm.table.series_frame import Category, Future, SeriesFrame, filled_ends
+from mvlstm.table.settings import FILL_LIMIT, Calendar, Cleaning, Columns, Gaps, Missing, Names
 from mvlstm.table.spacing import find_step, ticks
 from mvlstm.table.suspicions import suspicions
 from mvlstm.table.times import read_times
+from mvlstm.types import FloatArray, IntArray
 
+Table: TypeAlias = pd.DataFrame | SeriesFrame
 NUMBERED = (
-    "Rows were numbered within each series, since there are no times. If a column holds them, name "
-    "it with time=... (--time COLUMN)."
+    "Rows were numbered within each series, since there are no times. If a column holds them, "
+    "time=... names it."
 )
-__all__ = ["Layout", "SeriesFrame", "build_frame", "rebuild_frame"]
+__all__ = ["Layout", "SeriesFrame", "Table", "build_frame", "check_table", "rebuild_frame"]
 
 
 def build_frame(
-    table: pd.DataFrame,
+    table: Table,
     *,
     target: str,
-    time: str | Sequence[str] | None = None,
+    time: Names = None,
     series: str | None = None,
     variables: Sequence[str] | None = None,
-    exclude: str | Sequence[str] | None = (),
-    known: str | Sequence[str] | None = None,
-    categorical: str | Sequence[str] | None = None,
-    calendar: str | Sequence[str] = "none",
+    exclude: Names = (),
+    known: Names = None,
+    categorical: Names = None,
+    calendar: Calendar = "none",
     missing: Missing = "error",
-    fill_limit: int = 24,
+    fill_limit: int = FILL_LIMIT,
     gaps: Gaps = "error",
     test: float = 0.0,
     valid: float = 0.0,
 ) -> SeriesFrame:
     """Check a table to fit a model on and turn it into a `SeriesFrame`.
 
-    Columns are found by name, blanks around it aside.
+    Columns are found by name; blanks around names do not matter.
 
     Parameters
     ----------
-    table : DataFrame
-        One row a time. Integer and boolean columns become floats, text one column a level.
-    target : str
-        Column to forecast.
-    time : str or sequence of str, optional
-        Time column, or several that make up the time (``["year", "month", "day", "hour"]``).
-        Without it the index is the time: dates or integers.
-    series : str, optional
-        Column that says which of several series a row belongs to.
-    variables : sequence of str, optional
-        The exogenous columns, in order; by default all that are left.
-    exclude : str or sequence of str
-        Columns to leave out.
-    known : str or sequence of str, optional
-        Variables whose values are known up to the time forecast. Rows at the end of a series
-        without a target are then the future, not missing.
-    categorical : str or sequence of str, optional
-        Columns to take as categorical though they hold numbers.
-    calendar : "none", "auto" or sequence of str
-        Cycles of the clock to add as one variable: "hour", "weekday", "yearday", or those that
-        the times span at least twice.
-    missing : {"error", "drop", "fill"}
-        Missing or infinite values: refuse them, drop their rows, or repeat the last known value.
-    fill_limit : int
-        Most rows in a row that ``"fill"`` bridges.
-    gaps : {"error", "close", "respect"}
-        Uneven spacing: refuse it, take the rows as consecutive, or let no window cross a gap.
+    table : DataFrame or SeriesFrame
+        One row per time. Integer and boolean columns become floats, text one column per level. A
+        frame is not read again: its columns are chosen already (``variables`` and ``exclude`` may
+        leave out some), and only what the other settings change is checked.
+    target, time, series, variables, exclude, known, categorical
+        What the columns are: see `mvlstm.table.settings.Columns`.
+    calendar, missing, fill_limit, gaps
+        How the rows are cleaned: see `mvlstm.table.settings.Cleaning`.
     test, valid : float
         Shares of the rows (or numbers of them) at the end from which no levels are learned.
 
@@ -108,24 +90,62 @@ def build_frame(
     >>> build_frame(table, target="level").columns
     ('rain', 'level')
     """
-    names = column_names(table)
-    check_calendar(calendar)
-    layout = Layout(
-        target=as_in_table(as_name("target", target), names),
-        time=as_names("time", time, [*names, str(table.index.name)]),
-        exclude=as_names("exclude", exclude, names),
-        missing=missing,
-        fill_limit=fill_limit,
-        gaps=gaps,
-        known=as_names("known", known, names),
-        series=None if series is None else as_in_table(as_name("series", series), names),
+    columns = Columns(target, time, series, variables, exclude, known, categorical)
+    cleaning = Cleaning(missing, fill_limit, gaps, calendar)
+    return check_table(table, columns, cleaning, test=test, valid=valid)
+
+
+def check_table(
+    table: Table, columns: Columns, cleaning: Cleaning, *, test: float = 0.0, valid: float = 0.0
+) -> SeriesFrame:
+    """Check a table to fit a model on: `build_frame` with its settings in two values."""
+    cleaning.check()
+    check_calendar(cleaning.calendar)
+    if isinstance(table, SeriesFrame):
+        layout = _chosen_again(table, columns, cleaning)
+        _check_length(table.n_rows)
+        raw, notes = take_rows(table, layout), [*table.notes]
+    else:
+        layout, raw, notes = _read_table(table, columns, cleaning)
+    _check_constant(raw.values, layout.columns, raw.levels)
+    step = find_step(raw.times if raw.panel is None else raw.times[raw.panel.longest()])
+    layout = replace(
+        layout,
+        step=step,
+        levels=_training_levels(raw, layout, test, valid),
+        calendar=choose_parts(cleaning.calendar, raw.times, step, layout.columns),
     )
-    layout.check()
-    layout, categories = choose_columns(table, names, layout, variables, categorical)
-    if len(table) < 2:
-        rows = "is empty" if len(table) == 0 else "has one row"
-        raise DataError(f"The table {rows}; a model needs a history of many rows to learn from.")
-    times, read_notes, day_first = read_times(table, names, layout.time)
+    if step is not None and raw.panel is not None:
+        check_series_steps(raw.times, step, raw.panel)
+    segments, gap_notes = find_segments(
+        raw.times, step, layout.gaps, dropped=raw.dropped, fitting=True, panel=raw.panel
+    )
+    if isinstance(table, pd.DataFrame):
+        notes += [*raw.notes, *gap_notes, *suspicions(raw, layout)]
+    elif table.layout.gaps != layout.gaps:
+        notes += gap_notes
+    return _assemble(raw, segments, layout, notes)
+
+
+def _read_table(
+    table: pd.DataFrame, columns: Columns, cleaning: Cleaning
+) -> tuple[Layout, Raw, list[str]]:
+    """Read the columns and rows of a table; return its layout, its rows and notes on its times."""
+    names = column_names(table)
+    own = columns.series
+    layout = Layout(
+        target=as_in_table(as_name("target", columns.target), names),
+        time=as_names("time", columns.time, [*names, str(table.index.name)]),
+        exclude=as_names("exclude", columns.exclude, names),
+        missing=cleaning.missing,
+        fill_limit=cleaning.fill_limit,
+        gaps=cleaning.gaps,
+        known=as_names("known", columns.known, names),
+        series=None if own is None else as_in_table(as_name("series", own), names),
+    )
+    layout, categories = choose_columns(table, names, layout, columns)
+    _check_length(len(table))
+    times, notes, day_first = read_times(table, names, layout.time)
     own = layout.series
     layout = replace(
         layout,
@@ -136,34 +156,67 @@ def build_frame(
     )
     if layout.numbered:
         times = _within_series(table, names, times, layout)
-        read_notes = (*read_notes, NUMBERED)
+        notes = (*notes, NUMBERED)
     raw = read_values(table, names, times, layout, categories, fitting=True)
-    _check_constant(raw.values, layout.columns, raw.levels)
-    step = find_step(raw.times if raw.panel is None else raw.times[raw.panel.longest()])
-    layout = replace(
-        layout,
-        step=step,
-        levels=_training_levels(raw, layout, test, valid),
-        calendar=choose_parts(calendar, raw.times, step, layout.columns),
-    )
-    if step is not None and raw.panel is not None:
-        check_series_steps(raw.times, step, raw.panel)
-    segments, gap_notes = find_segments(
-        raw.times, step, layout.gaps, dropped=raw.dropped, fitting=True, panel=raw.panel
-    )
-    notes = [*read_notes, *raw.notes, *gap_notes, *suspicions(raw, layout, names)]
-    return _assemble(raw, segments, layout, notes)
+    return layout, raw, [*notes]
 
 
-def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict") -> SeriesFrame:
+def _chosen_again(frame: SeriesFrame, columns: Columns, cleaning: Cleaning) -> Layout:
+    """Return the layout of a frame with other settings, refusing other roles of its columns."""
+    old = frame.layout
+    names = [name for name in frame.variables if name in old.columns]
+    has = {
+        "target": (old.target,),
+        "time": (*old.time, old.index_name),
+        "series": (old.series,),
+        "known": old.known,
+        "categorical": tuple(one.name for one in frame.categories),
+    }
+    for role, own in has.items():
+        given = getattr(columns, role)
+        asked = as_names(role, as_name(role, given) if role == "target" else given, names)
+        if not set(asked) <= set(own):
+            raise DataError(
+                f"{role}={given!r} does not fit this SeriesFrame, which was built with "
+                f"{[name for name in own if name]}. Leave it out, or build a frame of the table "
+                "anew."
+            )
+    chosen = columns.variables
+    variables = choose_variables(
+        names,
+        target=old.target,
+        time=(),
+        variables=None if chosen is None else as_names("variables", chosen, names),
+        exclude=as_names("exclude", columns.exclude, names),
+    )
+    known = as_names("known", columns.known, names) or old.known
+    return replace(
+        old,
+        variables=variables,
+        known=tuple(name for name in known if name in variables),
+        missing=cleaning.missing,
+        fill_limit=cleaning.fill_limit,
+        gaps=cleaning.gaps,
+    )
+
+
+def _check_length(n_rows: int) -> None:
+    if n_rows < 2:
+        rows = "is empty" if n_rows == 0 else "has one row"
+        raise DataError(f"The table {rows}; a model needs a history of many rows to learn from.")
+
+
+def rebuild_frame(table: Table, layout: Layout, *, caller: str = "predict") -> SeriesFrame:
     """Read another table the way an earlier one was read.
 
-    Columns are found by name, blanks around it aside, in any order; others are ignored.
-    The table may be short, and a column may be constant in it. Its rows must be spaced as in fit.
+    Columns are found by name, in any order; blanks around names do not matter, and other columns
+    are ignored. The table may be short, and a column may be constant in it. Its rows must be
+    spaced as in fit.
 
     Parameters
     ----------
-    table : DataFrame
+    table : DataFrame or SeriesFrame
+        A frame is not read again.
     layout : Layout
         As stored in ``SeriesFrame.layout`` by `build_frame`.
     caller : str
@@ -174,35 +227,64 @@ def rebuild_frame(table: pd.DataFrame, layout: Layout, *, caller: str = "predict
     DataError
         If a column is missing or the table does not fit in another way.
     """
-    table = with_fitted_names(table, layout)
-    names = column_names(table)
-    check_present(table, names, layout, caller)
-    if len(table) == 0:
-        raise DataError(f"{caller}() received an empty table; supply the most recent rows.")
-    time = time_columns(table, names, layout)
-    times, read_notes, _ = read_times(
-        table,
-        names,
-        time,
-        day_first=layout.day_first,
-        written=layout.time_kind == "datetime",
-    )
-    _check_time_facts(times, layout, caller)
-    times = _within_series(table, names, times, layout)
-    times, zone_notes = _in_zone(times, layout)
-    raw = read_values(table, names, times, layout, layout.categories, fitting=False)
+    if isinstance(table, SeriesFrame):
+        raw, notes, extra = _take_again(table, layout, caller)
+    else:
+        raw, notes, extra = _read_again(table, layout, caller)
     step = layout.step if layout.step is not None else find_step(raw.times)
     if step is not None:
         check_spacing(raw.times, step, layout.gaps, caller, raw.panel)
     segments, gap_notes = find_segments(
         raw.times, step, layout.gaps, dropped=raw.dropped, fitting=False, panel=raw.panel
     )
-    used = {*layout.columns, *time, *layout.exclude, layout.series}
-    extra = [name for name in names if name not in used]
-    notes = [*read_notes, *zone_notes, *raw.notes, *gap_notes]
+    notes += [note for note in gap_notes if note not in notes]
     if extra:
         notes.append(f"Ignored columns that fit() did not see: {name_list(extra)}.")
     return _assemble(raw, segments, layout, notes)
+
+
+def _read_again(
+    table: pd.DataFrame, layout: Layout, caller: str
+) -> tuple[Raw, list[str], list[str]]:
+    """Read a table as in fit: return its rows, notes and the columns that fit did not see."""
+    table = with_fitted_names(table, layout)
+    names = column_names(table)
+    check_present(table, names, layout, caller)
+    if len(table) == 0:
+        raise DataError(f"{caller}() received an empty table; supply the most recent rows.")
+    time = time_columns(table, names, layout)
+    dates = layout.time_kind == "datetime"
+    found = read_times(table, names, time, day_first=layout.day_first, written=dates)
+    _check_time_facts(found.times, layout, caller)
+    times = _within_series(table, names, found.times, layout)
+    times, zone_notes = _in_zone(times, layout)
+    raw = read_values(table, names, times, layout, layout.categories, fitting=False)
+    used = {*layout.columns, *time, *layout.exclude, layout.series}
+    extra = [name for name in names if name not in used]
+    return raw, [*found.notes, *zone_notes, *raw.notes], extra
+
+
+def _take_again(
+    frame: SeriesFrame, layout: Layout, caller: str
+) -> tuple[Raw, list[str], list[str]]:
+    """Take a frame's rows as those of fit were, refusing columns of another kind."""
+    names = [name for name in frame.variables if name in frame.layout.columns]
+    _check_none_missing(names, layout.columns, caller)
+    own = {one.name for one in frame.categories}
+    for name in layout.columns:
+        if (name in own) != (name in layout.categories):
+            kinds = ("numbers", "categories") if name in own else ("categories", "numbers")
+            raise DataError(
+                f"{caller}() received '{name}' as {kinds[1]} but fit() saw it as {kinds[0]}. Build "
+                "the frame with categorical=... as in fit."
+            )
+    if frame.future is not None and not set(layout.known) <= set(frame.layout.known):
+        none = tuple(replace(one, ahead=one.ahead[:0]) for one in frame.categories)
+        frame = replace(frame, future=None, categories=none)  # it lacks what is known ahead here
+    _check_time_facts(frame.times, layout, caller)
+    times, notes = _in_zone(frame.times, layout)
+    raw = take_rows(frame, layout)._replace(times=times)
+    return raw, [*frame.notes, *notes], [name for name in names if name not in layout.columns]
 
 
 def _index_name(table: pd.DataFrame, names: Sequence[str], layout: Layout) -> str | None:
@@ -249,12 +331,15 @@ def _training_levels(
     return tuple(found)
 
 
-def _assemble(
-    raw: Raw, segments: NDArray[np.int64], layout: Layout, notes: Sequence[str]
-) -> SeriesFrame:
+def _assemble(raw: Raw, segments: IntArray, layout: Layout, notes: Sequence[str]) -> SeriesFrame:
     step = layout.step if layout.step is not None else find_step(raw.times)
     values, unseen = _encode(raw.values, raw.times, raw.levels, layout)
-    future, unseen_ahead = _future(raw, segments, layout)
+    future, codes_ahead, unseen_ahead = _future(raw, segments, layout)
+    categories = tuple(
+        Category(name, levels, raw.values[:, j].astype(np.int64), codes_ahead[:, j])
+        for j, name in enumerate(layout.columns)
+        if (levels := raw.levels.get(name)) is not None
+    )
     return SeriesFrame(
         values=values,
         columns=layout.inputs,
@@ -265,38 +350,24 @@ def _assemble(
         step=step,
         layout=layout,
         notes=(*notes, *unseen, *unseen_ahead),
-        doubts=(*raw.dropped_ends, *_filled_ends(raw)),
+        doubts=tuple(dict.fromkeys([*raw.doubts, *filled_ends(raw.measured, raw.panel)])),
         panel=raw.panel,
         future=future,
         measured=None if raw.measured.all() else raw.measured,
+        categories=categories,
     )
 
 
-def _filled_ends(raw: Raw) -> list[str]:
-    """Say how many of the last targets were filled in, after which a forecast starts."""
-    filled = after_last(~raw.measured, raw.panel)
-    count = int(filled.sum())
-    if not count:
-        return []
-    which = "target was" if count == 1 else f"{count:,} targets were"
-    if raw.panel is not None:
-        series = len(np.unique(raw.panel.codes[filled]))
-        which = f"targets of {series:,} series, {counted(count, 'row')}, were"
-    return [
-        f"The last {which} missing and filled in: forecasts start after the last row, and their "
-        "intervals do not know of it."
-    ]
-
-
 def _future(
-    raw: Raw, segments: NDArray[np.int64], layout: Layout
-) -> tuple[Future | None, list[str]]:
+    raw: Raw, segments: IntArray, layout: Layout
+) -> tuple[Future | None, IntArray, list[str]]:
     """Keep the rows after the last target, as far as what is known ahead is given.
 
-    Levels never seen in them are noted.
+    Returns them with the codes of their categories, and notes on levels never seen.
     """
+    nothing = np.empty((0, len(layout.columns)), dtype=np.int64)
     if not len(raw.after):
-        return None, []
+        return None, nothing, []
     wanted = [layout.columns.index(name) for name in layout.known]
     complete = np.asarray(np.isfinite(raw.after[:, wanted]).all(axis=1))
     panels = None
@@ -306,9 +377,12 @@ def _future(
         raw.times, raw.after_times, complete, layout.step, layout.gaps, panels=panels
     )
     if not usable.any():
-        return None, []
+        return None, nothing, []
     known = raw.after[usable]
     known[:, [c for c in range(known.shape[1]) if c not in wanted]] = 0.0
+    codes = np.zeros(known.shape, dtype=np.int64)
+    for j in map(layout.columns.index, raw.levels):
+        codes[:, j] = known[:, j]
     values, notes = _encode(known, raw.after_times[usable], raw.levels, layout, ahead=True)
     values[:, ~np.array(layout.ahead)] = np.nan
     if raw.panel is None or raw.after_panel is None:
@@ -316,18 +390,18 @@ def _future(
     else:
         ends = np.searchsorted(raw.panel.codes, raw.after_panel.codes[usable], side="right") - 1
         continued = segments[ends]
-    return Future(values, raw.after_times[usable], continued), notes
+    return Future(values, raw.after_times[usable], continued), codes, notes
 
 
 def _encode(
-    values: NDArray[np.float64],
+    values: FloatArray,
     times: pd.Index,
     found: dict[str, tuple[str, ...]],
     layout: Layout,
     *,
     ahead: bool = False,
-) -> tuple[NDArray[np.float64], list[str]]:
-    """Replace codes by a column a level and add the calendar; note levels never seen.
+) -> tuple[FloatArray, list[str]]:
+    """Replace codes by one column per level and add the calendar; note levels never seen.
 
     With ``ahead`` the rows come after the last target, and only what is known there is noted.
     """
@@ -361,9 +435,12 @@ def _check_time_facts(times: pd.Index, layout: Layout, caller: str) -> None:
     facts = _time_facts(times)
     if facts["time_kind"] != layout.time_kind:
         words = {"datetime": "dates", "integer": "integers"}
+        name = layout.index_name
+        hint = "" if name is None else f": make '{name}' the index, or fit with time='{name}'"
         raise DataError(
             f"{caller}() received {words[facts['time_kind']]} as times but fit() saw "
-            f"{words[layout.time_kind]}. {_same_times(layout)}"
+            f"{words[layout.time_kind]}. Give the table the same kind of index or time column"
+            f"{hint}."
         )
     if (facts["time_zone"] is None) != (layout.time_zone is None):
         have = f"in zone {facts['time_zone']}" if facts["time_zone"] else "without a time zone"
@@ -372,18 +449,6 @@ def _check_time_facts(times: pd.Index, layout: Layout, caller: str) -> None:
             f"{caller}() received times {have} but fit() saw times {seen}. Convert them first "
             "(in pandas: tz_localize or tz_convert)."
         )
-
-
-def _same_times(layout: Layout) -> str:
-    """Say how to give a table the times that fit saw."""
-    if layout.time or layout.time_kind == "integer":
-        return "Give the table the same kind of index or time column."
-    named = f" '{layout.index_name}'" if layout.index_name is not None else ""
-    return (
-        f"They were its index{named}: make the column of dates the index (in pandas: "
-        f"table.set_index('{layout.index_name or 'COLUMN'}')), or fit with "
-        f"time='{layout.index_name or 'COLUMN'}' (--time COLUMN)."
-    )
 
 
 def _in_zone(times: pd.Index, layout: Layout) -> tuple[pd.Index, tuple[str, ...]]:
@@ -422,7 +487,10 @@ def with_fitted_names(table: pd.DataFrame, layout: Layout) -> pd.DataFrame:
 
 def check_present(table: pd.DataFrame, names: Sequence[str], layout: Layout, caller: str) -> None:
     """Refuse a table that lacks a column of the fit."""
-    needed = needed_columns(table, layout, layout.columns)
+    _check_none_missing(names, needed_columns(table, layout, layout.columns), caller)
+
+
+def _check_none_missing(names: Sequence[str], needed: Sequence[str], caller: str) -> None:
     absent = [name for name in needed if name not in names]
     if absent:
         raise DataError(
@@ -432,7 +500,7 @@ def check_present(table: pd.DataFrame, names: Sequence[str], layout: Layout, cal
 
 
 def _check_constant(
-    values: NDArray[np.float64], columns: Sequence[str], levels: dict[str, tuple[str, ...]]
+    values: FloatArray, columns: Sequence[str], levels: dict[str, tuple[str, ...]]
 ) -> None:
     constant = np.flatnonzero(values.min(axis=0) == values.max(axis=0))
     if not len(constant):
@@ -441,7 +509,7 @@ def _check_constant(
     if names[-1] == columns[-1]:
         raise DataError(
             f"Target '{names[-1]}' is constant (always {values[0, -1]:g}); there is nothing to "
-            "forecast. Choose another target (--target) or supply rows in which it changes."
+            "forecast. Choose another target or supply rows in which it changes."
         )
     value = f"{values[0, constant[0]]:g}"
     if names[0] in levels:
@@ -450,5 +518,5 @@ def _check_constant(
     raise DataError(
         f"{what} constant (always {value}"
         f"{', ...' if len(names) > 1 else ''}) and can tell nothing about the target. "
-        f"Use {exclude_hint(names)}."
+        f"Use exclude={names!r}."
     )

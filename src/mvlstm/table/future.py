@@ -46,17 +46,9 @@ def usable_rows(
 ) -> BoolArray:
     """Say which future rows continue their series without a gap and without a missing value.
 
-    Parameters
-    ----------
-    times, after : Index
-        Of the rows and of the future rows.
-    complete : (future rows,)
-        Whether all that is known ahead is given.
-    step : Timedelta, DateOffset, int or None
-    gaps : {"error", "close", "respect"}
-        Gaps are refused, or do not matter, or end what is usable.
-    panels : pair of Panel, optional
-        The series of both.
+    ``times`` are those of the rows and ``after`` those of the future rows, of which ``complete``
+    says whether all that is known ahead is given; ``panels`` are the series of both. Gaps are
+    refused, do not matter ("close"), or end what is usable ("respect").
     """
     joined = times.append(after)
     codes = np.zeros(len(joined), dtype=np.int64)
@@ -69,13 +61,13 @@ def usable_rows(
         distances, unit = spacing(joined[order], step)
         broken[1:] = distances != unit
     broken &= same & (order >= len(times))  # gaps between other rows are looked at elsewhere
-    cut_off = np.unique(codes[order[broken]])  # series that do not go on
+    cut_off = np.unique(codes[order[broken]])  # series that are not continued
     if gaps == "error" and len(cut_off) == len(np.unique(codes[len(times) :])) > 0:
         place = int(np.flatnonzero(broken)[0])
         before, here = joined[order[place - 1]], joined[order[place]]
         where = "" if panels is None else f" in series '{panels[0].names[codes[order[place]]]}'"
         raise DataError(
-            f"The rows given for the future do not go on from the last one known{where}: "
+            f"The rows given for the future do not continue from the last one known{where}: "
             f"{describe_time(here)} comes after {describe_time(before)}. Supply every row between."
         )
     broken |= ~np.concatenate([np.ones(len(times), dtype=bool), complete])[order]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
 from mvlstm.table.panel import Panel
 from mvlstm.table.spacing import (
-    DAY,
     Step,
     describe_distance,
     describe_step,
@@ -18,6 +16,7 @@ from mvlstm.table.spacing import (
     lower_median,
     spacing,
 )
+from mvlstm.types import BoolArray, IntArray
 
 FEWEST = 5  # distances that tell the step of a series
 
@@ -74,19 +73,11 @@ def find_segments(
     dropped: bool,
     fitting: bool,
     panel: Panel | None = None,
-) -> tuple[NDArray[np.int64], list[str]]:
+) -> tuple[IntArray, list[str]]:
     """Give every stretch without a gap a number, or refuse gaps.
 
-    Parameters
-    ----------
-    times : Index
-    step : Timedelta, DateOffset, int or None
-        The distance rows should have.
-    gaps : {"error", "close", "respect"}
-    dropped, fitting : bool
-        Whether rows have been dropped, and whether options can still be chosen, for messages.
-    panel : Panel, optional
-        The series of the rows; each begins a segment of its own.
+    ``step`` is the distance rows should have. Each series begins a segment of its own. Whether
+    rows were ``dropped``, and options can still be chosen (``fitting``), is for messages.
     """
     segments = np.zeros(len(times), dtype=np.int64)
     if panel is not None:
@@ -102,8 +93,7 @@ def find_segments(
         return segments, []
     if gaps == "error":
         where = _where_uneven(times, step, distances, uneven, panel, dropped=dropped)
-        hint = _local_days(times, unit, distances[uneven])
-        raise DataError(f"{where} {_advice(step, fitting=fitting)}{hint}")
+        raise DataError(f"{where} {_advice(step, fitting=fitting)}")
     if gaps == "close":
         note = f"Closed {counted(count, 'gap')}: rows on both sides count as consecutive."
         return segments, [note]
@@ -116,8 +106,8 @@ def find_segments(
 def _where_uneven(
     times: pd.Index,
     step: Step,
-    distances: NDArray[np.int64],
-    uneven: NDArray[np.bool_],
+    distances: IntArray,
+    uneven: BoolArray,
     panel: Panel | None,
     *,
     dropped: bool,
@@ -135,24 +125,12 @@ def _where_uneven(
 
 
 def _advice(step: Step, *, fitting: bool) -> str:
-    close, respect = "gaps='close' (--gaps close)", "gaps='respect' (--gaps respect)"
     if fitting:
         return (
-            f"Use {close} to take the rows as consecutive, or {respect} to let no window cross "
-            "a gap."
+            "Use gaps='close' to take the rows as consecutive, or gaps='respect' to let no window "
+            "cross a gap."
         )
     return (
         f"The model was fitted with gaps='error': supply rows {describe_step(step)} apart, or fit "
-        f"again with {close} or {respect}."
-    )
-
-
-def _local_days(times: pd.Index, unit: int, odd: NDArray[np.int64]) -> str:
-    """Say what to do where days of a place whose clocks change were read at one offset from UTC."""
-    hour = bool((np.abs(odd - unit) == DAY // 24).any())
-    if getattr(times, "tz", None) is None or unit % DAY or not hour:
-        return ""
-    return (
-        " If these are days of a place whose clocks change, write them without offsets from UTC "
-        "(in pandas: tz_convert to its zone)."
+        "again with gaps='close' or gaps='respect'."
     )

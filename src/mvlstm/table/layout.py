@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from mvlstm.errors import ModelFileError, ParameterError, check_option, is_whole
+from mvlstm.errors import ModelFileError
+from mvlstm.table.settings import CALENDAR_PARTS, FILL_LIMIT, Cleaning, Gaps, Missing
 from mvlstm.table.spacing import Step, is_zone, step_from_json, step_to_json
 
-Missing = Literal["error", "drop", "fill"]
-Gaps = Literal["error", "close", "respect"]
-MISSING: tuple[str, ...] = get_args(Missing)
-GAPS: tuple[str, ...] = get_args(Gaps)
 CALENDAR = "calendar"  # the variable that owns the calendar's columns
-CALENDAR_PARTS = ("hour", "weekday", "yearday")
 
 
 @dataclass(frozen=True)
@@ -67,7 +63,7 @@ class Layout:
     variables: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
     missing: Missing = "error"
-    fill_limit: int = 24
+    fill_limit: int = FILL_LIMIT
     gaps: Gaps = "error"
     step: Step | None = None
     time_kind: Literal["datetime", "integer"] = "integer"
@@ -82,77 +78,55 @@ class Layout:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
-        return {
-            "target": self.target,
-            "time": list(self.time),
-            "variables": None if self.variables is None else list(self.variables),
-            "exclude": list(self.exclude),
-            "missing": self.missing,
-            "fill_limit": self.fill_limit,
-            "gaps": self.gaps,
-            "step": step_to_json(self.step),
-            "time_kind": self.time_kind,
-            "time_zone": self.time_zone,
-            "day_first": self.day_first,
-            "levels": {name: list(levels) for name, levels in self.levels},
-            "known": list(self.known),
-            "calendar": list(self.calendar),
-            "series": self.series,
-            "index_name": self.index_name,
-            "numbered": self.numbered,
-        }
+        plain: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            plain[field.name] = list(value) if isinstance(value, tuple) else value
+        plain["step"] = step_to_json(self.step)
+        plain["levels"] = {name: list(levels) for name, levels in self.levels}
+        return plain
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Layout:
         """Build a layout from what `to_dict` returned, checking every field."""
-        known = cls.__dataclass_fields__
         try:
-            unknown = sorted(set(values) - set(known))
+            unknown = sorted(set(values) - {field.name for field in fields(cls)})
             if unknown:
                 raise ValueError(f"unknown fields {unknown}")
-            fields = dict(values)
+            plain = dict(values)
             for name in ("time", "variables", "exclude", "known", "calendar"):
-                if name in fields and (fields[name] is not None or name != "variables"):
-                    fields[name] = tuple(fields[name])
-                    if not all(isinstance(entry, str) for entry in fields[name]):
-                        raise ValueError(f"{name} must hold names")
-            fields["levels"] = _read_levels(fields.get("levels", {}))
-            fields["step"] = step_from_json(fields.get("step"))
-            layout = cls(**fields)
-            if not isinstance(layout.target, str):
-                raise ValueError("target must be a name")
-            if layout.time_kind not in ("datetime", "integer"):
-                raise ValueError(f"time_kind={layout.time_kind!r}")
-            zone = layout.time_zone
-            if zone is not None and not (isinstance(zone, str) and is_zone(zone)):
-                raise ValueError(f"time_zone={layout.time_zone!r}")
-            if not isinstance(layout.day_first, bool | None):
-                raise ValueError(f"day_first={layout.day_first!r}")
-            for name in ("series", "index_name"):
-                if not isinstance(getattr(layout, name), str | None):
-                    raise ValueError(f"{name}={getattr(layout, name)!r}")
-            if not isinstance(layout.numbered, bool):
-                raise ValueError(f"numbered={layout.numbered!r}")
-            own = layout.variables or ()
-            for kind, names in (("levels", layout.categories), ("known", layout.known)):
-                if not set(names) <= set(own):
-                    raise ValueError(f"{kind} must belong to variables")
-            if not set(layout.calendar) <= set(CALENDAR_PARTS):
-                raise ValueError(f"calendar={layout.calendar!r}")
-            layout.check()
+                if name in plain and (plain[name] is not None or name != "variables"):
+                    plain[name] = _read_names(name, plain[name])
+            levels = dict(plain.get("levels", {})).items()
+            plain["levels"] = tuple((name, _read_names("levels", own)) for name, own in levels)
+            plain["step"] = step_from_json(plain.get("step"))
+            layout = cls(**plain)
+            layout._check()
         except (TypeError, ValueError, KeyError) as error:
             raise ModelFileError(
                 f"The description of the columns is damaged or of a newer version: {error}"
             ) from error
         return layout
 
-    def check(self) -> None:
-        """Raise `ParameterError` if an option has a value it cannot have."""
-        check_option("missing", self.missing, MISSING)
-        check_option("gaps", self.gaps, GAPS)
-        limit = self.fill_limit
-        if not is_whole(limit) or limit < 1:
-            raise ParameterError(f"fill_limit={limit!r} must be a whole number of rows, 1 or more.")
+    def _check(self) -> None:
+        """Raise `ValueError` if a field has a value it cannot have."""
+        Cleaning(self.missing, self.fill_limit, self.gaps).check()
+        zone = self.time_zone
+        sound = {
+            "target": isinstance(self.target, str),
+            "time_kind": self.time_kind in ("datetime", "integer"),
+            "time_zone": zone is None or (isinstance(zone, str) and is_zone(zone)),
+            "day_first": isinstance(self.day_first, bool | None),
+            "series": isinstance(self.series, str | None),
+            "index_name": isinstance(self.index_name, str | None),
+            "numbered": isinstance(self.numbered, bool),
+            "levels": set(self.categories) <= set(self.variables or ()),
+            "known": set(self.known) <= set(self.variables or ()),
+            "calendar": set(self.calendar) <= set(CALENDAR_PARTS),
+        }
+        wrong = [name for name, fine in sound.items() if not fine]
+        if wrong:
+            raise ValueError(f"{wrong[0]}={getattr(self, wrong[0])!r}")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -166,13 +140,13 @@ class Layout:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """One name a variable as a model sees them, the calendar among them, target last."""
+        """One name per variable as a model sees them, the calendar among them, target last."""
         calendar = (CALENDAR,) if self.calendar else ()
         return (*(self.variables or ()), *calendar, self.target)
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """One name a column of numbers: a level of a category has one, and a cycle has two."""
+        """One name per column of numbers: a level of a category has one, a cycle has two."""
         levels = dict(self.levels)
         inputs: list[str] = []
         for name in self.names:
@@ -213,9 +187,8 @@ class Layout:
         return tuple(c for c, n in enumerate(self.groups) if n == len(self.names) - 2)
 
 
-def _read_levels(values: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    levels = tuple((name, tuple(entries)) for name, entries in dict(values).items())
-    texts = [text for name, entries in levels for text in (name, *entries)]
-    if not all(isinstance(text, str) for text in texts):
-        raise ValueError("levels must be text")
-    return levels
+def _read_names(field: str, values: Any) -> tuple[str, ...]:
+    names = tuple(values)
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{field} must hold names")
+    return names

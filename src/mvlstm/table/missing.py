@@ -6,64 +6,58 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
-from mvlstm.table.columns import exclude_hint
+from mvlstm.table.layout import Layout
 from mvlstm.table.panel import Panel
 from mvlstm.table.spacing import position
+from mvlstm.types import BoolArray, FloatArray
 
-FILL_OPTION = "missing='fill' (--missing fill)"
-DROP_OPTION = "missing='drop' (--missing drop)"
 _CHUNK = 65_536
 
 
 def handle_missing(
-    values: NDArray[np.float64],
+    values: FloatArray,
     times: pd.Index,
-    columns: Sequence[str],
+    layout: Layout,
     *,
-    missing: str,
-    fill_limit: int,
     fitting: bool,
     panel: Panel | None = None,
-    categories: Sequence[str] = (),
-) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None, list[str]]:
+) -> tuple[FloatArray, BoolArray | None, list[str]]:
     """Return values without missing entries, the rows kept (None: all) and notes on what was done.
 
     ``values`` may be changed in place. Infinite entries count as missing. Filling repeats the
     last known value of the same column and series, at most ``fill_limit`` rows long, and never
     looks ahead; rows before a column's first value cannot be filled and are dropped.
     """
-    absent = ~np.isfinite(values)
+    absent, columns = ~np.isfinite(values), layout.columns
     if not absent.any():
         return values, None, []
-    empty = np.flatnonzero(absent.all(axis=0))
-    if missing == "error" and len(empty):  # neither dropping rows nor filling would help
-        raise DataError(_empty_message(columns, int(empty[0]), fitting=fitting))
-    if missing == "error":
+    if layout.missing == "fill":
+        return _fill_forward(values, absent, times, layout, panel, fitting=fitting)
+    if layout.missing == "error":
+        empty = np.flatnonzero(absent.all(axis=0))
+        if len(empty):  # neither dropping rows nor filling would help
+            raise DataError(_empty_message(columns, int(empty[0]), fitting=fitting))
         advice = (
-            f"Use {DROP_OPTION} to leave these rows out, {FILL_OPTION} to repeat the last known "
-            "value, or mend the table before."
+            "Use missing='drop' to leave these rows out, missing='fill' to repeat the last known "
+            "value, or correct the table first."
             if fitting
-            else "The model was fitted with missing='error': mend the table, or fit again with "
-            f"{DROP_OPTION} or {FILL_OPTION}."
+            else "The model was fitted with missing='error': correct the table, or fit again with "
+            "missing='drop' or missing='fill'."
         )
-        what = _what_is_missing(values, absent, times, columns, panel)
-        raise DataError(f"{what}{_words_hint(absent, columns, categories)} {advice}")
-    if missing == "drop":
-        keep = np.logical_not(absent.any(axis=1))
-        if not keep.any():
-            raise DataError(_no_row_message(absent, columns, fitting=fitting))
-        note = f"Dropped {len(keep) - keep.sum():,} of {len(keep):,} rows with missing values."
-        return _compress(values, keep), keep, [note]
-    return _fill_forward(values, absent, times, columns, panel, limit=fill_limit, fitting=fitting)
+        raise DataError(f"{_what_is_missing(values, absent, times, columns, panel)} {advice}")
+    keep = np.logical_not(absent.any(axis=1))
+    if not keep.any():
+        raise DataError(_no_row_message(absent, columns, fitting=fitting))
+    note = f"Dropped {len(keep) - keep.sum():,} of {len(keep):,} rows with missing values."
+    return _compress(values, keep), keep, [note]
 
 
 def _what_is_missing(
-    values: NDArray[np.float64],
-    absent: NDArray[np.bool_],
+    values: FloatArray,
+    absent: BoolArray,
     times: pd.Index,
     columns: Sequence[str],
     panel: Panel | None,
@@ -89,21 +83,7 @@ def _what_is_missing(
     return f"{name} has {count:,} {kind} {value}{some} at {position(times, row, panel)}.{also}"
 
 
-def _words_hint(
-    absent: NDArray[np.bool_], columns: Sequence[str], categories: Sequence[str]
-) -> str:
-    """Say which words of a categorical column are missing values when a file is read."""
-    gone = [columns[int(j)] for j in np.flatnonzero(absent.any(axis=0))]
-    words = next((name for name in gone if name in categories), None)
-    if words is None:
-        return ""
-    return (
-        f" If '{words}' was read from a file: words such as NA, None and null count as missing "
-        "there; spell such a level otherwise."
-    )
-
-
-def _compress(values: NDArray[np.float64], keep: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _compress(values: FloatArray, keep: BoolArray) -> FloatArray:
     """Move the rows kept to the front, in place, so that no second table is needed."""
     end = 0
     for start in range(0, len(values), _CHUNK):
@@ -113,7 +93,7 @@ def _compress(values: NDArray[np.float64], keep: NDArray[np.bool_]) -> NDArray[n
     return values[:end]
 
 
-def _no_row_message(absent: NDArray[np.bool_], columns: Sequence[str], *, fitting: bool) -> str:
+def _no_row_message(absent: BoolArray, columns: Sequence[str], *, fitting: bool) -> str:
     counts = absent.sum(axis=0)
     worst = int(counts.argmax())
     return (
@@ -130,24 +110,23 @@ def _empty_message(columns: Sequence[str], j: int, *, fitting: bool) -> str:
 def _remedy(columns: Sequence[str], j: int, *, fitting: bool) -> str:
     """Say what to do about a column that is as good as empty."""
     if not fitting:
-        return "Mend the table."
+        return "Correct the table."
     if j == len(columns) - 1:
-        return "Choose another target (--target) or mend the table."
-    return f"Use {exclude_hint([columns[j]])}."
+        return "Choose another target or correct the table."
+    return f"Use exclude=['{columns[j]}']."
 
 
 def _fill_forward(
-    values: NDArray[np.float64],
-    absent: NDArray[np.bool_],
+    values: FloatArray,
+    absent: BoolArray,
     times: pd.Index,
-    columns: Sequence[str],
+    layout: Layout,
     panel: Panel | None,
     *,
-    limit: int,
     fitting: bool,
-) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None, list[str]]:
+) -> tuple[FloatArray, BoolArray | None, list[str]]:
     """Repeat the last known value, column by column; drop the rows before the first ones."""
-    filled = 0
+    columns, limit, filled = layout.columns, layout.fill_limit, 0
     rows = np.arange(len(values))
     starts = 0 if panel is None else panel.starts
     keep = np.ones(len(values), dtype=bool)
@@ -165,7 +144,7 @@ def _fill_forward(
             raise DataError(
                 f"Column '{columns[j]}' lacks {longest:,} values in a row from "
                 f"{position(times, begin, panel)}, more than the {limit} that are filled "
-                f"(fill_limit). Fill this stretch before, or {again} {DROP_OPTION}."
+                f"(fill_limit). Fill this stretch before, or {again} missing='drop'."
             )
         take = np.flatnonzero(gone & (source >= 0))
         values[take, j] = values[source[take], j]

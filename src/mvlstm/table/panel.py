@@ -16,7 +16,7 @@ from mvlstm.types import BoolArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """The series of every row; rows of one series stand together, in order of their names.
+    """The series of every row; rows of one series are adjacent, in order of their names.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Panel:
         low, high = np.searchsorted(self.codes, [code, code + 1])
         return slice(int(low), int(high))
 
-    def take(self, rows: BoolArray | slice) -> Panel:
+    def take(self, rows: BoolArray | IntArray | slice) -> Panel:
         """Keep some rows, and the names as they are."""
         return Panel(self.codes[rows], self.names)
 
@@ -64,16 +64,16 @@ def stacked_rows(table: pd.DataFrame, names: Sequence[str], column: str) -> IntA
         return None
     codes, found = category_codes(table.iloc[:, list(names).index(column)])
     if np.isnan(codes).any():
-        return None  # it is told when the series are read
+        return None  # reported when the series are read
     first = np.flatnonzero(np.concatenate([[True], np.diff(codes) != 0]))
-    if len(first) > len(found):  # rows of a series do not stand together
+    if len(first) > len(found):  # rows of a series are not adjacent
         return np.asarray(pd.Series(codes).groupby(codes).cumcount(), dtype=np.int64)
     numbers = np.asarray(index, dtype=np.int64)
     return numbers - np.repeat(numbers[first], np.diff(np.append(first, len(codes))))
 
 
 def is_stacked(table: pd.DataFrame, names: Sequence[str], column: str) -> bool:
-    """Whether series without times stand one after another, their rows numbered through."""
+    """Whether series without times follow one another, with rows numbered throughout."""
     if column not in names or not is_row_number(table.index):
         return False
     codes, found = category_codes(table.iloc[:, list(names).index(column)])
@@ -92,7 +92,7 @@ def read_panel(table: pd.DataFrame, names: Sequence[str], column: str) -> tuple[
     The series come in order of their names, so that the order in a file changes nothing.
     """
     if column not in names:
-        raise DataError(missing_column_message("Series column", column, names, "--series"))
+        raise DataError(missing_column_message("Series column", column, names, "series"))
     codes, found = category_codes(table.iloc[:, list(names).index(column)])
     absent = np.flatnonzero(np.isnan(codes))
     if len(absent):

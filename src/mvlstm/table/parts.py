@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mvlstm.errors import ParameterError, is_number
+from mvlstm.types import AnyArray, IntArray
 
 PartName = Literal["train", "stop", "calibration", "new"]
 HELD_OUT: tuple[PartName, ...] = ("stop", "calibration")  # the validation part
@@ -22,8 +22,8 @@ class Parts:
 
     Rows [0, a) train; [a, b) are the validation part, which calibrates intervals: its earlier half
     [a, m), called "stop", stops training and selects, its later half [m, b), called "calibration",
-    judges what was selected (a search with several networks a setting selects on both); [b, n) are
-    new, that is unseen.
+    judges what was selected (a search with several networks per setting selects on both); [b, n)
+    are new, that is unseen.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Parts:
         }
         return slice(*borders[part])
 
-    def names(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+    def names(self, rows: IntArray) -> AnyArray:
         """Part of each row, "train", "validation" or "new", in the shape of ``rows``.
 
         Rows after the last one known are new.
@@ -100,11 +100,10 @@ def require_validation(valid: float) -> None:
 
 def _share(name: str, value: float, n_rows: int) -> Fraction:
     """Turn a fraction or a number of rows into an exact share of the rows."""
-    number = isinstance(value, int | float | np.integer | np.floating)
-    if isinstance(value, bool) or not number or not np.isfinite(value) or value < 0:
+    if not is_number(value) or not np.isfinite(value) or value < 0:
         raise ParameterError(
-            f"{name}={value!r} must be a fraction of the rows, 0 or more and below 1 "
-            f"(--{name} 0.2), or a whole number of rows."
+            f"{name}={value!r} must be a fraction of the rows, 0 or more and below 1, such as "
+            f"{name}=0.2, or a whole number of rows."
         )
     if value < 1:
         return Fraction(str(float(value)))

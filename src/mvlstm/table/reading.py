@@ -1,4 +1,4 @@
-"""Reading a table's columns: what each of them is, numbers without holes, series together."""
+"""The rows of a table as numbers: from a DataFrame, read and cleaned, or from a checked frame."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
@@ -24,41 +23,41 @@ from mvlstm.table.future import after_last, future_rows
 from mvlstm.table.layout import Layout
 from mvlstm.table.missing import handle_missing
 from mvlstm.table.panel import Panel, read_panel
+from mvlstm.table.series_frame import SeriesFrame
+from mvlstm.table.settings import Columns
 from mvlstm.table.spacing import check_order, position
+from mvlstm.types import BoolArray, FloatArray
 
 
 class Raw(NamedTuple):
     """A table's columns as numbers, without missing ones; categories as codes."""
 
-    values: NDArray[np.float64]
+    values: FloatArray
     times: pd.Index
     levels: dict[str, tuple[str, ...]]  # what the codes stand for
     notes: list[str]
     panel: Panel | None
-    after: NDArray[np.float64]  # rows without a target at the end
+    after: FloatArray  # rows without a target at the end
     after_times: pd.Index
     after_panel: Panel | None
-    measured: NDArray[np.bool_]  # rows whose target was there, and not filled in
+    measured: BoolArray  # rows whose target was there, and not filled in
     dropped: bool  # whether any rows were
-    dropped_ends: list[str]  # what is to be said of rows dropped at the end
+    doubts: Sequence[str]  # what is to be said of rows dropped at the end
 
 
 def choose_columns(
-    table: pd.DataFrame,
-    names: Sequence[str],
-    layout: Layout,
-    variables: Sequence[str] | None,
-    categorical: str | Sequence[str] | None,
+    table: pd.DataFrame, names: Sequence[str], layout: Layout, columns: Columns
 ) -> tuple[Layout, tuple[str, ...]]:
     """Decide what each column is: return the layout with its variables, and the categories."""
-    forced = as_names("categorical", categorical, names)
-    for what, option, wanted in (
-        ("Known variable", "--known", layout.known),
-        ("Categorical column", "--categorical", forced),
+    forced = as_names("categorical", columns.categorical, names)
+    for what, argument, wanted in (
+        ("Known variable", "known", layout.known),
+        ("Categorical column", "categorical", forced),
     ):
         for name in wanted:
             if name not in names:
-                raise DataError(missing_column_message(what, name, names, option))
+                raise DataError(missing_column_message(what, name, names, argument))
+    variables = columns.variables
     chosen = None if variables is None else as_names("variables", variables, names)
     if chosen is not None:
         chosen = (*chosen, *(name for name in layout.known if name not in chosen))
@@ -81,9 +80,9 @@ def choose_columns(
                     f"'{name}' is named in {what}, but it is not one of the variables "
                     f"{name_list(exogenous)}. Take it out of {what}, or make it a variable."
                 )
-    columns = {name: table.iloc[:, list(names).index(name)] for name in exogenous}
+    found = {name: table.iloc[:, list(names).index(name)] for name in exogenous}
     categories = tuple(
-        name for name, column in columns.items() if name in forced or is_category(column)
+        name for name, column in found.items() if name in forced or is_category(column)
     )
     return replace(layout, variables=exogenous), categories
 
@@ -123,20 +122,11 @@ def read_values(
     after_panel = None if panel is None else panel.take(later)
     if len(after):
         if later.all():
-            raise DataError(f"Target '{layout.target}' has no value at all. Mend the table.")
+            raise DataError(f"Target '{layout.target}' has no value at all. Correct the table.")
         values, times = values[~later], times[~later]
         panel = None if panel is None else panel.take(~later)
     measured = np.isfinite(values[:, -1])
-    values, keep, notes = handle_missing(
-        values,
-        times,
-        layout.columns,
-        missing=layout.missing,
-        fill_limit=layout.fill_limit,
-        fitting=fitting,
-        panel=panel,
-        categories=categories,
-    )
+    values, keep, notes = handle_missing(values, times, layout, fitting=fitting, panel=panel)
     incomplete = int(np.isfinite(after[:, -1]).sum())
     if incomplete:
         notes.append(f"Dropped {counted(incomplete, 'row')} at the end with missing values.")
@@ -154,12 +144,12 @@ def read_values(
         after_panel=after_panel,
         measured=measured,
         dropped=incomplete > 0 or (keep is not None and not keep.all()),
-        dropped_ends=ends,
+        doubts=ends,
     )
 
 
 def _dropped_ends(
-    values: NDArray[np.float64], times: pd.Index, layout: Layout, panel: Panel | None
+    values: FloatArray, times: pd.Index, layout: Layout, panel: Panel | None
 ) -> list[str]:
     """Say that rows at the end are dropped though their target is known, and what they lack."""
     if layout.missing != "drop":
@@ -171,7 +161,41 @@ def _dropped_ends(
     names = [layout.columns[j] for j in np.flatnonzero(absent[late].any(axis=0))]
     whose = "" if panel is None else " of series"
     return [
-        f"Dropped {counted(int(late.sum()), 'row')} at the end{whose} for want of "
+        f"Dropped {counted(int(late.sum()), 'row')} at the end{whose} for lack of "
         f"{name_list(names)}, from {position(times, int(late.argmax()), panel)} on, though the "
         "target is known there: forecasts start earlier."
     ]
+
+
+def take_rows(frame: SeriesFrame, layout: Layout) -> Raw:
+    """Return a frame's rows with the columns of a layout, as `read_values` would read them."""
+    codes = {one.name: one for one in frame.categories}
+    place = {name: frame.groups.index(n) for n, name in enumerate(frame.variables)}
+    wanted = [place[name] for name in layout.columns]
+    levels = {name: codes[name].levels for name in layout.columns if name in codes}
+    values, panel, future = frame.values, frame.panel, frame.future
+    if levels or wanted != list(range(values.shape[1])):
+        values = values[:, wanted]
+    after, after_times, after_panel = np.empty((0, len(wanted))), frame.times[:0], None
+    if future is not None:
+        after, after_times = future.values[:, wanted], future.times
+    if panel is not None:
+        first = np.searchsorted(frame.segments, [] if future is None else future.segments)
+        after_panel = Panel(panel.codes[first], panel.names)
+    for name in levels:
+        j = layout.columns.index(name)
+        values[:, j], after[:, j] = codes[name].codes, codes[name].ahead
+    measured = np.ones(len(values), dtype=bool) if frame.measured is None else frame.measured
+    return Raw(
+        values=values,
+        times=frame.times,
+        levels=levels,
+        notes=[],
+        panel=panel,
+        after=after,
+        after_times=after_times,
+        after_panel=after_panel,
+        measured=measured,
+        dropped=False,
+        doubts=frame.doubts,
+    )

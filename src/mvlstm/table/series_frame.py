@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm._words import counted
 from mvlstm.errors import DataError
 from mvlstm.table.calendar import calendar_columns
+from mvlstm.table.future import after_last
 from mvlstm.table.layout import Layout
 from mvlstm.table.panel import Panel
 from mvlstm.table.spacing import (
@@ -26,6 +28,27 @@ from mvlstm.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
+class Category:
+    """A categorical column as codes, which say more than the columns of 0 and 1 made of it.
+
+    Parameters
+    ----------
+    name : str
+    levels : tuple of str
+        All that the table has, whether training had them or not.
+    codes : int array, (rows,)
+        Of each row, an index into ``levels``.
+    ahead : int array, (future rows,)
+        The same of the rows after the last known target.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    codes: IntArray
+    ahead: IntArray
+
+
+@dataclass(frozen=True, eq=False)
 class Future:
     """Rows after the last known target, with the values that are known ahead.
 
@@ -35,7 +58,7 @@ class Future:
         NaN for inputs that are not known ahead.
     times : Index
     segments : int array, (rows,)
-        The segment that each row continues; rows of one segment stand together.
+        The segment that each row continues; rows of one segment are adjacent.
     """
 
     values: FloatArray
@@ -47,16 +70,18 @@ class Future:
 class SeriesFrame:
     """A validated table of time series: numbers only, ordered in time, target last.
 
-    Code that receives one trusts it. Build it with `build_frame` or `rebuild_frame`.
+    Code that receives one trusts it. Build it with `build_frame` or `rebuild_frame`, both of
+    which also take a frame, read it with other settings and check only what these change;
+    `rows` takes a part of it.
 
     Attributes
     ----------
     values : float64 array, (rows, columns)
         C-contiguous and finite; the target is the last column.
     columns : tuple of str
-        One name a column of ``values``.
+        One name per column of ``values``.
     variables : tuple of str
-        One name a variable, target last. A variable may own several columns.
+        One name per variable, target last. A variable may own several columns.
     groups : tuple of int
         For each column, the index of its variable.
     times : Index
@@ -77,6 +102,8 @@ class SeriesFrame:
     measured : bool array (rows,) or None
         Whether the target was there; None if it was in all rows. What was filled in serves as
         input; forecasts are not scored against it, and models do not learn to forecast it.
+    categories : tuple of Category
+        The categorical columns, from which those of other levels can be made.
     """
 
     values: FloatArray
@@ -92,6 +119,7 @@ class SeriesFrame:
     panel: Panel | None = None
     future: Future | None = None
     measured: BoolArray | None = None
+    categories: tuple[Category, ...] = ()
 
     @property
     def target(self) -> str:
@@ -112,6 +140,47 @@ class SeriesFrame:
     def target_values(self) -> FloatArray:
         """The target's value in each row (a view)."""
         return self.values[:, -1]
+
+    # ----------------------------------------------------------------------------- parts of a frame
+
+    def rows(self, keep: BoolArray | slice) -> SeriesFrame:
+        """Return some of the rows, as a frame.
+
+        Rows left out between others open a gap, unless gaps are closed. Future rows stay with the
+        segments whose last row stays.
+
+        Parameters
+        ----------
+        keep : bool array (rows,) or slice
+        """
+        kept = np.arange(self.n_rows)[keep]
+        whole = np.isin(np.flatnonzero(np.diff(self.segments, append=-1)), kept)
+        segments, future = self.segments[kept], self.future
+        ahead = np.zeros(0, dtype=bool)
+        if self.layout.gaps != "close":
+            apart = (np.diff(kept) > 1) & (np.diff(segments) == 0)
+            segments = segments + np.concatenate([[0], np.cumsum(apart)])
+        if future is not None:
+            ends = dict(zip(self.segments[kept], segments, strict=True))
+            ahead = np.isin(future.segments, np.unique(self.segments)[whole])
+            continued = np.array([ends[old] for old in future.segments[ahead]], dtype=np.int64)
+            future = Future(future.values[ahead], future.times[ahead], continued)
+        panel = None if self.panel is None else self.panel.take(kept)
+        measured = None if self.measured is None else self.measured[kept]
+        return replace(
+            self,
+            values=self.values[keep],
+            times=self.times[kept],
+            segments=segments,
+            doubts=self.doubts if whole.all() else filled_ends(measured, panel),
+            panel=panel,
+            future=future if future is not None and len(future.times) else None,
+            measured=None if measured is None or measured.all() else measured,
+            categories=tuple(
+                replace(one, codes=one.codes[kept], ahead=one.ahead[ahead])
+                for one in self.categories
+            ),
+        )
 
     # ------------------------------------------------------------------------------ several series
 
@@ -155,7 +224,7 @@ class SeriesFrame:
         """Return the times of the steps ahead of given rows.
 
         Where the row ahead exists (in the same segment) it is that row's time; beyond, the last
-        time known plus so many steps.
+        time known plus as many steps as are missing.
 
         Parameters
         ----------
@@ -173,7 +242,7 @@ class SeriesFrame:
         return np.stack([_plain_times(times) for times in columns], axis=1)
 
     def _times_ahead(self, origins: IntArray, steps: int) -> pd.Index:
-        """Return the time so many steps after each row."""
+        """Return the time this many steps after each row."""
         line = self._line
         place = line.place[origins] + steps
         inside = np.minimum(place, line.last[origins])
@@ -193,7 +262,7 @@ class SeriesFrame:
         return _Line(place, last, self.times.append(self.future.times)[order])
 
     def values_ahead(self, steps: int) -> tuple[FloatArray, BoolArray]:
-        """Return inputs known ahead as they are so many rows later, and which rows have them.
+        """Return inputs known ahead as they are this many rows later, and which rows have them.
 
         Returns
         -------
@@ -224,7 +293,7 @@ class SeriesFrame:
 
     @property
     def _calendar_inputs(self) -> tuple[str, ...]:
-        """The calendar's columns, which stand before the target's."""
+        """The calendar's columns, which come before the target's."""
         count = 2 * len(self.layout.calendar)
         return self.columns[-1 - count : -1]
 
@@ -267,11 +336,29 @@ class SeriesFrame:
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """Where rows, then future rows, stand when those of each segment follow one another."""
+    """Places of rows and future rows when those of each segment follow one another."""
 
     place: IntArray  # (rows + future rows,)
     last: IntArray  # (rows,) last place of the row's segment
     times: pd.Index  # by place
+
+
+def filled_ends(measured: BoolArray | None, panel: Panel | None) -> tuple[str, ...]:
+    """Say how many of the last targets, after which a forecast starts, were filled in."""
+    if measured is None or measured.all():
+        return ()
+    filled = after_last(~measured, panel)
+    count = int(filled.sum())
+    if not count:
+        return ()
+    which = "target was" if count == 1 else f"{count:,} targets were"
+    if panel is not None:
+        series = len(np.unique(panel.codes[filled]))
+        which = f"targets of {series:,} series, {counted(count, 'row')}, were"
+    return (
+        f"The last {which} missing and filled in: forecasts start after the last row, and their "
+        "intervals take no account of that.",
+    )
 
 
 def segment_ends(segments: IntArray) -> IntArray:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
+from mvlstm.types import IntArray
 
 if TYPE_CHECKING:
     from mvlstm.table.panel import Panel
@@ -24,23 +24,16 @@ or a count."""
 
 DAY = 86_400_000_000_000  # nanoseconds
 LEFT_OUT = DAY // 8  # the longest stretch that clocks skip when they go forward
-WORDS = {
-    "days": "day",
-    "months": "month",
-    "month_ends": "month",
-    "business_month_ends": "month",
-    "business_month_starts": "month",
-    "business_days": "business day",
-}
 OFFSETS: dict[str, Any] = {
+    "days": lambda count: pd.DateOffset(days=count),
+    "months": lambda count: pd.DateOffset(months=count),
     "month_ends": pd.offsets.MonthEnd,
     "business_month_ends": pd.offsets.BusinessMonthEnd,
     "business_month_starts": pd.offsets.BusinessMonthBegin,
     "business_days": pd.offsets.BusinessDay,
 }
-
-
-SEVERAL = "If the table holds several series, name their column with series=... (--series COLUMN)."
+WORDS = {"days": "day", "business_days": "business day"}  # the others count months
+SEVERAL = "If the table holds several series, say with series=... which column names them."
 
 
 def is_zone(name: str) -> bool:
@@ -79,7 +72,7 @@ def position(times: pd.Index, row: int, panel: Panel | None = None) -> str:
     return f"time {times[row]} (row {row})"
 
 
-def ticks(times: pd.Index) -> NDArray[np.int64]:
+def ticks(times: pd.Index) -> IntArray:
     """Turn times into integers: nanoseconds UTC for dates, the number itself otherwise."""
     if isinstance(times, pd.DatetimeIndex):
         return np.asarray(times.as_unit("ns").asi8, dtype=np.int64)
@@ -107,8 +100,10 @@ def check_order(times: pd.Index, panel: Panel | None = None) -> None:
     hint = ""
     if isinstance(times, pd.DatetimeIndex) and times.tz is None and times[row].hour < 4:
         hint = " If it is the hour repeated when clocks go back, give the times in UTC."
+    twice = f"{describe_time(times[row])} occurs in rows {row} and {row + 1}"
+    twice = twice if panel is None else f"{position(times, row, panel)} occurs twice"
     raise DataError(
-        f"The times are not unique: {_twice(times, row, panel)} "
+        f"The times are not unique: {twice} "
         f"({counted(len(wrong), 'repeat')} in all). Keep one row for each time "
         "(in pandas: table.drop_duplicates(COLUMN), or a mean by groupby(COLUMN))."
         + hint
@@ -116,13 +111,7 @@ def check_order(times: pd.Index, panel: Panel | None = None) -> None:
     )
 
 
-def _twice(times: pd.Index, row: int, panel: Panel | None) -> str:
-    if panel is not None:
-        return f"{position(times, row, panel)} stands twice"
-    return f"{describe_time(times[row])} stands in rows {row} and {row + 1}"
-
-
-def lower_median(numbers: NDArray[np.int64]) -> int:
+def lower_median(numbers: IntArray) -> int:
     """Return the median that is itself one of the numbers."""
     middle = (len(numbers) - 1) // 2
     return int(np.partition(numbers, middle)[middle])
@@ -153,7 +142,8 @@ def _calendar_step(
         count = lower_median(np.diff(_month_numbers(wall)))
         kind = _month_kind(wall)
         if count > 0 and kind is not None:
-            return _offset(kind, count)
+            found: Offset = OFFSETS[kind](count)
+            return found
     local = np.diff(ticks(wall))
     if regular and (times.tz is None or (local != local[0]).any()):
         return None
@@ -213,11 +203,11 @@ def _wall(times: pd.DatetimeIndex, usual: int | None = None) -> pd.DatetimeIndex
     return pd.DatetimeIndex(meant, name=times.name).as_unit(times.unit)
 
 
-def _month_numbers(times: pd.DatetimeIndex) -> NDArray[np.int64]:
+def _month_numbers(times: pd.DatetimeIndex) -> IntArray:
     return np.asarray(times.year * 12 + times.month, dtype=np.int64)
 
 
-def spacing(times: pd.Index, step: Step) -> tuple[NDArray[np.int64], int]:
+def spacing(times: pd.Index, step: Step) -> tuple[IntArray, int]:
     """Distances between neighbouring rows, and the distance one step means, in the same unit."""
     if isinstance(step, int):
         return np.diff(ticks(times)), step
@@ -231,7 +221,7 @@ def spacing(times: pd.Index, step: Step) -> tuple[NDArray[np.int64], int]:
     if kind == "business_days":
         days = wall.normalize().to_numpy().astype("datetime64[D]")
         between = np.busday_count(days[:-1], days[1:])
-        off = np.diff(ticks(wall)) % DAY != 0  # another time of the day is no whole step
+        off = np.diff(ticks(wall)) % DAY != 0  # another time of day is not a whole step
         return np.where(off, 0, between), count
     return np.diff(_month_numbers(wall)), count
 
@@ -277,23 +267,13 @@ def natural_cycles(step: Step | None) -> tuple[int, ...]:
 
 
 def _offset_parts(step: Offset) -> tuple[str, int]:
+    """Return kind and count of a calendar's step: the reverse of ``OFFSETS[kind](count)``."""
     for kind, offset in OFFSETS.items():
-        if isinstance(step, offset):
+        if isinstance(offset, type) and isinstance(step, offset):
             return kind, int(step.n)
     assert isinstance(step, pd.DateOffset)
-    fields: dict[str, int] = dict(step.kwds)
-    ((kind, count),) = fields.items()
+    ((kind, count),) = dict(step.kwds).items()
     return kind, int(count) * int(step.n)
-
-
-def _offset(kind: str, count: int) -> Offset:
-    """Return the step of so many months, local days or the like: `_offset_parts` turned round."""
-    if kind == "months":
-        return pd.DateOffset(months=count)
-    if kind == "days":
-        return pd.DateOffset(days=count)
-    offset: Offset = OFFSETS[kind](count)
-    return offset
 
 
 def describe_step(step: Step | None) -> str:
@@ -304,7 +284,7 @@ def describe_step(step: Step | None) -> str:
         return str(step)
     if not isinstance(step, pd.Timedelta):
         kind, count = _offset_parts(step)
-        return counted(count, WORDS[kind])
+        return counted(count, WORDS.get(kind, "month"))
     seconds = step / pd.Timedelta(seconds=1)
     for size, word in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
         if seconds >= size and seconds % size == 0:
@@ -318,7 +298,7 @@ def describe_distance(distance: int, step: Step) -> str:
         return str(distance)
     if isinstance(step, pd.Timedelta) or _offset_parts(step)[0] == "days":
         return describe_step(pd.Timedelta(distance, unit="ns"))
-    return counted(distance, WORDS[_offset_parts(step)[0]])
+    return counted(distance, WORDS.get(_offset_parts(step)[0], "month"))
 
 
 def step_to_json(step: Step | None) -> dict[str, Any] | None:
@@ -346,6 +326,7 @@ def step_from_json(value: Any) -> Step | None:
         elif isinstance(count, int) and not isinstance(count, bool) and count > 0:
             if kind == "integer":
                 return count
-            if kind in WORDS:
-                return _offset(kind, count)
+            if kind in OFFSETS:
+                step: Step = OFFSETS[kind](count)
+                return step
     raise ValueError(f"not a step: {value!r}")

@@ -2,57 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm._words import counted
-from mvlstm.table.columns import exclude_hint, name_list, option_list
 from mvlstm.table.layout import Layout
 from mvlstm.table.reading import Raw
 from mvlstm.table.spacing import position
-from mvlstm.table.times import CLOCK_PARTS
+from mvlstm.types import FloatArray
 
 FAR = 10.0  # spans of all other values that one alone may be away from them
 COMMON = 0.1  # share of the rows above which a value is not odd
 FEWEST_VALUES = 20  # different ones, for some to be far from the others
 
 
-def suspicions(raw: Raw, layout: Layout, names: Sequence[str]) -> list[str]:
-    """Note clocks and row numbers among the variables, and values far from all others.
+def suspicions(raw: Raw, layout: Layout) -> list[str]:
+    """Note row numbers among the variables, and values far from all others.
 
-    Of several series only the clock is looked for: each has values of its own.
+    Not of several series: each has values of its own.
     """
-    notes = [*_clock(raw, layout, names)]
-    for j, name in enumerate(layout.columns):
-        if name in raw.levels or raw.panel is not None:
+    notes: list[str] = []
+    for j, name in enumerate(layout.columns if raw.panel is None else ()):
+        if name in raw.levels:
             continue
         column = np.ascontiguousarray(raw.values[:, j])
         if name != layout.target and _counts_rows(column):
-            notes.append(
-                f"Column '{name}' looks like a row number; use {exclude_hint([name])} if so."
-            )
+            notes.append(f"Column '{name}' looks like a row number; use exclude=['{name}'] if so.")
         notes += _far_values(name, column, raw.times)
     return notes
 
 
-def _clock(raw: Raw, layout: Layout, names: Sequence[str]) -> Iterator[str]:
-    parts = [name for name in names if name.lower() in CLOCK_PARTS and name in layout.columns]
-    named = {"year", "month"} <= {part.lower() for part in parts}
-    if named and not layout.time and isinstance(raw.times, pd.RangeIndex):
-        yield (
-            f"Columns {name_list(parts)} are used as variables; if they are the time, pass "
-            f"time={parts!r} (--time {option_list(parts)})."
-        )
-
-
-def _counts_rows(column: NDArray[np.float64]) -> bool:
+def _counts_rows(column: FloatArray) -> bool:
     return bool((np.diff(column[:64]) == 1).all() and (np.diff(column) > 0).all())
 
 
-def _far_values(name: str, column: NDArray[np.float64], times: pd.Index) -> Iterator[str]:
+def _far_values(name: str, column: FloatArray, times: pd.Index) -> Iterator[str]:
     """Note a least or greatest value that is farther from all others than they are apart.
 
     One that occurs several times is probably a code for something missing. One that occurs once
@@ -62,7 +48,7 @@ def _far_values(name: str, column: NDArray[np.float64], times: pd.Index) -> Iter
     middle = least / 2 + most / 2
     upper = int(np.count_nonzero(column > middle))
     for value, count in ((least, int(np.count_nonzero(column < middle))), (most, upper)):
-        if not 0 < count <= COMMON * len(column):  # a value so far away has a half for itself
+        if not 0 < count <= COMMON * len(column):  # a value this far away is alone in its half
             continue
         rows = np.flatnonzero(column == value)
         others = column[column != value]
@@ -76,5 +62,5 @@ def _far_values(name: str, column: NDArray[np.float64], times: pd.Index) -> Iter
             f"Column '{name}' is {value:g} in {counted(len(rows), 'row')}, the first at "
             f"{position(times, int(rows[0]))}; all other values lie between {low:g} and {high:g}. "
             "If that is an error, or stands for a missing value, empty these cells and use "
-            "missing='fill' (--missing fill) or missing='drop' (--missing drop)."
+            "missing='fill' or missing='drop'."
         )

@@ -14,9 +14,7 @@ from mvlstm._words import counted
 from mvlstm.errors import DataError
 from mvlstm.table.columns import (
     MONTH,
-    exclude_hint,
     missing_column_message,
-    reads_as_time,
     several_levels_message,
 )
 from mvlstm.table.spacing import is_zone
@@ -52,42 +50,27 @@ def read_times(
     time : sequence of str
         Nothing (the index), one column, or several that make up the time together.
     day_first : bool, optional
-        How dates like 05/01/2013 were read before; by default the more regular reading is taken.
+        How dates like 05/01/2013 were read before; by default the more regular reading wins.
     written : bool
         Whether integers such as 20130502 or 201305 may be dates.
     """
-    return _in_named_zone(_find_times(table, names, time, day_first, written=written))
-
-
-def _find_times(
-    table: pd.DataFrame,
-    names: Sequence[str],
-    time: Sequence[str],
-    day_first: bool | None,
-    *,
-    written: bool,
-) -> Times:
-    if not time:
-        return Times(_index_times(table.index))
-    if len(time) == 1 and time[0] not in names and time[0] == table.index.name:
-        return Times(_index_times(table.index))
+    if not time or (len(time) == 1 and time[0] not in names and time[0] == table.index.name):
+        return _in_named_zone(Times(_index_times(table.index)))
     absent = [name for name in time if name not in names]
     if absent and isinstance(table.index, pd.MultiIndex) and absent[0] in table.index.names:
         raise DataError(several_levels_message(table.index))
     if absent:
-        raise DataError(missing_column_message("Time column", absent[0], names, "--time"))
+        raise DataError(missing_column_message("Time column", absent[0], names, "time"))
     columns = [table.iloc[:, names.index(name)] for name in time]
     if len(time) == 1:
-        return _column_times(columns[0], time[0], day_first, written=written)
-    return _assembled_times(columns, time, day_first)
+        return _in_named_zone(_column_times(columns[0], time[0], day_first, written=written))
+    return _in_named_zone(_assembled_times(columns, time, day_first))
 
 
 def _in_named_zone(found: Times) -> Times:
     """Bring times in a zone that a model file cannot name to UTC."""
     times = found.times
-    if not isinstance(times, pd.DatetimeIndex) or times.tz is None:
-        return found
-    if is_zone(str(times.tz)):
+    if not isinstance(times, pd.DatetimeIndex) or times.tz is None or is_zone(str(times.tz)):
         return found
     note = f"The time zone {times.tz} has no name to find it by again; times are kept in UTC."
     return found._replace(times=times.tz_convert("UTC"), notes=(*found.notes, note))
@@ -105,18 +88,10 @@ def _index_times(index: pd.Index) -> pd.Index:
         return index if isinstance(index, pd.RangeIndex) else _integers(index, index.name)
     example = f", for instance {index[:1].tolist()[0]!r}" if len(index) else ""
     raise DataError(
-        f"The index holds neither times nor integers ({index.dtype}{example}). Convert it with "
-        f"{_conversion(index)}, or name the time column with time=... (--time COLUMN)."
+        f"The index holds neither times nor integers ({index.dtype}{example}). Make it times (in "
+        "pandas: table.index = pd.to_datetime(table.index)), number the rows (table = "
+        "table.reset_index(drop=True)), or name the time column with time=... instead."
     )
-
-
-def _conversion(index: pd.Index) -> str:
-    """Say how to make times of an index that holds none."""
-    if pd.api.types.is_timedelta64_dtype(index.dtype):
-        return "table.index = pd.Timestamp('2000-01-01') + table.index"
-    if pd.api.types.is_numeric_dtype(index.dtype) or not reads_as_time(next(iter(index), "")):
-        return "table = table.reset_index(drop=True), which numbers the rows"
-    return "table.index = pd.to_datetime(table.index)"
 
 
 def _integers(values: Any, name: Any) -> pd.Index:
@@ -172,11 +147,10 @@ def _number_times(column: pd.Series[Any], name: str) -> pd.Index:
         raise DataError(
             f"Time column '{name}' holds numbers that are not whole, the first "
             f"{numbers[bad[0]]:g} at row {bad[0]}. Times are dates or integers: convert the "
-            "column, or name another one with time=... (--time COLUMN)."
+            "column, or name another with time=... instead."
         )
-    if pd.api.types.is_integer_dtype(column.dtype):
-        return _integers(column.to_numpy(), name)
-    return _integers(numbers, name)
+    whole = pd.api.types.is_integer_dtype(column.dtype)
+    return _integers(column.to_numpy() if whole else numbers, name)
 
 
 def _written_dates(numbers: pd.Index) -> pd.DatetimeIndex | None:
@@ -206,35 +180,24 @@ def _assembled_times(
         )
     texts = [column.astype(str).str.strip() for column in columns]
     if len(columns) == 2 and _has_day(columns[0]) and _are_hours(columns[1]):
-        texts[1] = _hours(columns[1], what, names[1])
-    joined = texts[0]
-    for text in texts[1:]:
-        joined = joined + " " + text
-    return _parse_dates(joined, what, "time", day_first)
+        texts[1] = columns[1].astype(int).map("{:02d}:00".format)  # hour 24 is refused below
+    return _parse_dates(
+        texts[0].str.cat(pd.concat(texts[1:], axis=1), sep=" "), what, "time", day_first
+    )
 
 
 def _has_day(column: pd.Series[Any]) -> bool:
-    """Whether the first date has year, month and day: a number beside it is none of these."""
+    """Whether the first date has year, month and day: a number next to it is none of these."""
     first = next(iter(column.dropna().astype(str).str.strip()), "")
     return bool(re.fullmatch(r"\d{8}", first)) or len(re.findall(r"\d+|[^\W\d]+", first)) >= 3
 
 
 def _are_hours(column: pd.Series[Any]) -> bool:
-    """Whether a column holds whole numbers that can be the hours beside a date."""
+    """Whether a column holds whole numbers that can be the hours of a date."""
     numeric = pd.api.types.is_numeric_dtype(column.dtype)
     if not numeric or pd.api.types.is_bool_dtype(column.dtype) or column.isna().any():
         return False
     return bool((column % 1 == 0).all() and column.min() >= 0 and column.max() <= 24)
-
-
-def _hours(column: pd.Series[Any], what: str, name: str) -> pd.Series[Any]:
-    """Write the hours beside a date as times of the day."""
-    if column.max() == 24:
-        raise DataError(
-            f"{what}: '{name}' holds hours up to 24, and those of a day are 0 to 23. If 1 is the "
-            f"hour that begins at 00:00, subtract 1 (in pandas: table['{name}'] -= 1)."
-        )
-    return column.astype(int).map("{:02d}:00".format)
 
 
 def _from_clock_parts(
@@ -244,7 +207,7 @@ def _from_clock_parts(
     if len(parts) < len(names) or "year" not in parts or "month" not in parts:
         raise DataError(
             f"{what} cannot be put together: 'year' and 'month' are needed, each once, "
-            "e.g. time=['year', 'month', 'day', 'hour'] (--time year,month,day,hour)."
+            "e.g. time=['year', 'month', 'day', 'hour']."
         )
     fields = pd.DataFrame({name: _numbers(column) for name, column in parts.items()})
     if "day" not in fields:
@@ -262,7 +225,7 @@ def _from_clock_parts(
 
 
 def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column as numbers, NaN for what is none or is beyond any float."""
+    """Return a column as numbers, NaN for what is not a number or is beyond any float."""
     try:
         return pd.to_numeric(column, errors="coerce")
     except OverflowError:
@@ -279,8 +242,7 @@ def _parse_dates(column: pd.Series[Any], what: str, name: str, day_first: bool |
     if CLOCK_ALONE.fullmatch(first.strip()):
         raise DataError(
             f"{what} holds times of the day without a date, such as {first!r}. Add the date, or "
-            "leave the column out and let the rows be numbered (no --time, and "
-            f"{exclude_hint([name])})."
+            f"let the rows be numbered: exclude=['{name}'], and no time=... at all."
         )
     if HALF_DATE.fullmatch(first.strip()):
         raise DataError(
@@ -310,9 +272,9 @@ def _parse_dates(column: pd.Series[Any], what: str, name: str, day_first: bool |
     bad = present if best is None else present & best.isna()
     row = int(np.flatnonzero(bad)[0])
     raise DataError(
-        f"{what} cannot be read as dates in {int(bad.sum()):,} rows, the first "
+        f"{what} cannot be read as dates in {counted(int(bad.sum()), 'row')}, the first "
         f"{column.iloc[row]!r} at row {row}. Write dates like 2013-05-02 03:00, or name "
-        "another column with time=... (--time COLUMN)."
+        "another column with time=... instead."
     )
 
 

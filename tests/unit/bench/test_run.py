@@ -157,7 +157,7 @@ def test_missing_or_damaged_data_stop_a_run_before_it_starts(
     file = tmp_path / "data" / "energy" / "energydata_complete.csv"
     file.parent.mkdir(parents=True)
     file.write_text("date,Appliances\n")
-    with pytest.raises(DataError, match=r"not the published one.*mvlstm data fetch energy"):
+    with pytest.raises(DataError, match=r"not the published one.*fetch"):
         run_suite(suite, tmp_path / "out", verbose=0)
     assert not (tmp_path / "out").exists()
 

@@ -71,7 +71,7 @@ def test_options_reach_the_recipe() -> None:
 def test_unknown_names_suggest_the_near_one() -> None:
     with pytest.raises(ParameterError, match=r"no data set 'pm2\.5'.*Did you mean 'pm25'"):
         datasets.load("pm2.5")
-    with pytest.raises(ParameterError, match="mvlstm data list"):
+    with pytest.raises(ParameterError, match="choose one of synthetic"):
         datasets.load("zzz")
 
 

@@ -114,7 +114,7 @@ def test_an_earlier_file_survives_a_bad_download(server: str, folder: Path) -> N
 def test_a_damaged_file_is_reported_and_replaced(server: str, folder: Path) -> None:
     fetch("energy", source=f"{server}/good.zip")
     (folder / FILE).write_bytes(GOOD[:-5])
-    with pytest.raises(DataError, match=r"not the published one.*mvlstm data fetch energy --force"):
+    with pytest.raises(DataError, match=r"not the published one.*fetch..energy., force=True"):
         fetch("energy")
     fetch("energy", source=f"{server}/good.zip", force=True)
     datasets.verify("energy")
@@ -140,7 +140,7 @@ def test_without_a_network_the_message_tells_the_way_out(folder: Path) -> None:
     with pytest.raises(DataError) as caught:
         fetch("energy", source="http://127.0.0.1:9/energy.zip")
     message = str(caught.value)
-    assert "Check the network" in message and "--source FILE.zip" in message
+    assert "Check the network" in message and "source='FILE.zip'" in message
     assert "archive.ics.uci.edu/dataset/374" in message
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mvlstm.datasets.synthetic import _from_partials, lorenz96, synthetic
+from mvlstm.datasets.synthetic import from_partials, lorenz96, synthetic
 from mvlstm.errors import ParameterError
 
 
@@ -112,7 +112,7 @@ def test_knobs_change_the_coupling() -> None:
 def test_partial_autocorrelations_give_stationary_coefficients() -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):
-        coefficients = _from_partials(rng.uniform(-0.99, 0.99, rng.integers(1, 5)))
+        coefficients = from_partials(rng.uniform(-0.99, 0.99, rng.integers(1, 5)))
         roots = np.roots(np.append(1.0, -coefficients))
         assert (np.abs(roots) < 1).all()
 

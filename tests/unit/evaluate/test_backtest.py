@@ -10,6 +10,7 @@ import pytest
 
 import mvlstm as mv
 from mvlstm.evaluate.backtest import backtest, fold_rows, run_fold
+from mvlstm.table import build_frame
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def test_folds_fill_the_test_rows() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [({"folds": 0}, "folds=0"), ({"folds": 80}, r"80 folds; make it larger \(--test\)")],
+    [({"folds": 0}, "folds=0"), ({"folds": 80}, "80 folds; make it larger or use fewer")],
 )
 def test_impossible_folds_are_refused(
     table: pd.DataFrame, changes: dict[str, int], words: str
@@ -113,5 +114,6 @@ def test_rows_filled_in_before_validation_cost_no_forecast(table: pd.DataFrame) 
     """Forecasts of the first validation rows rest on values filled in from long before."""
     holed = table.copy()
     holed.loc[190:208, "y"] = np.nan  # training ends with row 209
-    run = run_fold(mv.AR(window=5, missing="fill", verbose=0), holed, "y", 60, 30)
+    frame = build_frame(holed, target="y", missing="fill")
+    run = run_fold(mv.AR(window=5, missing="fill", verbose=0), frame, 60, 30)
     assert (run.stop.sum(), run.calibration.sum(), run.new.sum()) == (15, 15, 60)

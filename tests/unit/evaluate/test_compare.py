@@ -165,10 +165,13 @@ def test_times_of_own_forecasts_are_read_as_those_of_the_table(form: str) -> Non
     ("own", "words"),
     [
         (pd.DataFrame({"when": [1], "value": [1.0]}), "'time' and 'value'"),
-        (pd.DataFrame({"time": [390, 390], "value": [1.0, 2.0]}), "390 twice"),
+        (pd.DataFrame({"time": [390, 390], "value": [1.0, 2.0]}), "390 occurs in rows 0 and 1"),
         (pd.DataFrame({"time": ["soon"], "value": [1.0]}), "cannot be read"),
-        (pd.DataFrame({"time": ["2024-05-01"], "value": [1.0]}), "are dates, and .* integers"),
-        (pd.DataFrame({"time": [390, 391], "value": [1.0, "2,5"]}), "not numeric: '2,5' at row 1"),
+        (pd.DataFrame({"time": ["2024-05-01"], "value": [1.0]}), "dates as times but .* integers"),
+        (
+            pd.DataFrame({"time": [390, 391], "value": [1.0, "2,5"]}),
+            r"not numeric: '2,5' at time 391 \(row 1\)",
+        ),
         (pd.Series([1.0], index=[390]), "not Series"),
     ],
 )
@@ -195,7 +198,7 @@ def test_own_forecasts_need_a_zone_if_the_table_has_one(
 ) -> None:
     hours = pd.date_range("2024-01-01", periods=400, freq="h")
     own = pd.DataFrame({"time": hours.tz_localize(other), "value": table["y"].to_numpy()})
-    with pytest.raises(mv.errors.DataError, match=r"Own forecasts have dates .* zone"):
+    with pytest.raises(mv.errors.DataError, match=r"own forecasts cannot be used: .* zone"):
         run(table.set_axis(hours.tz_localize(zone)), "ar", own=own)
 
 

@@ -164,10 +164,14 @@ def test_too_few_rows_name_the_number_that_works() -> None:
 @pytest.mark.parametrize(
     ("settings", "words", "others"),
     [
-        ({"horizon": 24}, ("validation rows the earlier half has 20", "--valid"), ("--window",)),
-        ({"horizon": 24, "valid": 0.3, "test": 0.01}, ("unseen there are 4", "--test"), ()),
-        ({"window": 500}, ("Shorten the window (--window)",), ("--valid", "--horizon")),
-        ({"window": 390, "horizon": 24}, ("--valid", "--horizon", "--window"), ()),
+        (
+            {"horizon": 24},
+            ("validation rows the earlier half has 20", "valid=..."),
+            ("window=...",),
+        ),
+        ({"horizon": 24, "valid": 0.3, "test": 0.01}, ("unseen there are 4", "test=..."), ()),
+        ({"window": 500}, ("Shorten window=500 or",), ("valid=...", "horizon=...")),
+        ({"window": 390, "horizon": 24}, ("valid=...", "horizon=...", "window=..."), ()),
     ],
 )
 def test_the_part_that_is_too_short_is_named(
@@ -193,7 +197,7 @@ def test_gaps_that_leave_no_window_are_the_reason_given() -> None:
     with pytest.raises(DataError) as caught:
         split_windows(gappy, window=10)
     assert "longest stretch anywhere has 8" in str(caught.value)
-    assert "--gaps close" in str(caught.value)
+    assert "gaps='close'" in str(caught.value)
 
 
 def test_series_shorter_than_a_window_are_the_reason_given() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mvlstm.errors import DataError
-from mvlstm.table.appending import _lock, append_rows
+from mvlstm.table.appending import append_rows, hold_lock
 
 KEY = ("origin", "step")
 
@@ -58,7 +58,7 @@ def test_a_file_without_a_last_line_end(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("origin,step\n", "has the columns origin, step; the rows to append have"),
-        ("origin,step,mean\n2024-01-01 00:00:00,1\n", "Line 2 .* has not 3 fields"),
+        ("origin,step,mean\n2024-01-01 00:00:00,1\n", "Line 2 .* does not have 3 fields"),
     ],
 )
 def test_another_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -73,7 +73,7 @@ def test_no_folder_and_a_locked_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="does not exist"):
         append_rows(tmp_path / "no" / "f.csv", rows("2024-01-01"), key=KEY)
     file = tmp_path / "f.csv"
-    with _lock(file, 1.0), pytest.raises(DataError, match="being written by another process"):
+    with hold_lock(file, 1.0), pytest.raises(DataError, match="being written by another process"):
         append_rows(file, rows("2024-01-01"), key=KEY, patience=0.1)
     assert append_rows(file, rows("2024-01-01"), key=KEY) == 1
 

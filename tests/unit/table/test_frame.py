@@ -112,12 +112,12 @@ def test_non_ascii_names_survive() -> None:
 
 def test_unknown_target_suggests_the_near_one() -> None:
     message = fails("Target 'PM2.5' is not in the table", table(), target="PM2.5")
-    assert "Did you mean 'pm25' (--target pm25)?" in message
+    assert "Did you mean target='pm25'?" in message
 
 
 def test_unknown_name_without_a_near_one_lists_the_columns() -> None:
     message = fails("'zzz'", table(), target="zzz")
-    assert "['wind', 'temp', 'pm25']" in message and "--target COLUMN" in message
+    assert "['wind', 'temp', 'pm25']" in message and "target=..." in message
 
 
 def test_long_lists_of_columns_are_shortened() -> None:
@@ -127,8 +127,8 @@ def test_long_lists_of_columns_are_shortened() -> None:
 
 
 def test_unknown_variable_and_excluded_column() -> None:
-    assert "--variables wind" in fails("Variable 'wnd'", table(), variables=["wnd"])
-    assert "--exclude temp" in fails("Excluded column 'tmp'", table(), exclude=["tmp"])
+    assert "variables='wind'" in fails("Variable 'wnd'", table(), variables=["wnd"])
+    assert "exclude='temp'" in fails("Excluded column 'tmp'", table(), exclude=["tmp"])
 
 
 def test_a_column_cannot_have_two_roles() -> None:
@@ -142,7 +142,7 @@ def test_a_column_cannot_have_two_roles() -> None:
 def test_duplicate_column_names() -> None:
     source = table()
     source.columns = ["temp", "temp", "pm25"]
-    message = fails("'temp' stands at columns [0, 1]", source)
+    message = fails("'temp' names the columns [0, 1]", source)
     assert "Rename or remove" in message
 
 
@@ -161,9 +161,9 @@ def test_a_column_in_place_of_its_name() -> None:
     ) as one:
         build_frame(source[["wind", "temp"]], target=source["pm25"])  # type: ignore[arg-type]
     assert "\n" not in str(one.value)
-    with pytest.raises(ParameterError, match=r"target is a list.* column is needed, such as"):
+    with pytest.raises(ParameterError, match=r"target is a list.* column is needed"):
         build_frame(source, target=["pm25"])  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match=r"series is a ndarray.* such as series='y'"):
+    with pytest.raises(ParameterError, match=r"series is a ndarray.* series='y' says"):
         build_frame(source, target="pm25", series=np.arange(50))  # type: ignore[arg-type]
 
 
@@ -204,31 +204,30 @@ def test_text_column_is_named_with_its_first_bad_value() -> None:
     message = fails(
         "Column 'wind' is not numeric: 'calm' at 2013-05-01 02:00 (row 2)", table(wind=column)
     )
-    assert "exclude=['wind'] (--exclude wind)" in message
-    assert "If 'calm' stands for a missing value, leave the cell empty." in message
+    assert "exclude=['wind']" in message and "empty cells are missing values" in message
 
 
 def test_all_text_columns_are_named_at_once() -> None:
     stray = ["1"] * 49 + ["calm"]
     message = fails("Nor is ['station'].", table(wind=stray, station=stray))
-    assert "--exclude wind,station" in message
+    assert "exclude=['wind', 'station']" in message
     message = fails("Nor is ['date'].", table(wind=stray, date="2013-05-02 03:00"))
-    assert "use time='date' (--time date) and exclude=['wind'] (--exclude wind)" in message
+    assert "use time='date'." in message and "with exclude=['wind']," in message
 
 
 def test_text_that_looks_like_a_time_or_a_decimal_comma_gets_its_own_advice() -> None:
-    assert "time='date' (--time date)" in fails("'date'", table(date="2013-05-02 03:00"))
+    assert "time='date'" in fails("'date'", table(date="2013-05-02 03:00"))
     stamps = table(date=pd.date_range("2013", periods=50))
-    assert "--time date" in fails("'date'", stamps)
-    assert "--decimal ," in fails("'3,5'", table(wind="3,5"))
+    assert "time='date'" in fails("'date'", stamps)
+    assert "decimal=','" in fails("'3,5'", table(wind="3,5"))
     message = fails("'3,5' in 'pm25' looks like a decimal comma", table(at="3:00", pm25="3,5"))
-    assert "time='at' (--time at)" in message
+    assert "time='at'" in message
 
 
 @pytest.mark.parametrize("form", ["%b %d, %Y", "%d-%b-%y", "%d %B %Y"])
 def test_dates_with_the_name_of_a_month_are_no_categories(form: str) -> None:
     days = pd.date_range("2021-01-01", periods=50, freq="D").strftime(form)
-    fails("If 'day' holds the times, use time='day' (--time day)", table(day=days))
+    fails("If 'day' holds the times, use time='day'.", table(day=days))
 
 
 def test_text_with_an_underscore_is_no_number() -> None:
@@ -262,9 +261,9 @@ def test_complex_and_duration_columns_are_not_numbers() -> None:
 
 def test_constant_columns_are_named_with_the_remedy() -> None:
     message = fails("Column 'wind' is constant (always 3)", table(wind=3))
-    assert "exclude=['wind'] (--exclude wind)" in message
+    assert "exclude=['wind']" in message
     message = fails("Columns ['wind', 'temp'] are constant", table(wind=3, temp=0))
-    assert "--exclude wind,temp" in message
+    assert "exclude=['wind', 'temp']" in message
     fails("Target 'pm25' is constant (always 7); there is nothing to forecast", table(pm25=7))
 
 
@@ -282,7 +281,7 @@ def test_missing_values_name_count_and_first_position() -> None:
         "Target 'pm25' has 2 missing values, the first at 2013-05-01 03:00 (row 3)", holed()
     )
     assert "Also in 'wind' (1)." in message
-    assert "missing='drop' (--missing drop)" in message and "--missing fill" in message
+    assert "missing='drop'" in message and "missing='fill'" in message
 
 
 def test_infinite_values_are_called_so() -> None:
@@ -312,7 +311,7 @@ def test_dropping_leaves_complete_rows_and_says_so() -> None:
 
 def test_dropping_opens_gaps_that_must_be_decided_on() -> None:
     message = fails("dropping rows with missing values opens gaps", holed(), missing="drop")
-    assert "--gaps close" in message and "--gaps respect" in message
+    assert "gaps='close'" in message and "gaps='respect'" in message
 
 
 def test_filling_is_not_called_dropping() -> None:
@@ -360,16 +359,16 @@ def test_stretches_beyond_the_limit_are_an_error_that_names_a_limit_that_works()
         fill_limit=3,
     )
     assert "more than the 3 that are filled (fill_limit)" in message
-    assert "--missing drop" in message
+    assert "missing='drop'" in message
     assert build_frame(source, target="pm25", missing="fill", fill_limit=4).n_rows == 50
 
 
 def test_a_column_without_any_value_cannot_be_filled() -> None:
     for missing in ("fill", "error"):
         message = fails("Column 'wind' has no value at all", table(wind=np.nan), missing=missing)
-        assert "--exclude wind" in message
+        assert "exclude=['wind']" in message
     for missing in ("drop", "fill"):
-        fails("Choose another target (--target)", table(pm25=np.nan), missing=missing)
+        fails("Choose another target", table(pm25=np.nan), missing=missing)
 
 
 # Gaps ---------------------------------------------------------------------------------------
@@ -402,12 +401,10 @@ def test_integer_times_may_have_gaps_too() -> None:
 # Notes and memory ---------------------------------------------------------------------------
 
 
-def test_unused_time_columns_and_row_numbers_are_pointed_out() -> None:
-    source = table(year=2013, No=np.arange(1, 51)).reset_index(drop=True)
-    source["year"] += np.arange(50) // 25
-    source["month"] = np.arange(50) % 12
+def test_row_numbers_are_pointed_out() -> None:
+    source = table(No=np.arange(1, 51)).reset_index(drop=True)
     notes = " ".join(build_frame(source, target="pm25").notes)
-    assert "--time year,month" in notes and "--exclude No" in notes
+    assert "exclude=['No']" in notes
 
 
 @pytest.mark.parametrize("missing", ["error", "drop", "fill"])

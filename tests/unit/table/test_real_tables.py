@@ -86,17 +86,6 @@ def test_missing_categories_follow_the_same_rules_as_numbers() -> None:
     assert (filled.values[:, :3].sum(axis=1) == 1).all()
 
 
-def test_words_that_files_take_for_missing_are_told() -> None:
-    source = table()
-    source.loc[source.index[3], "wind"] = None
-    with pytest.raises(DataError, match=r"'wind' was read from a file: words such as NA, None"):
-        build_frame(source, target="y")
-    source = table()
-    source["y"] = source["y"].where(np.arange(len(source)) > 3)
-    with pytest.raises(DataError, match=r"^(?!.*from a file).*4 missing values"):
-        build_frame(source, target="y")
-
-
 def test_blanks_around_levels_do_not_count() -> None:
     source = table(wind=["NE", " NE", "SW ", "SW"] * 100)
     assert build_frame(source, target="y").layout.levels == (("wind", ("NE", "SW")),)
@@ -112,7 +101,7 @@ def test_blanks_around_levels_do_not_count() -> None:
 def test_a_target_of_words_is_no_column_to_exclude() -> None:
     with pytest.raises(DataError, match="'wind' is the target: make it numbers first"):
         build_frame(table(), target="wind")
-    with pytest.raises(DataError, match=r"categorical=\['rain'\] \(--categorical rain\)"):
+    with pytest.raises(DataError, match=r"categorical=\['rain'\]"):
         build_frame(table(rain=[1, 2, 3, "x"] * 100), target="y")
 
 
@@ -120,7 +109,7 @@ def test_many_levels_are_refused_with_remedies() -> None:
     names = [f"site {k % 60}" for k in range(400)]
     with pytest.raises(DataError, match=r"60 levels.*at most 50") as caught:
         build_frame(table(wind=names), target="y")
-    assert "series='wind' (--series wind)" in str(caught.value)
+    assert "series='wind'" in str(caught.value)
     assert "exclude=['wind']" in str(caught.value)
 
 
@@ -130,7 +119,7 @@ def test_numbers_with_something_stray_stay_an_error() -> None:
         build_frame(table(wind=stray), target="y")
     with pytest.raises(DataError, match="always 'NE'"):
         build_frame(table(wind="NE"), target="y")
-    with pytest.raises(DataError, match=r"not in the table.*Did you mean 'wind'"):
+    with pytest.raises(DataError, match=r"not in the table.*Did you mean categorical='wind'"):
         build_frame(table(), target="y", categorical="wnd")
     with pytest.raises(DataError, match="named in categorical, but it is not one of"):
         build_frame(table(), target="y", categorical="wind", exclude="wind")
@@ -186,7 +175,7 @@ def test_a_hole_in_the_future_is_refused_or_ends_it() -> None:
     source.iloc[-5:, 3] = np.nan
     holed = source.drop(source.index[-3])
     layout = build_frame(table(), target="y", known="holiday").layout
-    with pytest.raises(DataError, match=r"do not go on.*2020-01-17 14:00 comes after"):
+    with pytest.raises(DataError, match=r"do not continue.*2020-01-17 14:00 comes after"):
         rebuild_frame(holed, layout)
     respecting = build_frame(table(), target="y", known="holiday", gaps="respect").layout
     future = rebuild_frame(holed, respecting).future
@@ -299,11 +288,11 @@ def test_nothing_of_one_series_reaches_another() -> None:
 
 def test_faults_of_a_panel_name_the_series() -> None:
     source = panel(a=1, b=1)
-    with pytest.raises(DataError, match=r"series=... \(--series COLUMN\)"):
+    with pytest.raises(DataError, match=r"say with series=\.\.\. which"):
         build_frame(source.drop(columns="station"), target="y")
     with pytest.raises(DataError, match="in series 'b'"):
         build_frame(source.iloc[np.r_[0:100, 101, 100, 102:210]], target="y", series="station")
-    with pytest.raises(DataError, match="2020-01-01 05:00 in series 'b' stands twice"):
+    with pytest.raises(DataError, match="2020-01-01 05:00 in series 'b' occurs twice"):
         twice = pd.concat([source, source.iloc[105:106]]).sort_index(kind="stable")
         build_frame(twice, target="y", series="station")
     with pytest.raises(DataError, match=r"2 of 207 differ.*series 'a'"):

@@ -64,7 +64,5 @@ def test_series_have_values_of_their_own() -> None:
     assert "all other values" not in " ".join(frame.notes)
 
 
-def test_row_numbers_and_clocks_are_noted() -> None:
+def test_row_numbers_are_noted() -> None:
     assert "'No' looks like a row number" in notes(No=np.arange(ROWS) + 1)
-    clock = {"year": 2024 + np.arange(ROWS) // 150, "month": 1 + np.arange(ROWS) % 12}
-    assert "Columns ['year', 'month'] are used as variables" in notes(**clock)

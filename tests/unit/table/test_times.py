@@ -169,10 +169,10 @@ def test_rebuilding_finds_an_index_that_has_become_a_column(times: pd.Index) -> 
 
 def test_an_index_that_is_lost_is_named_with_the_remedy() -> None:
     layout = build(table().set_axis(HOURS.rename("when"))).layout
-    with pytest.raises(DataError, match=r"set_index\('when'\)\), or fit with time='when' \(--time"):
+    with pytest.raises(DataError, match="make 'when' the index, or fit with time='when'"):
         rebuild_frame(table(), layout)
     old = {k: v for k, v in layout.to_dict().items() if k not in ("index_name", "numbered")}
-    with pytest.raises(DataError, match=r"saw dates\. They were its index: .* \(--time COLUMN\)"):
+    with pytest.raises(DataError, match=r"saw dates\. Give the table the same kind of index"):
         rebuild_frame(table(when=HOURS), Layout.from_dict(old))
 
 
@@ -180,14 +180,14 @@ def test_an_index_that_is_lost_is_named_with_the_remedy() -> None:
 
 
 def test_unknown_time_column_suggests_the_near_one() -> None:
-    assert "Did you mean 'when' (--time when)?" in fails(table(when=HOURS), "'wen'", time="wen")
+    assert "Did you mean time='when'?" in fails(table(when=HOURS), "'wen'", time="wen")
 
 
 def test_text_that_is_no_date() -> None:
     column = HOURS.strftime("%Y-%m-%d %H:%M").to_series().reset_index(drop=True)
     column[17] = "noon"
     message = fails(table(when=column), "'noon' at row 17", time="when")
-    assert "in 1 rows" in message and "--time COLUMN" in message
+    assert "in 1 row," in message and "time=..." in message
 
 
 def test_missing_times() -> None:
@@ -226,8 +226,8 @@ def test_a_date_beside_the_number_of_the_hour(form) -> None:
     source, time = table(date=hours.strftime(form), hr=hours.hour), ["date", "hr"]
     assert list(build(source, time=time).times) == list(hours)
     assert list(build(source.assign(date=hours.normalize()), time=time).times) == list(hours)
-    fails(source.assign(hr=hours.hour + 1), "subtract 1 (in pandas: table['hr'] -= 1)", time=time)
-    fails(source.assign(hr=hours.hour * 100), "cannot be read as dates", time=time)
+    for wrong in (hours.hour + 1, hours.hour * 100):
+        fails(source.assign(hr=wrong), "cannot be read as dates", time=time)
     for dates in (source["date"], pd.Series(hours.normalize())):
         fails(source.assign(date=dates.where(dates.index > 0)), "at row 0", time=time)
 
@@ -258,11 +258,10 @@ def test_a_column_of_true_and_false_beside_a_date_is_no_hour() -> None:
 
 
 def test_an_index_of_something_else() -> None:
-    fails(table().set_axis([f"r{i}" for i in range(40)]), "'r0'). Convert it with table = table.re")
-    fails(table().set_axis(np.arange(40) / 2), "0.0). Convert it with table = table.reset_index(")
-    fails(table().set_axis(pd.timedelta_range("0h", periods=40, freq="h")), "2000-01-01') + table")
-    words = pd.date_range("2024", periods=40).strftime("%Y-%m-%d")
-    fails(table().set_axis(words), "Convert it with table.index = pd.to_datetime(table.index)")
+    message = fails(table().set_axis([f"r{i}" for i in range(40)]), "instance 'r0'). Make it times")
+    assert "table.index = pd.to_datetime" in message and "table.reset_index(drop=True)" in message
+    fails(table().set_axis(np.arange(40) / 2), "neither times nor integers (float64")
+    fails(table().set_axis(pd.timedelta_range("0h", periods=40, freq="h")), "(timedelta64")
     levels = pd.MultiIndex.from_product([["a", "b"], range(20)])
     fails(table().set_axis(levels), "several levels")
     named = table().set_axis(levels.set_names(["shop", "day"]))
@@ -280,7 +279,7 @@ def test_times_out_of_order() -> None:
 
 def test_repeated_times() -> None:
     order = [*range(20), *range(19, 39)]
-    message = fails(table().set_axis(HOURS[order]), "2013-02-11 19:00 stands in rows 19 and 20")
+    message = fails(table().set_axis(HOURS[order]), "2013-02-11 19:00 occurs in rows 19 and 20")
     assert "drop_duplicates" in message and "clocks" not in message
     night = [*range(3), *range(2, 39)]
     fails(table().set_axis(HOURS[night]), "when clocks go back, give the times in UTC")
@@ -465,11 +464,8 @@ def test_many_rows_a_day_are_not_months() -> None:
     assert frame.layout.day_first and (frame.times == times).all()
 
 
-def test_local_days_read_in_utc_are_told_from_gaps() -> None:
-    days = pd.date_range("2024-03-20", periods=30, freq="D", tz="Europe/Berlin")
-    table = pd.DataFrame({"t": days.map(str), "y": np.arange(30.0) % 7})
-    with pytest.raises(DataError, match=r"23 hours.*whose clocks change.*without offsets"):
-        build_frame(table, target="y", time="t")
-    assert build_frame(table.assign(t=table["t"].str[:19]), target="y", time="t").n_rows == 30
+def test_a_missing_day_of_times_in_utc_is_a_gap() -> None:
+    days = pd.date_range("2024-03-01", periods=9, freq="D", tz="Europe/Berlin")
+    table = pd.DataFrame({"t": days.map(str), "y": np.arange(9.0) % 7})
     with pytest.raises(DataError, match=r"2 days, row 4\)\. Use .* cross a gap\.$"):
-        build_frame(table.iloc[:9].drop(index=5), target="y", time="t")
+        build_frame(table.drop(index=5), target="y", time="t")
