@@ -1,30 +1,39 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, each declared once."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
 
 import typer
 
-from mvlstm.errors import ParameterError
+from mvlstm.cli.groups import Group, option_names
+from mvlstm.cli.messages import translate
+from mvlstm.cli.words import fraction_or_count, named_columns, number_or_word, word_or_words
+from mvlstm.errors import check_option
+from mvlstm.settings import MODEL, TABLE, MVLSTMSettings, Setting, choices, declared
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from mvlstm import MVLSTM
+
+Given = Mapping[str, Any]
+Effort = Annotated[
+    Literal["quick", "default", "full"], typer.Option(help="How thoroughly to measure.")
+]
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file written by `mvlstm fit`.")
 ]
 DataFile = Annotated[
     Path, typer.Argument(metavar="DATA", help="CSV or Parquet file with one row per time step.")
 ]
-Separator = Annotated[
-    str | None,
-    typer.Option(
-        "--sep", metavar="CHAR", help="Column separator of the CSV; recognised if not given."
-    ),
-]
-Decimal = Annotated[
-    str, typer.Option("--decimal", metavar="CHAR", help="Decimal mark of the CSV: . or ,")
+TableFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Also write it to a .csv, .parquet or .json file."),
 ]
 Future = Annotated[
     Path | None,
@@ -33,166 +42,174 @@ Future = Annotated[
         help="Next values of variables known ahead; without it, rows at the end of DATA.",
     ),
 ]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")
-]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-COLUMNS = "Columns and rows"
-Target = Annotated[
-    str, typer.Option(metavar="COL", help="Column to forecast.", rich_help_panel=COLUMNS)
-]
-Time = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COL[,COL...]",
-        help="Time column, or several such as year,month,day,hour.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Variables = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COL[,COL...]", help="Use only these variables.", rich_help_panel=COLUMNS),
-]
-Exclude = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COL[,COL...]", help="Leave these out.", rich_help_panel=COLUMNS),
-]
-# where a command has a default of its own and another leaves it to the model
-MISSING = typer.Option(
-    metavar="error|drop|fill",
-    help="What to do about missing values: stop, drop the rows, or repeat the last value.",
-    rich_help_panel=COLUMNS,
-)
-GAPS = typer.Option(
-    metavar="error|close|respect",
-    help="What to do about irregular times: stop, ignore, or let no window cross a gap.",
-    rich_help_panel=COLUMNS,
-)
-TRANSFORM = typer.Option(
-    metavar="none|log1p|auto",
-    help="Model log(1 + y) of a target that is never negative; auto: if that helps.",
-    rich_help_panel=COLUMNS,
-)
-SeriesColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--series",
-        metavar="COL",
-        help="Column that names the series of each row, if there are several.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Known = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COL[,COL...]",
-        help="Variables known in advance, such as holidays.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Categorical = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COL[,COL...]",
-        help="Columns of numbers that stand for categories; text always does.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Calendar = Annotated[
-    str | None,
-    typer.Option(
-        metavar="none|auto|PART[,PART...]",
-        help="Add the clock as a variable: hour, weekday, yearday; auto takes those that fit.",
-        rich_help_panel=COLUMNS,
-    ),
-]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+PRESETS = ("default", "paper", "indep", "fusion")
+Preset = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(PRESETS),
+        help="Start from these settings; the options below change them.",
+        rich_help_panel=MODEL,
+    ),
+]
+
+# ------------------------------------------------------------------------------------------ reading
+
+READING = Group(
+    {
+        "sep": Annotated[
+            str | None,
+            typer.Option(metavar="CHAR", help="Column separator of the CSV; recognised if not given."),
+        ],
+        "decimal": Annotated[
+            str | None,
+            typer.Option(metavar="CHAR", help="Decimal mark of the CSV: . or ,", show_default="."),
+        ],
+    }
+)
+Reading = Annotated[Given, READING]
+
+# ------------------------------------------------------------------------------------------ columns
+
+SEVERAL = "COL[,COL...]"
 
 
-def split_names(given: Iterable[str] | None, columns: Iterable[str]) -> list[str] | None:
-    """Read ``A,B`` or repeated options as column names; None if the option was not given.
-
-    A name that is a column as it stands is not split, so names with commas can be used.
-
-    Examples
-    --------
-    >>> split_names(["year,month", "a,b"], ["year", "month", "a,b"])
-    ['year', 'month', 'a,b']
-    """
-    if not given:
-        return None
-    known = set(columns)
-    names: list[str] = []
-    for text in given:
-        names += [text] if text in known else [n.strip() for n in text.split(",") if n.strip()]
-    return names
+def _column(kind: Any, metavar: str, text: str) -> Any:
+    return Annotated[kind, typer.Option(metavar=metavar, help=text, rich_help_panel=TABLE)]
 
 
-def named_columns(columns: Iterable[str], **given: Iterable[str] | None) -> dict[str, Any]:
-    """Read options that name columns of a table, such as ``time`` and ``known``.
+COLUMNS = Group(
+    {
+        "target": _column(str, "COL", "Column to forecast."),
+        "time": _column(
+            list[str] | None, SEVERAL, "Time column, or several such as year,month,day,hour."
+        ),
+        "series": _column(
+            str | None, "COL", "Column that names the series of each row, if there are several."
+        ),
+        "variables": _column(list[str] | None, SEVERAL, "Use only these variables."),
+        "exclude": _column(list[str] | None, SEVERAL, "Leave these out."),
+        "known": _column(
+            list[str] | None, SEVERAL, "Variables known in advance, such as holidays."
+        ),
+        "categorical": _column(
+            list[str] | None,
+            SEVERAL,
+            "Columns of numbers that stand for categories; text always does.",
+        ),
+    },
+    required=("target",),
+)
+Columns = Annotated[Given, COLUMNS]
 
-    Examples
-    --------
-    >>> named_columns(["day", "x"], time=["day"], known=None)
-    {'time': ['day'], 'known': None}
-    """
-    found = list(columns)
-    return {option: split_names(names, found) for option, names in given.items()}
+
+def read_rows(data: Path, reading: Given, columns: Given) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Read a table; return it and its columns as arguments of ``fit``."""
+    from mvlstm.table.files import read_table
+
+    rows = read_table(data, **reading)
+    several = {name: given for name, given in columns.items() if isinstance(given, list)}
+    return rows, {**columns, **named_columns(rows.columns, **several)}
 
 
-def word_or_words(text: str | None) -> str | list[str] | None:
-    """Read ``auto`` as a word and ``hour,weekday`` as several; None if the option was not given.
-
-    Examples
-    --------
-    >>> word_or_words("auto"), word_or_words("hour")
-    ('auto', ['hour'])
-    """
-    if text is None or text in ("none", "auto"):
-        return text
-    return [word.strip() for word in text.split(",") if word.strip()]
+# ------------------------------------------------------------------------------- parts of the table
 
 
-def fraction_or_count(option: str, text: str | None) -> float | int | None:
-    """Read ``0.2`` as a fraction of the rows and ``500`` as a number of rows.
-
-    Examples
-    --------
-    >>> fraction_or_count("--test", "0.2"), fraction_or_count("--test", "500")
-    (0.2, 500)
-    """
-    if text is None:
-        return None
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    raise ParameterError(
-        f"{option} {text!r} is not a number; give a fraction of the rows such as 0.2, or a number "
-        "of rows such as 500."
+def split_options(*, test: str, test_help: str, valid_help: str) -> Group:
+    """Return the options that divide the rows, with the default of ``test`` in words."""
+    shown = {"test": (test, test_help), "valid": ("0.1", valid_help)}
+    return Group(
+        {
+            name: Annotated[
+                str | None,
+                typer.Option(
+                    metavar="SHARE|ROWS", help=text, rich_help_panel=TABLE, show_default=default
+                ),
+            ]
+            for name, (default, text) in shown.items()
+        },
+        readers={name: partial(fraction_or_count, f"--{name}") for name in shown},
     )
 
 
-def number_or_word(text: str | None) -> float | str | None:
-    """Read a number as a number and anything else as the word it is, for the model to judge."""
-    if text is None:
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        return text
+# ------------------------------------------------------------------------- settings of a forecaster
+
+FLAGS = {"l2_sum": "--l2-sum/--l2-mean"}
+METAVARS = {"calendar": "none|auto|PART[,PART...]", "device": "auto|cpu|cuda"}
 
 
-def next_command(command: str, model: Path, data: Path, *, sep: str | None, decimal: str) -> str:
+def setting_options(*names: str, **defaults: Any) -> Group:
+    """Return options for the settings of `MVLSTM`: those named, or all but ``verbose``.
+
+    Parameters
+    ----------
+    *names : str
+    **defaults
+        To be shown where a command has other defaults than the class.
+    """
+    every = {one.name: one for one in declared(MVLSTMSettings) if one.name != "verbose"}
+    chosen = {name: every[name] for name in names or every}
+    spelled = {name: FLAGS.get(name, f"--{name.replace('_', '-')}") for name in every}
+    readers: dict[str, Any] = {n: number_or_word for n, one in chosen.items() if _is_mixed(one)}
+    return Group(
+        {n: _option(one, spelled, defaults.get(n, one.default)) for n, one in chosen.items()},
+        readers=readers | ({"calendar": word_or_words} if "calendar" in chosen else {}),
+    )
+
+
+def _option(one: Setting, spelled: Mapping[str, str], default: Any) -> Any:
+    """Return the option of one setting; without it the setting is left to the library."""
+    words = ["NUMBER"] * _is_mixed(one) + list(choices(one.type))
+    kind = one.type if one.type in (int, float, bool) else str
+    return Annotated[
+        kind | None,
+        typer.Option(
+            spelled[one.name],
+            metavar=METAVARS.get(one.name, "|".join(words) or None),
+            help=translate(one.doc, spelled),
+            rich_help_panel=one.panel,
+            show_default=f"{default}",
+        ),
+    ]
+
+
+def _is_mixed(one: Setting) -> bool:
+    """Say whether a setting is a number or one of some words."""
+    return bool(choices(one.type)) and get_origin(one.type) is not Literal
+
+
+MODEL_SETTINGS = setting_options()
+CHECKPOINT = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Folder for the state of an unfinished fit. Default: MODEL.checkpoint.",
+        rich_help_panel="Interruption",
+    ),
+]
+# how messages name arguments of `fit` and of `MVLSTM`, whatever command is running
+FIT_OPTIONS = option_names(
+    one for group in (COLUMNS, READING, MODEL_SETTINGS) for one in group.parameters
+) | {"test": "--test", "valid": "--valid", "checkpoint": "--checkpoint"}
+
+
+def build_model(preset: str, settings: Given, *, quiet: bool) -> MVLSTM:
+    """Return the model of a preset with some settings changed, not fitted."""
+    check_option("preset", preset, PRESETS)
+    from mvlstm import MVLSTM
+
+    build = MVLSTM if preset == PRESETS[0] else getattr(MVLSTM, preset)
+    model: MVLSTM = build(**settings, verbose=0 if quiet else 1)
+    return model
+
+
+def next_command(command: str, model: Path, data: Path, reading: Given) -> str:
     """Say what to run next on the same table, which is to be read in the same way.
 
     Examples
     --------
-    >>> next_command("evaluate", Path("m.safetensors"), Path("a.csv"), sep=None, decimal=",")
+    >>> next_command("evaluate", Path("m.safetensors"), Path("a.csv"), {"decimal": ","})
     'next: mvlstm evaluate m.safetensors a.csv --decimal ,'
     """
-    words = ["mvlstm", command, str(model), str(data)]
-    words += ["--sep", sep] if sep is not None else []
-    words += ["--decimal", decimal] if decimal != "." else []
-    return f"next: {shlex.join(words)}"
+    words = [word for name, value in reading.items() for word in (f"--{name}", value)]
+    return f"next: {shlex.join(['mvlstm', command, str(model), str(data), *words])}"
