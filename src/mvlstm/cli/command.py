@@ -17,6 +17,7 @@ AS_JSON = typer.Option("--json", help="Print JSON on standard output, and nothin
 DEBUG = typer.Option("--debug", help="Show the traceback of an error.")
 RUN_OPTIONS: dict[str, Any] = {"as_json": AS_JSON, "debug": DEBUG}
 
+
 def command(body: Callable[..., None]) -> Callable[..., None]:
     """Make a command of a function whose first argument is the `Output`.
 

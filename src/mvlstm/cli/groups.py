@@ -9,6 +9,8 @@ from typing import Any, get_args
 
 from typer.models import OptionInfo
 
+EMPTY = inspect.Parameter.empty  # the default of what must be given
+
 
 @dataclass(frozen=True, eq=False)
 class Group:
@@ -32,7 +34,7 @@ class Group:
     def parameters(self) -> list[inspect.Parameter]:
         """The options as parameters of a function."""
         return [
-            keyword(name, kind, ... if name in self.required else None)
+            keyword(name, kind, EMPTY if name in self.required else None)
             for name, kind in self.options.items()
         ]
 
@@ -55,11 +57,6 @@ def option_names(parameters: Iterable[inspect.Parameter]) -> dict[str, str]:
 
 
 def keyword(name: str, kind: Any, default: Any) -> inspect.Parameter:
-    """Return a keyword-only parameter; one without a default (...) is required."""
-    empty = inspect.Parameter.empty
-    return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=empty if default is ... else default,
-        annotation=kind,
-    )
+    """Return a keyword-only parameter."""
+    only = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, only, default=default, annotation=kind)

@@ -59,7 +59,9 @@ READING = Group(
     {
         "sep": Annotated[
             str | None,
-            typer.Option(metavar="CHAR", help="Column separator of the CSV; recognised if not given."),
+            typer.Option(
+                metavar="CHAR", help="Column separator of the CSV; recognised if not given."
+            ),
         ],
         "decimal": Annotated[
             str | None,
@@ -111,6 +113,25 @@ def read_rows(data: Path, reading: Given, columns: Given) -> tuple[pd.DataFrame,
     several = {name: given for name, given in columns.items() if isinstance(given, list)}
     return rows, {**columns, **named_columns(rows.columns, **several)}
 
+
+# ----------------------------------------------------------------------------------------- running
+
+RUNNING = "How to run it"
+
+
+def _engine(kind: Any, text: str, **shown: Any) -> Any:
+    return Annotated[kind | None, typer.Option(help=text, rich_help_panel=RUNNING, **shown)]
+
+
+ENGINE = Group(
+    {
+        "engine": _engine(str, "This machine, or Ray.", metavar="local|ray", show_default="local"),
+        "address": _engine(
+            str, "An existing Ray cluster; without it Ray starts here.", metavar="HOST:PORT"
+        ),
+        "workers": _engine(int, "Processes side by side (engine local).", show_default="1"),
+    }
+)
 
 # ------------------------------------------------------------------------------- parts of the table
 
@@ -179,14 +200,6 @@ def _is_mixed(one: Setting) -> bool:
 
 
 MODEL_SETTINGS = setting_options()
-CHECKPOINT = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Folder for the state of an unfinished fit. Default: MODEL.checkpoint.",
-        rich_help_panel="Interruption",
-    ),
-]
 # how messages name arguments of `fit` and of `MVLSTM`, whatever command is running
 FIT_OPTIONS = option_names(
     one for group in (COLUMNS, READING, MODEL_SETTINGS) for one in group.parameters

@@ -10,7 +10,8 @@ import typer
 from mvlstm.cli.command import command
 from mvlstm.cli.files import TABLE_SUFFIXES, check_output
 from mvlstm.cli.options import (
-    COLUMNS,
+    ENGINE,
+    RUNNING,
     Columns,
     DataFile,
     Given,
@@ -30,7 +31,7 @@ EXAMPLE = (
     "Example: mvlstm tune air.csv --target pm2.5 --time year,month,day,hour --exclude No "
     "--missing drop --gaps close --grid lr=0.001,0.005,hidden=10,20"
 )
-SEARCH, RUNNING = "What to try", "How to run it"
+SEARCH = "What to try"
 SHOWN = 10  # settings listed
 SHORT = {"lr": "learning_rate", "hidden": "hidden_size", "batch": "batch_size"}
 
@@ -38,7 +39,7 @@ Model = Annotated[
     Given,
     setting_options(
         *("window", "horizon", "max_epochs", "seed", "device"),
-        *("calendar", "missing", "gaps", "difference", "transform"),
+        *("calendar", "missing", "gaps", "transform"),
     ),
 ]
 Split = Annotated[
@@ -58,6 +59,8 @@ def tune(
     columns: Columns,
     split: Split,
     model: Model,
+    reading: Reading,
+    running: Annotated[Given, ENGINE],
     grid: Annotated[
         list[str] | None,
         typer.Option(
@@ -79,17 +82,6 @@ def tune(
         int,
         typer.Option(help="Networks per setting; their mean error counts.", rich_help_panel=SEARCH),
     ] = 1,
-    engine: Annotated[
-        str,
-        typer.Option(metavar="local|ray", help="This machine, or Ray.", rich_help_panel=RUNNING),
-    ] = "local",
-    address: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="An existing Ray cluster.", rich_help_panel=RUNNING),
-    ] = None,
-    workers: Annotated[
-        int, typer.Option(help="Processes side by side (engine local).", rich_help_panel=RUNNING)
-    ] = 1,
     records: Annotated[
         Path | None,
         typer.Option(
@@ -99,7 +91,6 @@ def tune(
         ),
     ] = None,
     out: TableFile = None,
-    reading: Reading = {},  # noqa: B006
     quiet: Quiet = False,
 ) -> None:
     """Try settings on validation rows, many networks as one batch; print the best and its command.
@@ -111,6 +102,7 @@ def tune(
     start = build_model(preset, model, quiet=quiet)
 
     from mvlstm import tune as search
+    from mvlstm.report.command import fit_command
     from mvlstm.table.files import write_table
 
     _, named = read_rows(data, reading, columns)
@@ -122,12 +114,10 @@ def tune(
         **reading,
         model=start,
         grid=values,
-        measure=cast(Literal["rmse", "mae"], measure),  # checked there, as is the engine
+        measure=cast(Literal["rmse", "mae"], measure),  # checked there
         seeds=seeds,
         records=folder,
-        engine=cast(Literal["local", "ray"], engine),
-        address=address,
-        workers=workers,
+        **running,
     )
     if out is not None:
         write_table(out, found.ranking)
@@ -135,8 +125,10 @@ def tune(
     for problem in found.problems:
         output.warn(problem)
     shares = {"test": split.get("test", 0.2), "valid": split.get("valid", 0.1)}
-    settings = {**model, "window": start.window, "seed": start.seed, **found.best}
-    line = fit_line(data, {**named, **shares, **reading, "preset": preset, **settings})
+    settings = {**model, "window": start.window, **found.best, "seed": start.seed}
+    settings.pop("device", None)  # where to train is not part of what was found
+    options = {**named, **shares, **reading, "preset": preset, **settings}
+    line = fit_command(str(data), options, out=f"{data.stem}.safetensors")
     count = len(found.ranking)
     title = f"Settings by validation {measure.upper()}, the best {min(SHOWN, count)} of {count}"
     output.show(table(found.ranking.head(SHOWN), title=title, exact=list(found.best)))
@@ -153,18 +145,6 @@ def tune(
         "records": str(folder),
         "notes": list(found.notes),
     }
-
-
-def fit_line(data: Path, options: dict[str, Any]) -> str:
-    """Return the `mvlstm fit` command that uses a setting, in the order of the help."""
-    from mvlstm.report.command import fit_command
-
-    ends = ("seed",)
-    order = [*COLUMNS.options, "calendar", "missing", "gaps", "test", "valid", "sep", "decimal"]
-    order += ["preset", "window", "horizon", *(name for name in options if name not in ends), *ends]
-    said = {name: options.get(name) for name in dict.fromkeys(order)}
-    said["seed"] = said.pop("seed")
-    return fit_command(str(data), said, out=f"{data.stem}.safetensors")
 
 
 def parse_grid(texts: list[str]) -> dict[str, list[Any]]:
