@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -48,9 +47,8 @@ def forecast(
     from mvlstm.table.appending import append_rows
     from mvlstm.table.files import read_table, write_table
 
-    rows_of = partial(read_table, **reading)
-    ahead = None if future is None else rows_of(future)
-    result = load(model).forecast(rows_of(data), future=ahead)
+    ahead = None if future is None else read_table(future, **reading)
+    result = load(model).forecast(read_table(data, **reading), future=ahead)
     rows = result.to_frame(levels)
     if out is not None:
         write_table(out, rows)
