@@ -10,6 +10,7 @@ import typer
 from mvlstm._words import counted
 from mvlstm.cli.command import command
 from mvlstm.cli.files import PAGE_SUFFIXES, check_output
+from mvlstm.cli.groups import option
 from mvlstm.cli.options import ENGINE, RUNNING, Given, Quiet, setting_options
 from mvlstm.cli.session import Output
 from mvlstm.cli.words import NamedPage, SpacedLists, whole_numbers, words
@@ -32,73 +33,40 @@ WHAT = "What to run"
 @command
 def run(
     output: Output,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder of records; new ones are added.")
-    ],
+    out: Annotated[Path, option("Folder of records; new ones are added.", "DIR")],
     running: Annotated[Given, ENGINE],
     place: Annotated[Given, setting_options("device")],
     suite: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE.toml",
-            help="A suite of the package, or a TOML file of your own.",
-            rich_help_panel=WHAT,
-        ),
+        str, option("A suite of the package, or a TOML file of your own.", "NAME|FILE.toml", WHAT)
     ] = "paper",
     budget: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="How much each method may tune and train: quick, medium or paper. Default: the "
+        option(
+            "How much each method may tune and train: quick, medium or paper. Default: the "
             "suite's first.",
-            rich_help_panel=WHAT,
+            "NAME",
+            WHAT,
         ),
     ] = None,
-    datasets: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME...", help="Only these data sets.", rich_help_panel=WHAT),
-    ] = None,
-    methods: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME...", help="Only these methods.", rich_help_panel=WHAT),
-    ] = None,
-    windows: Annotated[
-        list[str] | None,
-        typer.Option(metavar="T...", help="Only these window lengths.", rich_help_panel=WHAT),
-    ] = None,
+    datasets: Annotated[list[str] | None, option("Only these data sets.", "NAME...", WHAT)] = None,
+    methods: Annotated[list[str] | None, option("Only these methods.", "NAME...", WHAT)] = None,
+    windows: Annotated[list[str] | None, option("Only these window lengths.", "T...", WHAT)] = None,
     protocol: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME...",
-            help="Only these protocols: chronological, authors.",
-            rich_help_panel=WHAT,
-        ),
+        list[str] | None, option("Only these protocols: chronological, authors.", "NAME...", WHAT)
     ] = None,
-    parts: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME...", help="Only these parts.", rich_help_panel=WHAT),
-    ] = None,
+    parts: Annotated[list[str] | None, option("Only these parts.", "NAME...", WHAT)] = None,
     repeats: Annotated[
-        int | None,
-        typer.Option(
-            help="Repeats with other seeds, in place of the suite's.", rich_help_panel=WHAT
-        ),
+        int | None, option("Repeats with other seeds, in place of the suite's.", panel=WHAT)
     ] = None,
     members: Annotated[
-        int | None,
-        typer.Option(help="Networks per ensemble, in place of the suite's.", rich_help_panel=WHAT),
+        int | None, option("Networks per ensemble, in place of the suite's.", panel=WHAT)
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of all random numbers.", rich_help_panel=WHAT)
-    ] = None,
+    seed: Annotated[int | None, option("Seed of all random numbers.", panel=WHAT)] = None,
     retry_failed: Annotated[
-        bool,
-        typer.Option(
-            "--retry-failed", help="Also run jobs that failed before.", rich_help_panel=RUNNING
-        ),
+        bool, option("Also run jobs that failed before.", panel=RUNNING, name="--retry-failed")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the jobs, run none.", rich_help_panel=RUNNING)
+        bool, option("List the jobs, run none.", panel=RUNNING, name="--dry-run")
     ] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -157,19 +125,13 @@ def tables(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of records.")],
     html: Annotated[
         Path | None,
-        typer.Option(
-            "--html",
-            metavar="[FILE]",
-            help="Write an .html page; tables.html if no file is named.",
-        ),
+        option("Write an .html page; tables.html if no file is named.", "[FILE]", name="--html"),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write tables.md and a CSV file for each table."),
+        Path | None, option("Write tables.md and a CSV file for each table.", "DIR")
     ] = None,
     attention: Annotated[
-        bool,
-        typer.Option("--attention/--no-attention", help="Include histograms of attention."),
+        bool, option("Include histograms of attention.", name="--attention/--no-attention")
     ] = True,
 ) -> None:
     """Make the paper's tables from records, its own numbers beside them; Markdown is printed."""

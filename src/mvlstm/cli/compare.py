@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
-import typer
-
 from mvlstm._words import p_text
 from mvlstm.cli.command import command
 from mvlstm.cli.files import PAGE_SUFFIXES, TABLE_SUFFIXES, check_output
+from mvlstm.cli.groups import option
 from mvlstm.cli.options import (
     Columns,
     DataFile,
@@ -64,42 +63,31 @@ def compare(
     reading: Reading,
     methods: Annotated[
         str,
-        typer.Option(
-            metavar="NAME[,NAME...]",
-            help="all, or some of mvlstm, paper, indep, fusion, lstm, dual, retain, clstm, strx, "
+        option(
+            "all, or some of mvlstm, paper, indep, fusion, lstm, dual, retain, clstm, strx, "
             "arimax, rf, xgt, enet, ar, gbt, seasonal. Persistence is always there.",
-            rich_help_panel=METHODS,
+            "NAME[,NAME...]",
+            METHODS,
         ),
     ] = "all",
     budget: Annotated[
-        str,
-        typer.Option(
-            metavar="quick|full",
-            help="How much each method may tune and train.",
-            rich_help_panel=METHODS,
-        ),
+        str, option("How much each method may tune and train.", "quick|full", METHODS)
     ] = "quick",
     folds: Annotated[
         int,
-        typer.Option(
-            help="1: one split in time. More: rolling origins, with a fit at each.",
-            rich_help_panel=METHODS,
-        ),
+        option("1: one split in time. More: rolling origins, each with a fit.", panel=METHODS),
     ] = 1,
     with_file: Annotated[
         Path | None,
-        typer.Option(
-            "--with",
-            metavar="FILE",
-            help="Your own one-step forecasts (columns time and value), added as a row.",
-            rich_help_panel=METHODS,
+        option(
+            "Your own one-step forecasts (columns time and value), as a row.",
+            "FILE",
+            METHODS,
+            name="--with",
         ),
     ] = None,
     out: TableFile = None,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="Also write an .html page."),
-    ] = None,
+    html: Annotated[Path | None, option("Also write an .html page.", "FILE", name="--html")] = None,
     quiet: Quiet = False,
 ) -> None:
     """Fit the paper's methods and plain rivals to the same rows, and score them on unseen ones.

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from mvlstm.cli.command import command
+from mvlstm.cli.groups import option
 from mvlstm.cli.options import Quiet
 from mvlstm.cli.session import Output, table
 
@@ -72,10 +73,9 @@ def fetch_sets(
         typer.Argument(metavar="[NAME]...", help="Data sets. Default: all that can be downloaded."),
     ] = None,
     source: Annotated[
-        str | None,
-        typer.Option(metavar="URL|FILE.zip", help="Take the archive of one set from here."),
+        str | None, option("Take the archive of one set from here.", "URL|FILE.zip")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Download again even if present.")] = False,
+    force: Annotated[bool, option("Download again even if present.", name="--force")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Download data sets of the UCI repository into the data folder, and verify their contents."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from mvlstm.cli.command import command
 from mvlstm.cli.explain import importance_table
+from mvlstm.cli.groups import option
 from mvlstm.cli.options import Quiet
 from mvlstm.cli.session import Output, table
 
@@ -18,9 +17,7 @@ EXAMPLE = "Example: mvlstm demo --out mvlstm-demo"
 @command
 def demo(
     output: Output,
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder for the files it writes.")
-    ] = Path("mvlstm-demo"),
+    out: Annotated[Path, option("Folder for the files it writes.", "FOLDER")] = Path("mvlstm-demo"),
     quiet: Quiet = False,
 ) -> None:
     """Fit, forecast and explain data whose true drivers are known, in about a minute."""

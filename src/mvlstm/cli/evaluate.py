@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from mvlstm.cli.command import command
 from mvlstm.cli.files import TABLE_SUFFIXES, check_output
+from mvlstm.cli.groups import option
 from mvlstm.cli.options import DataFile, ModelFile, Reading, TableFile
 from mvlstm.cli.session import Output, first_of, table
 
@@ -24,9 +23,9 @@ def evaluate(
     reading: Reading,
     since: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Score only rows from then on, by period; say whether the model has become worse.",
+        option(
+            "Score only rows from then on, by period; say whether the model has become worse.",
+            "TIME",
         ),
     ] = None,
     out: TableFile = None,

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from mvlstm.cli.command import command
 from mvlstm.cli.files import MODEL_SUFFIXES, check_output
+from mvlstm.cli.groups import option
 from mvlstm.cli.options import (
     MODEL_SETTINGS,
     PRESETS,
@@ -50,7 +49,7 @@ Split = Annotated[
 def fit(
     output: Output,
     data: DataFile,
-    out: Annotated[Path, typer.Option(metavar="MODEL", help="Model file to write (.safetensors).")],
+    out: Annotated[Path, option("Model file to write (.safetensors).", "MODEL")],
     columns: Columns,
     split: Split,
     settings: Settings,
@@ -58,27 +57,21 @@ def fit(
     preset: Preset = PRESETS[0],
     resume: Annotated[
         bool | None,
-        typer.Option(
-            "--resume/--no-resume",
-            help="Continue an unfinished fit, or discard it and start anew.",
-            rich_help_panel=RUNNING,
+        option(
+            "Continue an unfinished fit, or discard it and start anew.",
+            panel=RUNNING,
+            name="--resume/--no-resume",
         ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Folder for the state of an unfinished fit. Default: MODEL.checkpoint.",
-            rich_help_panel=RUNNING,
+        option(
+            "Folder for the state of an unfinished fit. Default: MODEL.checkpoint.", "DIR", RUNNING
         ),
     ] = None,
     time_limit: Annotated[
         float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="Stop training in time; keep the best model so far.",
-            rich_help_panel=RUNNING,
-        ),
+        option("Stop training in time; keep the best model so far.", "SECONDS", RUNNING),
     ] = None,
     quiet: Quiet = False,
 ) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from mvlstm.cli.command import command
 from mvlstm.cli.files import TABLE_SUFFIXES, check_output
+from mvlstm.cli.groups import option
 from mvlstm.cli.options import DataFile, Future, ModelFile, Reading, TableFile
 from mvlstm.cli.session import Output, table
 from mvlstm.cli.words import numbers
@@ -24,16 +23,11 @@ def forecast(
     reading: Reading,
     future: Future = None,
     quantiles: Annotated[
-        str | None,
-        typer.Option(metavar="Q[,Q...]", help="Further quantiles, such as 0.1,0.25,0.75,0.9."),
+        str | None, option("Further quantiles, such as 0.1,0.25,0.75,0.9.", "Q[,Q...]")
     ] = None,
     out: TableFile = None,
     append: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Append them to a .csv file; forecasts already there are kept.",
-        ),
+        Path | None, option("Append them to a .csv file; forecasts already there are kept.", "FILE")
     ] = None,
 ) -> None:
     """Forecast the steps after the last row: mean, median and 90 % interval (q05 to q95)."""

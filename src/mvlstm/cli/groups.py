@@ -7,9 +7,32 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
+import typer
 from typer.models import OptionInfo
 
 EMPTY = inspect.Parameter.empty  # the default of what must be given
+
+
+def option(
+    text: str,
+    metavar: str | None = None,
+    panel: str | None = None,
+    *,
+    name: str | None = None,
+    shown: str | bool = True,
+) -> Any:
+    """Return what typer is told about an option: its help, the form of its value, its heading.
+
+    ``name`` is how it is written where its parameter has another name, and ``shown`` a default in
+    words.
+    """
+    return typer.Option(
+        *([] if name is None else [name]),
+        metavar=metavar,
+        help=text,
+        rich_help_panel=panel,
+        show_default=shown,
+    )
 
 
 @dataclass(frozen=True, eq=False)

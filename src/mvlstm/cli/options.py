@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
 
 import typer
 
-from mvlstm.cli.groups import Group, option_names
+from mvlstm.cli.groups import Group, option, option_names
 from mvlstm.cli.messages import translate
 from mvlstm.cli.words import fraction_or_count, named_columns, number_or_word, word_or_words
 from mvlstm.errors import check_option
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from mvlstm import MVLSTM
 
 Given = Mapping[str, Any]
-Effort = Annotated[
-    Literal["quick", "default", "full"], typer.Option(help="How thoroughly to measure.")
-]
+Effort = Annotated[Literal["quick", "default", "full"], option("How thoroughly to measure.")]
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file written by `mvlstm fit`.")
 ]
@@ -32,25 +30,17 @@ DataFile = Annotated[
     Path, typer.Argument(metavar="DATA", help="CSV or Parquet file with one row per time step.")
 ]
 TableFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Also write it to a .csv, .parquet or .json file."),
+    Path | None, option("Also write it to a .csv, .parquet or .json file.", "FILE")
 ]
 Future = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Next values of variables known ahead; without it, rows at the end of DATA.",
-    ),
+    option("Next values of variables known ahead; without it, rows at the end of DATA.", "FILE"),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 PRESETS = ("default", "paper", "indep", "fusion")
 Preset = Annotated[
     str,
-    typer.Option(
-        metavar="|".join(PRESETS),
-        help="Start from these settings; the options below change them.",
-        rich_help_panel=MODEL,
-    ),
+    option("Start from these settings; the options below change them.", "|".join(PRESETS), MODEL),
 ]
 
 # ------------------------------------------------------------------------------------------ reading
@@ -58,14 +48,10 @@ Preset = Annotated[
 READING = Group(
     {
         "sep": Annotated[
-            str | None,
-            typer.Option(
-                metavar="CHAR", help="Column separator of the CSV; recognised if not given."
-            ),
+            str | None, option("Column separator of the CSV; recognised if not given.", "CHAR")
         ],
         "decimal": Annotated[
-            str | None,
-            typer.Option(metavar="CHAR", help="Decimal mark of the CSV: . or ,", show_default="."),
+            str | None, option("Decimal mark of the CSV: . or ,", "CHAR", shown=".")
         ],
     }
 )
@@ -77,7 +63,7 @@ SEVERAL = "COL[,COL...]"
 
 
 def _column(kind: Any, metavar: str, text: str) -> Any:
-    return Annotated[kind, typer.Option(metavar=metavar, help=text, rich_help_panel=TABLE)]
+    return Annotated[kind, option(text, metavar, TABLE)]
 
 
 COLUMNS = Group(
@@ -141,12 +127,7 @@ def split_options(*, test: str, test_help: str, valid_help: str) -> Group:
     shown = {"test": (test, test_help), "valid": ("0.1", valid_help)}
     return Group(
         {
-            name: Annotated[
-                str | None,
-                typer.Option(
-                    metavar="SHARE|ROWS", help=text, rich_help_panel=TABLE, show_default=default
-                ),
-            ]
+            name: Annotated[str | None, option(text, "SHARE|ROWS", TABLE, shown=default)]
             for name, (default, text) in shown.items()
         },
         readers={name: partial(fraction_or_count, f"--{name}") for name in shown},
@@ -184,12 +165,12 @@ def _option(one: Setting, spelled: Mapping[str, str], default: Any) -> Any:
     kind = one.type if one.type in (int, float, bool) else str
     return Annotated[
         kind | None,
-        typer.Option(
-            spelled[one.name],
-            metavar=METAVARS.get(one.name, "|".join(words) or None),
-            help=translate(one.doc, spelled),
-            rich_help_panel=one.panel,
-            show_default=f"{default}",
+        option(
+            translate(one.doc, spelled),
+            METAVARS.get(one.name, "|".join(words) or None),
+            one.panel,
+            name=spelled[one.name],
+            shown=f"{default}",
         ),
     ]
 

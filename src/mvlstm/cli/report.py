@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from mvlstm.cli.command import command
 from mvlstm.cli.files import PAGE_SUFFIXES, check_output
+from mvlstm.cli.groups import option
 from mvlstm.cli.options import DataFile, Effort, Future, ModelFile, Quiet, Reading
 from mvlstm.cli.session import Output
 
@@ -22,11 +21,11 @@ def report(
     data: DataFile,
     reading: Reading,
     future: Future = None,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="The .html file to write.")
-    ] = Path("report.html"),
+    out: Annotated[Path, option("The .html file to write.", "FILE", name="--out")] = Path(
+        "report.html"
+    ),
     effort: Effort = "default",
-    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    title: Annotated[str | None, option("Heading of the page.")] = None,
     quiet: Quiet = False,
 ) -> None:
     """Write forecasts, scores, drivers and checks as one page that opens without network."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-import typer
-
 from mvlstm.cli.command import command
 from mvlstm.cli.files import TABLE_SUFFIXES, check_output
+from mvlstm.cli.groups import option
 from mvlstm.cli.options import (
     ENGINE,
     RUNNING,
@@ -63,31 +62,28 @@ def tune(
     running: Annotated[Given, ENGINE],
     grid: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=V[,V...]",
-            help="Values to try, such as lr=0.001,0.01,l2=1e-5,hidden=10,20. Default: the paper's.",
-            rich_help_panel=SEARCH,
+        option(
+            "Values to try, such as lr=0.001,0.01,l2=1e-5,hidden=10,20. Default: the paper's.",
+            "NAME=V[,V...]",
+            SEARCH,
         ),
     ] = None,
     preset: Preset = "default",
     measure: Annotated[
         str,
-        typer.Option(
-            metavar="rmse|mae",
-            help="Error to choose by; mae if a few large errors should not decide.",
-            rich_help_panel=SEARCH,
+        option(
+            "Error to choose by; mae if a few large errors should not decide.", "rmse|mae", SEARCH
         ),
     ] = "rmse",
     seeds: Annotated[
-        int,
-        typer.Option(help="Networks per setting; their mean error counts.", rich_help_panel=SEARCH),
+        int, option("Networks per setting; their mean error counts.", panel=SEARCH)
     ] = 1,
     records: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Folder of records; an interrupted search continues from it. Default: DATA-tune.",
-            rich_help_panel=RUNNING,
+        option(
+            "Folder of records; an interrupted search continues from it. Default: DATA-tune.",
+            "DIR",
+            RUNNING,
         ),
     ] = None,
     out: TableFile = None,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-import typer
-
 from mvlstm.cli.command import command
 from mvlstm.cli.files import MODEL_SUFFIXES, check_output
+from mvlstm.cli.groups import option
 from mvlstm.cli.options import DataFile, ModelFile, Quiet, Reading, next_command
 from mvlstm.cli.session import Output
 
@@ -22,22 +21,18 @@ def update(
     data: DataFile,
     reading: Reading,
     out: Annotated[
-        Path,
-        typer.Option(
-            "--out", metavar="MODEL", help="Model file to write; may be MODEL itself, replaced."
-        ),
+        Path, option("Model file to write; may be MODEL itself, replaced.", "MODEL", name="--out")
     ],
     refit: Annotated[
         str,
-        typer.Option(
-            metavar="newest|full",
-            help="Continue training with the newest rows held out, or train again on all rows.",
+        option(
+            "Continue training with the newest rows held out, or train again on all rows.",
+            "newest|full",
         ),
     ] = "newest",
-    max_epochs: Annotated[int, typer.Option(help="Most epochs of further training.")] = 5,
+    max_epochs: Annotated[int, option("Most epochs of further training.")] = 5,
     learning_rate: Annotated[
-        float | None,
-        typer.Option(help="Of further training. Default: a fifth of the fit's."),
+        float | None, option("Of further training. Default: a fifth of the fit's.")
     ] = None,
     quiet: Quiet = False,
 ) -> None:
