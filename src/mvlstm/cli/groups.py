@@ -42,9 +42,9 @@ class Group:
     Parameters
     ----------
     options : dict
-        Name of each, and its type with what typer needs: ``Annotated[int, typer.Option(...)]``.
+        Name of each, and its type with what typer is told: ``Annotated[int, option(...)]``.
     required : tuple of str
-        Those that must be given.
+        Those that must be given; the others are None where they are not.
     readers : dict
         How the text of an option becomes its value; a bad one raises `ParameterError`.
     """

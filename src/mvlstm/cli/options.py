@@ -48,46 +48,33 @@ Preset = Annotated[
 READING = Group(
     {
         "sep": Annotated[
-            str | None, option("Column separator of the CSV; recognised if not given.", "CHAR")
+            str, option("Column separator of the CSV; recognised if not given.", "CHAR")
         ],
-        "decimal": Annotated[
-            str | None, option("Decimal mark of the CSV: . or ,", "CHAR", shown=".")
-        ],
+        "decimal": Annotated[str, option("Decimal mark of the CSV: . or ,", "CHAR", shown=".")],
     }
 )
 Reading = Annotated[Given, READING]
 
 # ------------------------------------------------------------------------------------------ columns
 
-SEVERAL = "COL[,COL...]"
+COLUMN_HELP = {
+    "target": "Column to forecast.",
+    "time": "Time column, or several such as year,month,day,hour.",
+    "series": "Column that names the series of each row, if there are several.",
+    "variables": "Use only these variables.",
+    "exclude": "Leave these out.",
+    "known": "Variables known in advance, such as holidays.",
+    "categorical": "Columns of numbers that stand for categories; text always does.",
+}
 
 
-def _column(kind: Any, metavar: str, text: str) -> Any:
-    return Annotated[kind, option(text, metavar, TABLE)]
+def _column(name: str, text: str) -> Any:
+    if name in ("target", "series"):
+        return Annotated[str, option(text, "COL", TABLE)]
+    return Annotated[list[str], option(text, "COL[,COL...]", TABLE)]
 
 
-COLUMNS = Group(
-    {
-        "target": _column(str, "COL", "Column to forecast."),
-        "time": _column(
-            list[str] | None, SEVERAL, "Time column, or several such as year,month,day,hour."
-        ),
-        "series": _column(
-            str | None, "COL", "Column that names the series of each row, if there are several."
-        ),
-        "variables": _column(list[str] | None, SEVERAL, "Use only these variables."),
-        "exclude": _column(list[str] | None, SEVERAL, "Leave these out."),
-        "known": _column(
-            list[str] | None, SEVERAL, "Variables known in advance, such as holidays."
-        ),
-        "categorical": _column(
-            list[str] | None,
-            SEVERAL,
-            "Columns of numbers that stand for categories; text always does.",
-        ),
-    },
-    required=("target",),
-)
+COLUMNS = Group({n: _column(n, text) for n, text in COLUMN_HELP.items()}, required=("target",))
 Columns = Annotated[Given, COLUMNS]
 
 
@@ -103,19 +90,18 @@ def read_rows(data: Path, reading: Given, columns: Given) -> tuple[pd.DataFrame,
 # ----------------------------------------------------------------------------------------- running
 
 RUNNING = "How to run it"
-
-
-def _engine(kind: Any, text: str, **shown: Any) -> Any:
-    return Annotated[kind | None, typer.Option(help=text, rich_help_panel=RUNNING, **shown)]
-
-
 ENGINE = Group(
     {
-        "engine": _engine(str, "This machine, or Ray.", metavar="local|ray", show_default="local"),
-        "address": _engine(
-            str, "An existing Ray cluster; without it Ray starts here.", metavar="HOST:PORT"
-        ),
-        "workers": _engine(int, "Processes side by side (engine local).", show_default="1"),
+        "engine": Annotated[
+            str, option("This machine, or Ray.", "local|ray", RUNNING, shown="local")
+        ],
+        "address": Annotated[
+            str,
+            option("An existing Ray cluster; without it Ray starts here.", "HOST:PORT", RUNNING),
+        ],
+        "workers": Annotated[
+            int, option("Processes side by side (engine local).", panel=RUNNING, shown="1")
+        ],
     }
 )
 
@@ -127,7 +113,7 @@ def split_options(*, test: str, test_help: str, valid_help: str) -> Group:
     shown = {"test": (test, test_help), "valid": ("0.1", valid_help)}
     return Group(
         {
-            name: Annotated[str | None, option(text, "SHARE|ROWS", TABLE, shown=default)]
+            name: Annotated[str, option(text, "SHARE|ROWS", TABLE, shown=default)]
             for name, (default, text) in shown.items()
         },
         readers={name: partial(fraction_or_count, f"--{name}") for name in shown},
@@ -164,7 +150,7 @@ def _option(one: Setting, spelled: Mapping[str, str], default: Any) -> Any:
     words = ["NUMBER"] * _is_mixed(one) + list(choices(one.type))
     kind = one.type if one.type in (int, float, bool) else str
     return Annotated[
-        kind | None,
+        kind,
         option(
             translate(one.doc, spelled),
             METAVARS.get(one.name, "|".join(words) or None),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from typer.core import TyperCommand
@@ -83,35 +83,25 @@ def numbers(option: str, text: str | None) -> list[float]:
         ) from None
 
 
-def split_names(given: Iterable[str] | None, columns: Iterable[str]) -> list[str] | None:
-    """Read ``A,B`` or repeated options as column names; None if the option was not given.
+def named_columns(
+    columns: Iterable[str], **given: Sequence[str] | None
+) -> dict[str, list[str] | None]:
+    """Read options that name columns, ``A,B`` or one at a time; None for one that was not given.
 
     A name that is a column as it stands is not split, so names with commas can be used.
 
     Examples
     --------
-    >>> split_names(["year,month", "a,b"], ["year", "month", "a,b"])
-    ['year', 'month', 'a,b']
+    >>> named_columns(["year", "month", "a,b"], time=["year,month"], exclude=["a,b"], known=None)
+    {'time': ['year', 'month'], 'exclude': ['a,b'], 'known': None}
     """
-    if not given:
-        return None
-    known = set(columns)
-    names: list[str] = []
-    for text in given:
-        names += [text] if text in known else [n.strip() for n in text.split(",") if n.strip()]
-    return names
-
-
-def named_columns(columns: Iterable[str], **given: Iterable[str] | None) -> dict[str, Any]:
-    """Read options that name columns of a table, such as ``time`` and ``known``.
-
-    Examples
-    --------
-    >>> named_columns(["day", "x"], time=["day"], known=None)
-    {'time': ['day'], 'known': None}
-    """
-    found = list(columns)
-    return {option: split_names(names, found) for option, names in given.items()}
+    there = set(columns)
+    return {
+        option: [name for text in texts for name in ([text] if text in there else words([text]))]
+        if texts
+        else None
+        for option, texts in given.items()
+    }
 
 
 def word_or_words(text: str | None) -> str | list[str] | None:
