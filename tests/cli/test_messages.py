@@ -38,6 +38,7 @@ SAID = {
 KEPT = (
     "window=1 must be a whole number, 2 or more.",  # what was received
     "test=0.9 is too much.",
+    "The checkpoint is of a fit with seed=0, not 9.",
     "in pandas: pd.read_csv(..., sep=';')",
     "Call mvlstm.datasets.load('x', folder=...).",
     "Use unit='s' or variables=None.",

@@ -25,7 +25,8 @@ PLAIN = re.compile(r"(?=.*\w)[\w.,:=+/-]+")  # text that a shell takes as it sta
 def translate(message: str, options: Mapping[str, str]) -> str:
     """Say arguments as options.
 
-    What opens a message is the value that was received, ``window=1 must be ...``; it stays.
+    A value that was received stays as it is: one that opens a message (``window=1 must be ...``)
+    or is compared with another (``seed=0, not 9``).
 
     Parameters
     ----------
@@ -50,7 +51,8 @@ def translate(message: str, options: Mapping[str, str]) -> str:
         option = options.get(name, f"--{name.replace('_', '-')}")
         if hint == option:
             return f"{hint}{found['rest']}"
-        received = found.start() == 0 and value != "..."
+        compared = message.startswith(", not ", found.end())
+        received = compared or (found.start() == 0 and value != "...")
         words = None if received or name not in options else _words(option, value)
         if words is None:
             return found[0]
