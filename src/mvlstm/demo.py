@@ -141,7 +141,7 @@ def _prepare(folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ParameterError(
-            f"The folder '{folder}' cannot be made ({error.strerror}). Name another one with out=... "
+            f"The folder '{folder}' cannot be made ({error.strerror}). Name another with out=... "
             "and run it again."
         ) from error
     return folder
