@@ -20,7 +20,7 @@ from scipy.optimize import nnls
 from torch import Tensor
 
 from mvlstm import MVLSTM
-from mvlstm.bench.search import parse_grid
+from mvlstm.cli.tune import parse_grid
 from mvlstm.errors import ParameterError, check_option
 from mvlstm.methods.network.link import LinkName
 from mvlstm.methods.network.trained import Labels

@@ -56,9 +56,10 @@ GROUPS = {
         "Persistence": METHODS,
         "SeasonalPersistence": METHODS,
     },
-    "Comparing": {
+    "Comparing and tuning": {
         "compare": "compare",
         "backtest": "compare#rolling-origins",
+        "tune": "experiments#tuning-on-ones-own-table",
         "metrics": "guide#predictive-distribution",
     },
     "Results": {
@@ -66,6 +67,7 @@ GROUPS = {
         "Evaluation": "automation#when-a-model-has-slipped",
         "Explanation": "importance#how-to-read-it",
         "Comparison": "compare#how-to-read-the-rows",
+        "Tuned": "experiments#tuning-on-ones-own-table",
         "History": "guide#the-network",
         "results": "gallery",
     },

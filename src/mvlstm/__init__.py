@@ -20,6 +20,7 @@ from mvlstm.model.registry import FORECASTERS as _FORECASTERS
 
 if TYPE_CHECKING:
     from mvlstm import datasets, errors, explain, metrics, plot, results, table, testing
+    from mvlstm.bench.tune import Tuned, tune
     from mvlstm.errors import MVLSTMError, MVLSTMWarning
     from mvlstm.evaluate.backtest import backtest
     from mvlstm.evaluate.compare import compare
@@ -57,6 +58,7 @@ __all__ = [
     "MVLSTMWarning",
     "Persistence",
     "SeasonalPersistence",
+    "Tuned",
     "__version__",
     "backtest",
     "compare",
@@ -69,6 +71,7 @@ __all__ = [
     "results",
     "table",
     "testing",
+    "tune",
 ]
 
 _MODULES = {
@@ -86,6 +89,8 @@ _NAMES = {
     "load": "mvlstm.model.saving",
     "backtest": "mvlstm.evaluate.backtest",
     "compare": "mvlstm.evaluate.compare",
+    "tune": "mvlstm.bench.tune",
+    "Tuned": "mvlstm.bench.tune",
     "Comparison": "mvlstm.results",
     "Evaluation": "mvlstm.results",
     "Explanation": "mvlstm.results",

@@ -94,20 +94,20 @@ class Demo:
         }
 
 
-def run_demo(folder: str | Path = "mvlstm-demo", *, verbose: int = 0) -> Demo:
-    """Fit, evaluate, explain and forecast the synthetic set; write the results to ``folder``.
+def run_demo(out: str | Path = "mvlstm-demo", *, verbose: int = 0) -> Demo:
+    """Fit, evaluate, explain and forecast the synthetic set; write the results to ``out``.
 
     Two of its ten variables, x2 and x3, drive the target; the best possible forecast has RMSE 1.
 
     Parameters
     ----------
-    folder : str or Path
+    out : str or Path
         Made if it does not exist; files of an earlier run are replaced.
     verbose : int
         0: no progress.
     """
     start = time.perf_counter()
-    folder = _prepare(Path(folder))
+    folder = _prepare(Path(out))
     data = datasets.load("synthetic", n=ROWS, seed=DATA_SEED)
     truth = data.truth
     assert truth is not None and truth.oracle_rmse and truth.oracle_mae, "made-up data has a truth"
@@ -141,6 +141,7 @@ def _prepare(folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ParameterError(
-            f"The folder '{folder}' cannot be made ({error.strerror}); choose another with --out."
+            f"The folder '{folder}' cannot be made ({error.strerror}). Name another with out=... "
+            "and run it again."
         ) from error
     return folder

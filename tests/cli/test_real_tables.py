@@ -92,7 +92,7 @@ def test_compare_passes_the_inputs_on(run: Any, files: tuple[Path, Path, Path]) 
         (("--series", "nowhere"), "Series column 'nowhere' is not in the table"),
         (("--series", "station", "--known", "nothing"), "Known variable 'nothing'"),
         (("--series", "station", "--calendar", "daily"), "choose 'none', 'auto' or some of"),
-        ((), "series=... (--series COLUMN)"),
+        ((), "name their column with --series"),
     ],
 )
 def test_bad_options_are_told(

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from mvlstm._words import p_text
+from mvlstm.cli.command import command
 from mvlstm.cli.files import PAGE_SUFFIXES, TABLE_SUFFIXES, check_output
+from mvlstm.cli.groups import option
 from mvlstm.cli.options import (
-    COLUMNS,
-    GAPS,
-    MISSING,
-    TRANSFORM,
-    Calendar,
-    Categorical,
+    Columns,
     DataFile,
-    Debug,
-    Decimal,
-    Exclude,
-    Known,
+    Given,
     Quiet,
-    Separator,
-    SeriesColumn,
-    Target,
-    Time,
-    Variables,
-    fraction_or_count,
-    named_columns,
-    word_or_words,
+    Reading,
+    TableFile,
+    read_rows,
+    setting_options,
+    split_options,
 )
-from mvlstm.cli.session import Output, session, table
+from mvlstm.cli.session import Output, table
 
 if TYPE_CHECKING:
     from mvlstm.results import Comparison
@@ -46,166 +35,98 @@ COSTS = ("fit_seconds", "forecasts_per_second", "top_variables")
 METHODS = "Methods"
 
 
+Settings = Annotated[
+    Given,
+    setting_options(
+        *("window", "horizon", "members", "seed", "device"),
+        *("calendar", "missing", "gaps", "transform"),
+        members=3,
+    ),
+]
+Split = Annotated[
+    Given,
+    split_options(
+        test="0.2",
+        test_help="Rows at the end to score on: 0.2 or 500; with --series, times.",
+        valid_help="Rows before them, to choose and calibrate on.",
+    ),
+]
+
+
+@command
 def compare(
+    output: Output,
     data: DataFile,
-    target: Target,
+    columns: Columns,
+    split: Split,
+    settings: Settings,
+    reading: Reading,
     methods: Annotated[
         str,
-        typer.Option(
-            metavar="NAME[,NAME...]",
-            help="all, or some of mvlstm, paper, indep, fusion, lstm, dual, retain, clstm, strx, "
+        option(
+            "all, or some of mvlstm, paper, indep, fusion, lstm, dual, retain, clstm, strx, "
             "arimax, rf, xgt, enet, ar, gbt, seasonal. Persistence is always there.",
-            rich_help_panel=METHODS,
+            "NAME[,NAME...]",
+            METHODS,
         ),
     ] = "all",
     budget: Annotated[
-        str,
-        typer.Option(
-            metavar="quick|full",
-            help="How much each method may tune and train.",
-            rich_help_panel=METHODS,
-        ),
+        str, option("How much each method may tune and train.", "quick|full", METHODS)
     ] = "quick",
-    window: Annotated[
-        int, typer.Option(help="Rows that a forecast is made from.", rich_help_panel=METHODS)
-    ] = 30,
-    horizon: Annotated[
-        int, typer.Option(help="Steps ahead to forecast.", rich_help_panel=METHODS)
-    ] = 1,
-    members: Annotated[
-        int, typer.Option(help="Networks in each ensemble.", rich_help_panel=METHODS)
-    ] = 3,
     folds: Annotated[
         int,
-        typer.Option(
-            help="1: one split in time. More: rolling origins, with a fit at each.",
-            rich_help_panel=METHODS,
-        ),
+        option("1: one split in time. More: rolling origins, each with a fit.", panel=METHODS),
     ] = 1,
     with_file: Annotated[
         Path | None,
-        typer.Option(
-            "--with",
-            metavar="FILE",
-            help="Your own one-step forecasts (columns time and value), added as a row.",
-            rich_help_panel=METHODS,
+        option(
+            "Your own one-step forecasts (columns time and value), as a row.",
+            "FILE",
+            METHODS,
+            name="--with",
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(help="Seed of all random numbers.", rich_help_panel=METHODS)
-    ] = 0,
-    device: Annotated[
-        str,
-        typer.Option(
-            metavar="auto|cpu|cuda", help="Where to train networks.", rich_help_panel=METHODS
-        ),
-    ] = "auto",
-    time: Time = None,
-    variables: Variables = None,
-    exclude: Exclude = None,
-    series: SeriesColumn = None,
-    known: Known = None,
-    categorical: Categorical = None,
-    calendar: Calendar = "none",
-    missing: Annotated[str, MISSING] = "error",
-    gaps: Annotated[str, GAPS] = "error",
-    transform: Annotated[str, TRANSFORM] = "none",
-    test: Annotated[
-        str,
-        typer.Option(
-            metavar="SHARE|ROWS",
-            help="Rows at the end to score on: 0.2 or 500; with --series, times.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = "0.2",
-    valid: Annotated[
-        str,
-        typer.Option(
-            metavar="SHARE|ROWS",
-            help="Rows before them, to choose and calibrate on.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = "0.1",
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write the rows to a .csv, .parquet or .json file."),
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="Also write an .html page."),
-    ] = None,
-    sep: Separator = None,
-    decimal: Decimal = ".",
+    out: TableFile = None,
+    html: Annotated[Path | None, option("Also write an .html page.", "FILE", name="--html")] = None,
     quiet: Quiet = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON list of rows, nothing else.")
-    ] = False,
-    debug: Debug = False,
 ) -> None:
     """Fit the paper's methods and plain rivals to the same rows, and score them on unseen ones.
 
     A method that fails is reported in its row, and the rest go on.
     """
-    with session(as_json=as_json, debug=debug) as output:
-        inputs = [data] if with_file is None else [data, with_file]
-        if out is not None:
-            check_output(out, suffixes=TABLE_SUFFIXES, inputs=inputs)
-        if html is not None:
-            check_output(html, suffixes=PAGE_SUFFIXES, inputs=inputs, option="--html")
-        options: dict[str, Any] = {
-            "test": fraction_or_count("--test", test),
-            "valid": fraction_or_count("--valid", valid),
-            "missing": missing,
-            "gaps": gaps,
-            "transform": transform,
-            "budget": budget,
-        }
+    inputs = [data] if with_file is None else [data, with_file]
+    check_output(out, suffixes=TABLE_SUFFIXES, inputs=inputs)
+    check_output(html, suffixes=PAGE_SUFFIXES, inputs=inputs, option="--html")
 
-        from mvlstm.evaluate.compare import compare as run
-        from mvlstm.evaluate.methods import choose_methods
-        from mvlstm.table.files import read_table, write_table
+    from mvlstm.evaluate.compare import compare as run
+    from mvlstm.evaluate.methods import choose_methods
+    from mvlstm.table.files import read_table, write_table
 
-        choose_methods(methods)  # a wrong name shows before a large file is read
-        own = None if with_file is None else read_table(with_file, sep=sep, decimal=decimal)
-        rows = read_table(data, sep=sep, decimal=decimal)
-        result = run(
-            rows,
-            target,
-            methods=methods,
-            series=series,
-            **named_columns(
-                rows.columns,
-                time=time,
-                variables=variables,
-                exclude=exclude,
-                known=known,
-                categorical=categorical,
-            ),
-            calendar=word_or_words(calendar) or "none",
-            window=window,
-            horizon=horizon,
-            members=members,
-            folds=folds,
-            seed=seed,
-            device=device,
-            own=own,
-            own_name="own forecasts" if with_file is None else with_file.stem,
-            verbose=0 if quiet else 1,
-            **options,
-        )
-        if out is not None:
-            write_table(out, result.to_frame())
-        if html is not None:
-            from mvlstm.report import comparison_page
-            from mvlstm.storage import write_atomic
+    choose_methods(methods)  # a wrong name shows before a large file is read
+    own = None if with_file is None else read_table(with_file, **reading)
+    rows, named = read_rows(data, reading, columns)
+    result = run(
+        rows,
+        **named,
+        **split,
+        **settings,
+        methods=methods,
+        budget=cast(Literal["quick", "full"], budget),  # checked there
+        folds=folds,
+        own=own,
+        own_name="own forecasts" if with_file is None else with_file.stem,
+        verbose=0 if quiet else 1,
+    )
+    if out is not None:
+        write_table(out, result.to_frame())
+    if html is not None:
+        from mvlstm.report import comparison_page
+        from mvlstm.storage import write_atomic
 
-            write_atomic(html, comparison_page(result))
+        write_atomic(html, comparison_page(result))
 
-        _show(output, result)
-        if out is not None:
-            output.show(f"wrote {out}")
-        if html is not None:
-            output.show(f"wrote {html}")
+    _show(output, result)
+    output.wrote(out, html)
 
 
 def _show(output: Output, result: Comparison) -> None:
@@ -228,5 +149,5 @@ def _show(output: Output, result: Comparison) -> None:
     output.show(*(f"budget of {method}: {words}" for method, words in budgets.items()))
     for method, error in zip(frame["method"], frame["error"], strict=True):
         if error is not None:
-            output.show(f"{method} failed: {error}")
+            output.show(f"{method} failed: {output.worded(error)}")
     output.notes(result.notes)

@@ -5,40 +5,37 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from mvlstm.cli.command import command
 from mvlstm.cli.explain import importance_table
-from mvlstm.cli.options import AsJson, Debug, Quiet
-from mvlstm.cli.session import session, table
+from mvlstm.cli.groups import option
+from mvlstm.cli.options import Quiet
+from mvlstm.cli.session import Output, table
 
 EXAMPLE = "Example: mvlstm demo --out mvlstm-demo"
 
 
+@command
 def demo(
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder for the files it writes.")
-    ] = Path("mvlstm-demo"),
+    output: Output,
+    out: Annotated[Path, option("Folder for the files it writes.", "FOLDER")] = Path("mvlstm-demo"),
     quiet: Quiet = False,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Fit, forecast and explain data whose true drivers are known, in about a minute."""
-    with session(as_json=as_json, debug=debug) as output:
-        from mvlstm.demo import run_demo
+    from mvlstm.demo import run_demo
 
-        result = run_demo(out, verbose=0 if quiet else 1)
+    result = run_demo(out, verbose=0 if quiet else 1)
 
-        output.data = result.to_dict()
-        importance = result.importance()
-        importance["variable"] += importance["truth"].map(lambda t: " *" * (t == "true driver"))
-        output.show(
-            table(result.scores(), title="Scores on unseen rows"),
-            importance_table(importance, title="Importance; * marks the true drivers"),
-            f"True drivers: {', '.join(result.drivers)}. Called important: "
-            f"{', '.join(result.called_important) or 'none'}.",
-        )
-        output.notes(result.explanation.notes)
-        output.show(
-            *(f"wrote {path}" for path in result.files),
-            f"took {result.seconds:.0f} s",
-        )
+    output.data = result.to_dict()
+    importance = result.importance()
+    importance["variable"] += importance["truth"].map(lambda t: " *" * (t == "true driver"))
+    output.show(
+        table(result.scores(), title="Scores on unseen rows"),
+        importance_table(importance, title="Importance; * marks the true drivers"),
+        f"True drivers: {', '.join(result.drivers)}. Called important: "
+        f"{', '.join(result.called_important) or 'none'}.",
+    )
+    output.notes(result.explanation.notes)
+    output.show(
+        *(f"wrote {path}" for path in result.files),
+        f"took {result.seconds:.0f} s",
+    )

@@ -2,72 +2,62 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from mvlstm.cli.command import command
 from mvlstm.cli.files import TABLE_SUFFIXES, check_output
-from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Separator
-from mvlstm.cli.session import first_of, session, table
+from mvlstm.cli.groups import option
+from mvlstm.cli.options import DataFile, ModelFile, Reading, TableFile
+from mvlstm.cli.session import Output, first_of, table
 
 EXAMPLE = "Example: mvlstm evaluate model.safetensors air.csv"
 
 SERIES_SHOWN = 50  # on a screen; --json and --out have all
 
 
+@command
 def evaluate(
+    output: Output,
     model: ModelFile,
     data: DataFile,
+    reading: Reading,
     since: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Score only rows from then on, by period; say whether the model has become worse.",
+        option(
+            "Score only rows from then on, by period; say whether the model has become worse.",
+            "TIME",
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Also write all scores to a .csv, .parquet or .json file."
-        ),
-    ] = None,
-    sep: Separator = None,
-    decimal: Decimal = ".",
-    as_json: AsJson = False,
-    debug: Debug = False,
+    out: TableFile = None,
 ) -> None:
     """Score the model on rows it has not seen, beside persistence (the last value again)."""
-    with session(as_json=as_json, debug=debug) as output:
-        if out is not None:
-            check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))
+    check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))
 
-        from mvlstm import load
-        from mvlstm.model.monitoring import read_time
-        from mvlstm.table.files import read_table, write_table
-        from mvlstm.table.spacing import describe_time
+    from mvlstm import load
+    from mvlstm.model.monitoring import read_time
+    from mvlstm.table.files import read_table, write_table
+    from mvlstm.table.spacing import describe_time
 
-        rows = read_table(data, sep=sep, decimal=decimal)
-        fitted = load(model)
-        result = fitted.evaluate(rows, since=since)
-        scores = result.to_frame().rename_axis("model").reset_index()
-        if out is not None:
-            write_table(out, result.to_rows())
+    rows = read_table(data, **reading)
+    fitted = load(model)
+    result = fitted.evaluate(rows, since=since)
+    scores = result.to_frame().rename_axis("model").reset_index()
+    if out is not None:
+        write_table(out, result.to_rows())
 
-        output.data = {**result.to_dict(), "out": None if out is None else str(out)}
-        first, last = result.period
-        start = "" if since is None else f" since {describe_time(read_time(fitted, since))}"
-        title = f"Scores for {result.target} on {result.part} rows{start}, {first} to {last}"
-        output.show(table(scores, title=title))
-        if result.by_step is not None:
-            output.show(table(result.by_step, title="Scores by step ahead"))
-        if result.by_series is not None:
-            title = f"Scores by series{first_of(len(result.by_series), SERIES_SHOWN)}"
-            output.show(table(result.by_series.head(SERIES_SHOWN), title=title))
-        if result.periods is not None:
-            word = str(result.periods.columns[0])  # "from" where times are integers
-            title = f"Scores by {'period' if word == 'from' else word}"
-            output.show(table(result.periods, title=title))
-        output.notes(result.notes)
-        if out is not None:
-            output.show(f"wrote {out}")
+    output.data = {**result.to_dict(), "out": None if out is None else str(out)}
+    first, last = result.period
+    start = "" if since is None else f" since {describe_time(read_time(fitted, since))}"
+    title = f"Scores for {result.target} on {result.part} rows{start}, {first} to {last}"
+    output.show(table(scores, title=title))
+    if result.by_step is not None:
+        output.show(table(result.by_step, title="Scores by step ahead"))
+    if result.by_series is not None:
+        title = f"Scores by series{first_of(len(result.by_series), SERIES_SHOWN)}"
+        output.show(table(result.by_series.head(SERIES_SHOWN), title=title))
+    if result.periods is not None:
+        word = str(result.periods.columns[0])  # "from" where times are integers
+        title = f"Scores by {'period' if word == 'from' else word}"
+        output.show(table(result.periods, title=title))
+    output.notes(result.notes)
+    output.wrote(out)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from mvlstm._words import p_text
+from mvlstm.cli.command import command
 from mvlstm.cli.files import TABLE_SUFFIXES, check_output
-from mvlstm.cli.options import AsJson, DataFile, Debug, Decimal, ModelFile, Quiet, Separator
-from mvlstm.cli.session import first_of, session, table
+from mvlstm.cli.options import DataFile, Effort, ModelFile, Quiet, Reading, TableFile
+from mvlstm.cli.session import Output, first_of, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,58 +23,49 @@ GROUPS_SHOWN = ("group", "error_increase", "error_increase_low", "error_increase
 SERIES_SHOWN = 50  # on a screen; --json has all
 
 
+@command
 def explain(
+    output: Output,
     model: ModelFile,
     data: DataFile,
-    effort: Annotated[
-        Literal["quick", "default", "full"], typer.Option(help="How thoroughly to measure.")
-    ] = "default",
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write it to a .csv, .parquet or .json file."),
-    ] = None,
-    sep: Separator = None,
-    decimal: Decimal = ".",
+    reading: Reading,
+    effort: Effort = "default",
+    out: TableFile = None,
     quiet: Quiet = False,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Rank the variables by how much worse forecasts get without their information."""
-    with session(as_json=as_json, debug=debug) as output:
-        if out is not None:
-            check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))
+    check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))
 
-        from mvlstm import load
-        from mvlstm.table.files import read_table, write_table
+    from mvlstm import load
+    from mvlstm.table.files import read_table, write_table
 
-        rows = read_table(data, sep=sep, decimal=decimal)
-        fitted = load(model)
-        fitted.verbose = 0 if quiet else 1
-        result = fitted.explain(rows, effort=effort)
-        if out is not None:
-            write_table(out, result.to_frame())
+    rows = read_table(data, **reading)
+    fitted = load(model)
+    fitted.verbose = 0 if quiet else 1
+    result = fitted.explain(rows, effort=effort)
+    if out is not None:
+        write_table(out, result.to_frame())
 
-        output.data = {**result.to_dict(), "out": None if out is None else str(out)}
-        title = f"Importance for {result.target}, {result.n_windows} {result.part} windows"
-        output.show(importance_table(result.to_frame(), title=title))
-        if result.by_series is not None:
-            wide = result.by_series.pivot(index="series", columns="variable", values="importance")
-            title = f"Importance within each series{first_of(len(wide), SERIES_SHOWN)}"
-            wide = wide[list(result.variables)].head(SERIES_SHOWN).reset_index()
-            output.show(table(wide, title=title, digits=3, shares=result.variables))
-        if result.groups is not None:
-            joint = result.groups[list(GROUPS_SHOWN)]
-            output.show(table(joint, title="Variables that move together, scrambled as one"))
-        settled = order_words(result.stability)
-        if settled:
-            output.show(settled)
-        if result.agreement is not None:
-            others = result.agreement.assign(granger_p=result.agreement["granger_p"].map(p_text))
-            title = "Other measures beside it"
-            output.show(table(others, title=title, digits=3, shares=SHARES))
-        output.notes(result.notes)
-        if out is not None:
-            output.show(f"wrote {out}")
+    output.data = {**result.to_dict(), "out": None if out is None else str(out)}
+    title = f"Importance for {result.target}, {result.n_windows} {result.part} windows"
+    output.show(importance_table(result.to_frame(), title=title))
+    if result.by_series is not None:
+        wide = result.by_series.pivot(index="series", columns="variable", values="importance")
+        title = f"Importance within each series{first_of(len(wide), SERIES_SHOWN)}"
+        wide = wide[list(result.variables)].head(SERIES_SHOWN).reset_index()
+        output.show(table(wide, title=title, digits=3, shares=result.variables))
+    if result.groups is not None:
+        joint = result.groups[list(GROUPS_SHOWN)]
+        output.show(table(joint, title="Variables that move together, scrambled as one"))
+    settled = order_words(result.stability)
+    if settled:
+        output.show(settled)
+    if result.agreement is not None:
+        others = result.agreement.assign(granger_p=result.agreement["granger_p"].map(p_text))
+        title = "Other measures beside it"
+        output.show(table(others, title=title, digits=3, shares=SHARES))
+    output.notes(result.notes)
+    output.wrote(out)
 
 
 def order_words(stability: Mapping[str, Any]) -> str:

@@ -14,14 +14,14 @@ PAGE_SUFFIXES = (".html", ".htm")
 
 
 def check_output(
-    path: Path, *, suffixes: tuple[str, ...], inputs: Iterable[Path], option: str = "--out"
+    path: Path | None, *, suffixes: tuple[str, ...], inputs: Iterable[Path], option: str = "--out"
 ) -> None:
     """Raise `ParameterError` unless a file can be written under ``path``.
 
     Parameters
     ----------
-    path : Path
-        What the option was given.
+    path : Path, optional
+        What the option was given, if it was.
     suffixes : tuple of str
         Endings that are understood.
     inputs : iterable of Path
@@ -29,6 +29,8 @@ def check_output(
     option : str
         Name of the option, for messages.
     """
+    if path is None:
+        return
     if path.suffix.lower() not in suffixes:
         raise ParameterError(
             f"{option} '{path}' does not end in {' or '.join(suffixes)}; the ending tells the "

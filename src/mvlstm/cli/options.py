@@ -1,198 +1,195 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, each declared once."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
 
 import typer
 
-from mvlstm.errors import ParameterError
+from mvlstm.cli.groups import Group, option, option_names
+from mvlstm.cli.messages import translate
+from mvlstm.cli.words import fraction_or_count, named_columns, number_or_word, word_or_words
+from mvlstm.errors import check_option
+from mvlstm.settings import MODEL, TABLE, MVLSTMSettings, Setting, choices, declared
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from mvlstm import MVLSTM
+
+Given = Mapping[str, Any]
+Effort = Annotated[Literal["quick", "default", "full"], option("How thoroughly to measure.")]
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file written by `mvlstm fit`.")
 ]
 DataFile = Annotated[
     Path, typer.Argument(metavar="DATA", help="CSV or Parquet file with one row per time step.")
 ]
-Separator = Annotated[
-    str | None,
-    typer.Option(
-        "--sep", metavar="CHAR", help="Column separator of the CSV; recognised if not given."
-    ),
-]
-Decimal = Annotated[
-    str, typer.Option("--decimal", metavar="CHAR", help="Decimal mark of the CSV: . or ,")
+TableFile = Annotated[
+    Path | None, option("Also write it to a .csv, .parquet or .json file.", "FILE")
 ]
 Future = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Next values of variables known ahead; without it, rows at the end of DATA.",
-    ),
-]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")
-]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-COLUMNS = "Columns and rows"
-Target = Annotated[
-    str, typer.Option(metavar="COL", help="Column to forecast.", rich_help_panel=COLUMNS)
-]
-Time = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COL[,COL...]",
-        help="Time column, or several such as year,month,day,hour.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Variables = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COL[,COL...]", help="Use only these variables.", rich_help_panel=COLUMNS),
-]
-Exclude = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COL[,COL...]", help="Leave these out.", rich_help_panel=COLUMNS),
-]
-# where a command has a default of its own and another leaves it to the model
-MISSING = typer.Option(
-    metavar="error|drop|fill",
-    help="What to do about missing values: stop, drop the rows, or repeat the last value.",
-    rich_help_panel=COLUMNS,
-)
-GAPS = typer.Option(
-    metavar="error|close|respect",
-    help="What to do about irregular times: stop, ignore, or let no window cross a gap.",
-    rich_help_panel=COLUMNS,
-)
-TRANSFORM = typer.Option(
-    metavar="none|log1p|auto",
-    help="Model log(1 + y) of a target that is never negative; auto: if that helps.",
-    rich_help_panel=COLUMNS,
-)
-SeriesColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--series",
-        metavar="COL",
-        help="Column that names the series of each row, if there are several.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Known = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COL[,COL...]",
-        help="Variables known in advance, such as holidays.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Categorical = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COL[,COL...]",
-        help="Columns of numbers that stand for categories; text always does.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Calendar = Annotated[
-    str | None,
-    typer.Option(
-        metavar="none|auto|PART[,PART...]",
-        help="Add the clock as a variable: hour, weekday, yearday; auto takes those that fit.",
-        rich_help_panel=COLUMNS,
-    ),
+    option("Next values of variables known ahead; without it, rows at the end of DATA.", "FILE"),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+PRESETS = ("default", "paper", "indep", "fusion")
+Preset = Annotated[
+    str,
+    option("Start from these settings; the options below change them.", "|".join(PRESETS), MODEL),
+]
+
+# ------------------------------------------------------------------------------------------ reading
+
+READING = Group(
+    {
+        "sep": Annotated[
+            str, option("Column separator of the CSV; recognised if not given.", "CHAR")
+        ],
+        "decimal": Annotated[str, option("Decimal mark of the CSV: . or ,", "CHAR", shown=".")],
+    }
+)
+Reading = Annotated[Given, READING]
+
+# ------------------------------------------------------------------------------------------ columns
+
+COLUMN_HELP = {
+    "target": "Column to forecast.",
+    "time": "Time column, or several such as year,month,day,hour.",
+    "series": "Column that names the series of each row, if there are several.",
+    "variables": "Use only these variables.",
+    "exclude": "Leave these out.",
+    "known": "Variables known in advance, such as holidays.",
+    "categorical": "Columns of numbers that stand for categories; text always does.",
+}
 
 
-def split_names(given: Iterable[str] | None, columns: Iterable[str]) -> list[str] | None:
-    """Read ``A,B`` or repeated options as column names; None if the option was not given.
-
-    A name that is a column as it stands is not split, so names with commas can be used.
-
-    Examples
-    --------
-    >>> split_names(["year,month", "a,b"], ["year", "month", "a,b"])
-    ['year', 'month', 'a,b']
-    """
-    if not given:
-        return None
-    known = set(columns)
-    names: list[str] = []
-    for text in given:
-        names += [text] if text in known else [n.strip() for n in text.split(",") if n.strip()]
-    return names
+def _column(name: str, text: str) -> Any:
+    if name in ("target", "series"):
+        return Annotated[str, option(text, "COL", TABLE)]
+    return Annotated[list[str], option(text, "COL[,COL...]", TABLE)]
 
 
-def named_columns(columns: Iterable[str], **given: Iterable[str] | None) -> dict[str, Any]:
-    """Read options that name columns of a table, such as ``time`` and ``known``.
-
-    Examples
-    --------
-    >>> named_columns(["day", "x"], time=["day"], known=None)
-    {'time': ['day'], 'known': None}
-    """
-    found = list(columns)
-    return {option: split_names(names, found) for option, names in given.items()}
+COLUMNS = Group({n: _column(n, text) for n, text in COLUMN_HELP.items()}, required=("target",))
+Columns = Annotated[Given, COLUMNS]
 
 
-def word_or_words(text: str | None) -> str | list[str] | None:
-    """Read ``auto`` as a word and ``hour,weekday`` as several; None if the option was not given.
+def read_rows(data: Path, reading: Given, columns: Given) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Read a table; return it and its columns as arguments of ``fit``."""
+    from mvlstm.table.files import read_table
 
-    Examples
-    --------
-    >>> word_or_words("auto"), word_or_words("hour")
-    ('auto', ['hour'])
-    """
-    if text is None or text in ("none", "auto"):
-        return text
-    return [word.strip() for word in text.split(",") if word.strip()]
+    rows = read_table(data, **reading)
+    several = {name: given for name, given in columns.items() if isinstance(given, list)}
+    return rows, {**columns, **named_columns(rows.columns, **several)}
 
 
-def fraction_or_count(option: str, text: str | None) -> float | int | None:
-    """Read ``0.2`` as a fraction of the rows and ``500`` as a number of rows.
+# ----------------------------------------------------------------------------------------- running
 
-    Examples
-    --------
-    >>> fraction_or_count("--test", "0.2"), fraction_or_count("--test", "500")
-    (0.2, 500)
-    """
-    if text is None:
-        return None
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    raise ParameterError(
-        f"{option} {text!r} is not a number; give a fraction of the rows such as 0.2, or a number "
-        "of rows such as 500."
+RUNNING = "How to run it"
+ENGINE = Group(
+    {
+        "engine": Annotated[
+            str, option("This machine, or Ray.", "local|ray", RUNNING, shown="local")
+        ],
+        "address": Annotated[
+            str,
+            option("An existing Ray cluster; without it Ray starts here.", "HOST:PORT", RUNNING),
+        ],
+        "workers": Annotated[
+            int, option("Processes side by side (engine local).", panel=RUNNING, shown="1")
+        ],
+    }
+)
+
+# ------------------------------------------------------------------------------- parts of the table
+
+
+def split_options(*, test: str, test_help: str, valid_help: str) -> Group:
+    """Return the options that divide the rows, with the default of ``test`` in words."""
+    shown = {"test": (test, test_help), "valid": ("0.1", valid_help)}
+    return Group(
+        {
+            name: Annotated[str, option(text, "SHARE|ROWS", TABLE, shown=default)]
+            for name, (default, text) in shown.items()
+        },
+        readers={name: partial(fraction_or_count, f"--{name}") for name in shown},
     )
 
 
-def number_or_word(text: str | None) -> float | str | None:
-    """Read a number as a number and anything else as the word it is, for the model to judge."""
-    if text is None:
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        return text
+# ------------------------------------------------------------------------- settings of a forecaster
+
+FLAGS = {"l2_sum": "--l2-sum/--l2-mean"}
+METAVARS = {"calendar": "none|auto|PART[,PART...]", "device": "auto|cpu|cuda"}
 
 
-def next_command(command: str, model: Path, data: Path, *, sep: str | None, decimal: str) -> str:
+def setting_options(*names: str, **defaults: Any) -> Group:
+    """Return options for the settings of `MVLSTM`: those named, or all but ``verbose``.
+
+    Parameters
+    ----------
+    *names : str
+    **defaults
+        To be shown where a command has other defaults than the class.
+    """
+    every = {one.name: one for one in declared(MVLSTMSettings) if one.name != "verbose"}
+    chosen = {name: every[name] for name in names or every}
+    spelled = {name: FLAGS.get(name, f"--{name.replace('_', '-')}") for name in every}
+    readers: dict[str, Any] = {n: number_or_word for n, one in chosen.items() if _is_mixed(one)}
+    return Group(
+        {n: _option(one, spelled, defaults.get(n, one.default)) for n, one in chosen.items()},
+        readers=readers | ({"calendar": word_or_words} if "calendar" in chosen else {}),
+    )
+
+
+def _option(one: Setting, spelled: Mapping[str, str], default: Any) -> Any:
+    """Return the option of one setting; without it the setting is left to the library."""
+    words = ["NUMBER"] * _is_mixed(one) + list(choices(one.type))
+    kind = one.type if one.type in (int, float, bool) else str
+    return Annotated[
+        kind,
+        option(
+            translate(one.doc, spelled),
+            METAVARS.get(one.name, "|".join(words) or None),
+            one.panel,
+            name=spelled[one.name],
+            shown=f"{default}",
+        ),
+    ]
+
+
+def _is_mixed(one: Setting) -> bool:
+    """Say whether a setting is a number or one of some words."""
+    return bool(choices(one.type)) and get_origin(one.type) is not Literal
+
+
+MODEL_SETTINGS = setting_options()
+# how messages name arguments of `fit` and of `MVLSTM`, whatever command is running
+FIT_OPTIONS = option_names(
+    one for group in (COLUMNS, READING, MODEL_SETTINGS) for one in group.parameters
+) | {"test": "--test", "valid": "--valid", "checkpoint": "--checkpoint"}
+
+
+def build_model(preset: str, settings: Given, *, quiet: bool) -> MVLSTM:
+    """Return the model of a preset with some settings changed, not fitted."""
+    check_option("preset", preset, PRESETS)
+    from mvlstm import MVLSTM
+
+    build = MVLSTM if preset == PRESETS[0] else getattr(MVLSTM, preset)
+    model: MVLSTM = build(**settings, verbose=0 if quiet else 1)
+    return model
+
+
+def next_command(command: str, model: Path, data: Path, reading: Given) -> str:
     """Say what to run next on the same table, which is to be read in the same way.
 
     Examples
     --------
-    >>> next_command("evaluate", Path("m.safetensors"), Path("a.csv"), sep=None, decimal=",")
+    >>> next_command("evaluate", Path("m.safetensors"), Path("a.csv"), {"decimal": ","})
     'next: mvlstm evaluate m.safetensors a.csv --decimal ,'
     """
-    words = ["mvlstm", command, str(model), str(data)]
-    words += ["--sep", sep] if sep is not None else []
-    words += ["--decimal", decimal] if decimal != "." else []
-    return f"next: {shlex.join(words)}"
+    words = [word for name, value in reading.items() for word in (f"--{name}", value)]
+    return f"next: {shlex.join(['mvlstm', command, str(model), str(data), *words])}"

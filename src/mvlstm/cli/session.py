@@ -11,7 +11,7 @@ import json
 import sys
 import traceback
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from math import floor, isfinite, isnan, log10
 from typing import TYPE_CHECKING, Any, TextIO
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import typer
 
 from mvlstm._words import decimals, significant
+from mvlstm.cli.messages import translate, translated
 from mvlstm.errors import MVLSTMError, MVLSTMWarning, StorageError, TrainingError
 
 if TYPE_CHECKING:
@@ -38,10 +39,13 @@ class Output:
     as_json : bool
         Print ``data`` as JSON instead of what was shown, with the warnings in a field of their
         own; in every row where ``data`` is a list of rows.
+    options : mapping, optional
+        How messages are to name arguments: see `mvlstm.cli.messages`.
     """
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, *, as_json: bool, options: Mapping[str, str] | None = None) -> None:
         self.as_json = as_json
+        self.options = options or {}
         self.data: dict[str, Any] | list[Any] = {}
         self.warnings: list[str] = []
         self.code = 0
@@ -51,12 +55,21 @@ class Output:
         """Add text or a table to what a person will see."""
         self._shown.extend(what)
 
-    def notes(self, notes: tuple[str, ...] | list[str]) -> None:
+    def notes(self, notes: Iterable[str]) -> None:
         """Add plain sentences, each on its own line."""
-        self.show(*(f"note: {note}" for note in dict.fromkeys(notes)))
+        self.show(*(f"note: {self.worded(note)}" for note in dict.fromkeys(notes)))
+
+    def wrote(self, *files: object) -> None:
+        """Name the files that were written; None stands for one that was not asked for."""
+        self.show(*(f"wrote {file}" for file in files if file is not None))
+
+    def worded(self, message: str) -> str:
+        """Say a message of the library in the words of the command line."""
+        return translate(message, self.options)
 
     def warn(self, message: str) -> None:
         """Say something on standard error at once and keep it for the JSON object."""
+        message = self.worded(message)
         if message not in self.warnings:
             self.warnings.append(message)
             typer.echo(f"warning: {message}", err=True)
@@ -64,12 +77,9 @@ class Output:
     def print(self, stream: TextIO) -> None:
         """Write the result to ``stream``."""
         if self.as_json:
-            warned = {"warnings": self.warnings}
-            whole: dict[str, Any] | list[Any] = (
-                {**self.data, **warned}
-                if isinstance(self.data, dict)
-                else [{**row, **warned} for row in self.data]
-            )
+            rows = [self.data] if isinstance(self.data, dict) else self.data
+            told = [self._with_messages(row) for row in rows]
+            whole = told[0] if isinstance(self.data, dict) else told
             text = json.dumps(whole, allow_nan=False, indent=2)
             stream.write(f"{text}\n")
             stream.flush()
@@ -82,11 +92,18 @@ class Output:
         for item in self._shown:
             console.print(item, soft_wrap=isinstance(item, str) and not terminal)
 
+    def _with_messages(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return an object with its notes in the words of the command line, and the warnings."""
+        notes = {"notes": translated(row["notes"], self.options)} if "notes" in row else {}
+        return {**row, **notes, "warnings": self.warnings}
+
 
 @contextmanager
-def session(*, as_json: bool, debug: bool) -> Iterator[Output]:
+def session(
+    *, as_json: bool, debug: bool, options: Mapping[str, str] | None = None
+) -> Iterator[Output]:
     """Run the body of a command; print its `Output`, or its error, and set the exit code."""
-    output = Output(as_json=as_json)
+    output = Output(as_json=as_json, options=options)
     try:
         with redirect_stdout(sys.stderr), _warnings_to(output):
             yield output
@@ -103,7 +120,7 @@ def session(*, as_json: bool, debug: bool) -> Iterator[Output]:
     except Exception as error:
         if debug:
             traceback.print_exc()
-        typer.echo(f"error: {_describe(error)}", err=True)
+        typer.echo(f"error: {output.worded(_describe(error))}", err=True)
         raise typer.Exit(_exit_code(error)) from None
 
 

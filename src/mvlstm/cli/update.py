@@ -5,80 +5,65 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-import typer
-
+from mvlstm.cli.command import command
 from mvlstm.cli.files import MODEL_SUFFIXES, check_output
-from mvlstm.cli.options import (
-    AsJson,
-    DataFile,
-    Debug,
-    Decimal,
-    ModelFile,
-    Quiet,
-    Separator,
-    next_command,
-)
-from mvlstm.cli.session import session
+from mvlstm.cli.groups import option
+from mvlstm.cli.options import DataFile, ModelFile, Quiet, Reading, next_command
+from mvlstm.cli.session import Output
 
 EXAMPLE = "Example: mvlstm update model.safetensors air.csv --out model.safetensors"
 
 
+@command
 def update(
+    output: Output,
     model: ModelFile,
     data: DataFile,
+    reading: Reading,
     out: Annotated[
-        Path,
-        typer.Option(
-            "--out", metavar="MODEL", help="Model file to write; may be MODEL itself, replaced."
-        ),
+        Path, option("Model file to write; may be MODEL itself, replaced.", "MODEL", name="--out")
     ],
     refit: Annotated[
         str,
-        typer.Option(
-            metavar="newest|full",
-            help="Continue training with the newest rows held out, or train again on all rows.",
+        option(
+            "Continue training with the newest rows held out, or train again on all rows.",
+            "newest|full",
         ),
     ] = "newest",
-    max_epochs: Annotated[int, typer.Option(help="Most epochs of further training.")] = 5,
+    max_epochs: Annotated[int, option("Most epochs of further training.")] = 5,
     learning_rate: Annotated[
-        float | None,
-        typer.Option(help="Of further training. Default: a fifth of the fit's."),
+        float | None, option("Of further training. Default: a fifth of the fit's.")
     ] = None,
-    sep: Separator = None,
-    decimal: Decimal = ".",
     quiet: Quiet = False,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Continue training on rows that came after the fit; calibrate the intervals on the newest.
 
     A model that forecasts the new rows better as it was stays as it was, but for its intervals.
     """
-    with session(as_json=as_json, debug=debug) as output:
-        check_output(out, suffixes=MODEL_SUFFIXES, inputs=(data,))
+    check_output(out, suffixes=MODEL_SUFFIXES, inputs=(data,))
 
-        from mvlstm import load
-        from mvlstm.table.files import read_table
+    from mvlstm import load
+    from mvlstm.table.files import read_table
 
-        found = load(model)
-        verbose = found.verbose
-        rows = read_table(data, sep=sep, decimal=decimal)
-        found.set_params(verbose=0 if quiet else 1)
-        way = cast(Literal["newest", "full"], refit)  # checked there
-        found.update(rows, refit=way, max_epochs=max_epochs, learning_rate=learning_rate)
-        found.set_params(verbose=verbose).save(out)
+    found = load(model)
+    verbose = found.verbose
+    rows = read_table(data, **reading)
+    found.set_params(verbose=0 if quiet else 1)
+    way = cast(Literal["newest", "full"], refit)  # checked there
+    found.update(rows, refit=way, max_epochs=max_epochs, learning_rate=learning_rate)
+    found.set_params(verbose=verbose).save(out)
 
-        last = found.updates_[-1]
-        notes = list(last.notes)
-        if not last.changed:
-            notes.append("The model was better as it was; only its intervals were renewed.")
-        output.data = {
-            "model": str(out),
-            "forecaster": type(found).__name__,
-            "update": last.to_dict(),
-            "updates": len(found.updates_),
-            "notes": notes,
-        }
-        output.show(str(last), f"took {last.seconds:.1f} s", f"wrote {out}")
-        output.notes(notes)
-        output.show(next_command("forecast", out, data, sep=sep, decimal=decimal))
+    last = found.updates_[-1]
+    notes = list(last.notes)
+    if not last.changed:
+        notes.append("The model was better as it was; only its intervals were renewed.")
+    output.data = {
+        "model": str(out),
+        "forecaster": type(found).__name__,
+        "update": last.to_dict(),
+        "updates": len(found.updates_),
+        "notes": notes,
+    }
+    output.show(str(last), f"took {last.seconds:.1f} s", f"wrote {out}")
+    output.notes(notes)
+    output.show(next_command("forecast", out, data, reading))

@@ -1,8 +1,8 @@
-"""Options that take several values: ``--windows 10 20 30``, ``10,20,30``, or one at a time."""
+"""From the words of a command line to values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from typer.core import TyperCommand
@@ -81,3 +81,68 @@ def numbers(option: str, text: str | None) -> list[float]:
         raise ParameterError(
             f"{option} {text!r} holds something that is no number; give numbers such as 0.1,0.9."
         ) from None
+
+
+def named_columns(
+    columns: Iterable[str], **given: Sequence[str] | None
+) -> dict[str, list[str] | None]:
+    """Read options that name columns, ``A,B`` or one at a time; None for one that was not given.
+
+    A name that is a column as it stands is not split, so names with commas can be used.
+
+    Examples
+    --------
+    >>> named_columns(["year", "month", "a,b"], time=["year,month"], exclude=["a,b"], known=None)
+    {'time': ['year', 'month'], 'exclude': ['a,b'], 'known': None}
+    """
+    there = set(columns)
+    return {
+        option: [name for text in texts for name in ([text] if text in there else words([text]))]
+        if texts
+        else None
+        for option, texts in given.items()
+    }
+
+
+def word_or_words(text: str | None) -> str | list[str] | None:
+    """Read ``auto`` as a word and ``hour,weekday`` as several; None if the option was not given.
+
+    Examples
+    --------
+    >>> word_or_words("auto"), word_or_words("hour")
+    ('auto', ['hour'])
+    """
+    if text is None or text in ("none", "auto"):
+        return text
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def fraction_or_count(option: str, text: str | None) -> float | int | None:
+    """Read ``0.2`` as a fraction of the rows and ``500`` as a number of rows.
+
+    Examples
+    --------
+    >>> fraction_or_count("--test", "0.2"), fraction_or_count("--test", "500")
+    (0.2, 500)
+    """
+    if text is None:
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise ParameterError(
+        f"{option} {text!r} is not a number; give a fraction of the rows such as 0.2, or a number "
+        "of rows such as 500."
+    )
+
+
+def number_or_word(text: str | None) -> float | str | None:
+    """Read a number as a number and anything else as the word it is, for the model to judge."""
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text

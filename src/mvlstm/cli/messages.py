@@ -1,0 +1,92 @@
+"""Messages of the library in the words of the command line.
+
+The library says ``missing='drop'``, which is right in Python; a person at the command line types
+``--missing drop``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import Any
+
+# a call such as pd.to_datetime(..., unit='s') is left alone; a hint may follow in brackets
+PIECE = re.compile(
+    r"(?P<call>[\w.]+\([^()]*\))"
+    r"|(?<![\w.'\"-])(?P<name>[a-z][a-z0-9_]*)="
+    r"(?P<value>'[^']*'|\"[^\"]*\"|\[[^\]]*\]|\.\.\.|-?\w+(?:[.+-]\w+)*)"
+    r"(?: \((?P<hint>--[a-z0-9-]+)(?P<rest>[^()]*)\))?"
+)
+TWICE = re.compile(r"(--[a-z0-9-]+(?: [^\s,()]+)?), \1(?=[),.;]|$)")
+PLAIN = re.compile(r"(?=.*\w)[\w.,:=+/-]+")  # text that a shell takes as it stands
+
+
+def translate(message: str, options: Mapping[str, str]) -> str:
+    """Say arguments as options.
+
+    A value that was received stays as it is: one that opens a message (``window=1 must be ...``)
+    or is compared with another (``seed=0, not 9``).
+
+    Parameters
+    ----------
+    message : str
+    options : mapping
+        Name of each argument, and its option: ``--window``, or ``--l2-sum/--l2-mean`` for yes and
+        no.
+
+    Examples
+    --------
+    >>> known = {"missing": "--missing", "time": "--time", "exclude": "--exclude"}
+    >>> translate("Use missing='drop', or exclude=['a', 'b'].", known)
+    'Use --missing drop, or --exclude a,b.'
+    >>> translate("Name the column with time=... (--time COLUMN).", known)
+    'Name the column with --time COLUMN.'
+    """
+
+    def said(found: re.Match[str]) -> str:
+        name, value, hint = found["name"], found["value"], found["hint"]
+        if found["call"] is not None:
+            return found[0]
+        option = options.get(name, f"--{name.replace('_', '-')}")
+        if hint == option:
+            return f"{hint}{found['rest']}"
+        compared = message.startswith(", not ", found.end())
+        received = compared or (found.start() == 0 and value != "...")
+        words = None if received or name not in options else _words(option, value)
+        if words is None:
+            return found[0]
+        return words if hint is None else f"{words} ({hint}{found['rest']})"
+
+    return TWICE.sub(r"\1", PIECE.sub(said, message))
+
+
+def _words(option: str, text: str) -> str | None:
+    """Return an option with its value; None where the command line cannot say it."""
+    if text == "...":
+        return option.partition("/")[0]
+    try:
+        value = ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        value = text
+    if isinstance(value, bool):
+        yes, _, no = option.partition("/")
+        return (yes if value else no) or None
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return option if value in ([], [...]) else f"{option} {_quoted(','.join(map(str, value)))}"
+    return f"{option} {_quoted(str(value) if isinstance(value, str) else text)}"
+
+
+def _quoted(text: str) -> str:
+    if PLAIN.fullmatch(text):
+        return text
+    return f"'{text}'" if "'" not in text else f'"{text}"'
+
+
+def translated(value: Any, options: Mapping[str, str]) -> Any:
+    """Translate a message, or all of a list of them."""
+    if isinstance(value, str):
+        return translate(value, options)
+    return [translated(one, options) for one in value]

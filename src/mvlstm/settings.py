@@ -1,0 +1,556 @@
+"""The settings of every forecaster, each declared once: name, type, default, and what it does.
+
+The constructors, the "Parameters" section of their docstrings and the options of the command line
+derive from these declarations. Nothing heavy is imported, so that ``mvlstm fit --help`` is quick.
+
+Examples
+--------
+>>> [one.name for one in declared(ARSettings)][:3]
+['window', 'horizon', 'missing']
+>>> ARSettings(window=12).window
+12
+"""
+
+# Annotations are read when this module is loaded, hence no `from __future__ import annotations`.
+import dataclasses
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
+
+MODEL, TRAINING, TABLE, PROGRESS = "Model", "Training", "Columns and rows", "Progress"
+PANELS = (MODEL, TRAINING, TABLE, PROGRESS)  # the order in which settings are listed
+DOC_WIDTH = 96
+
+Value = TypeVar("Value")
+Class = TypeVar("Class")
+
+# ---------------------------------------------------------------------------------- the mechanism
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One declared setting.
+
+    Parameters
+    ----------
+    name : str
+    type : type
+        As annotated; `Literal` names the choices.
+    default : object
+    doc : str
+        What it does, for the docstring and for ``--help``.
+    panel : str
+        Heading it is listed under.
+    """
+
+    name: str
+    type: Any
+    default: Any
+    doc: str
+    panel: str
+
+
+def setting(*, default: Value, doc: str) -> Value:
+    """Declare a setting in a class decorated with `settings`.
+
+    A subclass that only has another default writes it as usual, ``dropout: float = 0.2``, and
+    keeps the text.
+    """
+    field: Any = dataclasses.field(default=default, metadata={"doc": doc})
+    return field  # type: ignore[no-any-return]
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(setting,))
+def settings(*, panel: str) -> Callable[[type[Class]], type[Class]]:
+    """Turn a class of declarations into one with a keyword-only constructor that stores them.
+
+    Parameters
+    ----------
+    panel : str
+        Heading that the settings declared in this class are listed under.
+
+    Examples
+    --------
+    >>> @settings(panel="Model")
+    ... class Rounding:
+    ...     digits: int = setting(default=2, doc="Digits to keep.")
+    >>> Rounding(digits=3).digits
+    3
+    """
+
+    def declare(cls: type[Class]) -> type[Class]:
+        for value in vars(cls).values():
+            if isinstance(value, dataclasses.Field):
+                value.metadata = MappingProxyType({**value.metadata, "panel": panel})
+        return documented(dataclass(kw_only=True, eq=False, repr=False)(cls))
+
+    return declare
+
+
+def declared(cls: type) -> tuple[Setting, ...]:
+    """Return the settings of a class, those of its bases included, in the order of the panels."""
+    found = [_setting(cls, field) for field in dataclasses.fields(cls)]
+    return tuple(sorted(found, key=lambda one: [*PANELS, one.panel].index(one.panel)))
+
+
+def documented(cls: type[Class]) -> type[Class]:
+    """Add the "Parameters" section to a class's docstring; for use as a decorator."""
+    text = inspect.cleandoc(cls.__doc__ or "")
+    head, *rest = re.split(r"\n\n(?=[^\n]+\n-{3,}\n)", text, maxsplit=1)
+    cls.__doc__ = "\n\n".join([head, parameters_section(cls), *rest])
+    return cls
+
+
+def parameters_section(cls: type) -> str:
+    """Return the section of a docstring that describes the settings of a class.
+
+    Examples
+    --------
+    >>> parameters_section(GBTSettings).splitlines()[2:4]
+    ['window : int, default 30', '    Rows that a forecast is made from.']
+    """
+    lines = ["Parameters", "----------"]
+    for one in declared(cls):
+        lines.append(f"{one.name} : {_type_text(one)}")
+        lines += textwrap.wrap(one.doc, DOC_WIDTH, initial_indent="    ", subsequent_indent="    ")
+    return "\n".join(lines)
+
+
+def choices(kind: Any) -> tuple[Any, ...]:
+    """Return the words that a type allows: those of a `Literal`, also as part of a union.
+
+    Examples
+    --------
+    >>> choices(float | Literal["auto"]), choices(int)
+    (('auto',), ())
+    """
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    return tuple(word for part in _parts(kind) if part is not kind for word in choices(part))
+
+
+def _setting(cls: type, field: "dataclasses.Field[Any]") -> Setting:
+    """Return what a field declares; text and panel come from the nearest class that has them."""
+    told = [vars(base).get("__dataclass_fields__", {}).get(field.name) for base in cls.__mro__]
+    full: Mapping[str, Any] = next(
+        (one.metadata for one in told if one is not None and "doc" in one.metadata), {}
+    )
+    doc, panel = full.get("doc", ""), full.get("panel", MODEL)
+    return Setting(field.name, field.type, field.default, doc, panel)
+
+
+def _parts(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _type_text(one: Setting) -> str:
+    """Describe type and default as numpydoc does."""
+    if one.default is None:
+        return f"{_kind_text(one.type)}, optional"
+    default = f'"{one.default}"' if isinstance(one.default, str) else f"{one.default}"
+    return f"{_kind_text(one.type)}, default {default}"
+
+
+def _kind_text(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return "{" + ", ".join(f'"{word}"' for word in get_args(kind)) + "}"
+    parts = [part for part in _parts(kind) if part is not NoneType]
+    if len(parts) > 1:
+        words = [w for p in parts for w in ([f'"{c}"' for c in choices(p)] or [_kind_text(p)])]
+        return f"{', '.join(words[:-1])} or {words[-1]}"
+    origin = get_origin(parts[0])
+    if origin is not None:
+        name = {tuple: "tuple"}.get(origin, "sequence")
+        return f"{name} of {_kind_text(get_args(parts[0])[0])}"
+    return getattr(parts[0], "__name__", str(parts[0]))
+
+
+# --------------------------------------------------------------------------------- shared settings
+
+Missing = Literal["error", "drop", "fill"]
+Gaps = Literal["error", "close", "respect"]
+Difference = Literal["none", "auto"]
+Transform = Literal["none", "log1p", "auto"]
+Link = Literal["none", "last", "linear"]
+
+
+@settings(panel=MODEL)
+class AheadSettings:
+    """From how many rows to forecast how many."""
+
+    window: int = setting(default=30, doc="Rows that a forecast is made from.")
+    horizon: int = setting(default=1, doc="Steps ahead to forecast.")
+
+
+@settings(panel=PROGRESS)
+class ForecastingSettings(AheadSettings):
+    """What every forecaster has."""
+
+    verbose: int = setting(default=1, doc="0 shows no progress.")
+
+
+@settings(panel=TABLE)
+class CleaningSettings:
+    """What to do about a table with holes."""
+
+    missing: Missing = setting(
+        default="error",
+        doc='What to do about missing values: "error" stops, "drop" drops their rows, "fill" '
+        "repeats the last value.",
+    )
+    gaps: Gaps = setting(
+        default="error",
+        doc='What to do about irregular times: "error" stops, "close" takes the rows as '
+        'consecutive, "respect" lets no window cross a gap.',
+    )
+
+
+@settings(panel=TABLE)
+class CalendarSettings:
+    """The clock as a variable."""
+
+    calendar: str | Sequence[str] = setting(
+        default="none",
+        doc='Cycles of the clock to add as one variable that is known ahead: "hour", "weekday", '
+        '"yearday"; "auto" takes those that the times span at least twice (paper: "none").',
+    )
+
+
+@settings(panel=TABLE)
+class DifferenceSettings:
+    """Differencing."""
+
+    difference: Difference = setting(
+        default="none",
+        doc='"auto" takes differences of the columns in which ADF and KPSS tests find a unit root.',
+    )
+
+
+@settings(panel=TABLE)
+class TransformSettings:
+    """The scale on which the target is modelled."""
+
+    transform: Transform = setting(
+        default="none",
+        doc='"log1p" models log(1 + y) of a target that is never negative; "auto" does so if the '
+        'training rows have no negative value and are clearly skewed or uneven (paper: "none").',
+    )
+
+
+@settings(panel=TRAINING)
+class SeedSettings:
+    """Chance."""
+
+    seed: int = setting(default=0, doc="Seed of all random numbers.")
+
+
+@settings(panel=TABLE)
+class WindowedSettings(TransformSettings, CalendarSettings, CleaningSettings, ForecastingSettings):
+    """Forecasters that look at windows of all variables."""
+
+
+@settings(panel=TRAINING)
+class NetworkSettings(SeedSettings, DifferenceSettings, WindowedSettings):
+    """Ensembles of networks, trained side by side."""
+
+    dropout: float = setting(
+        default=0.0, doc="Share of the network's summary that is dropped in training (paper: 0.5)."
+    )
+    l2: float = setting(default=1e-4, doc="Penalty on the squared weights, added to the mean loss.")
+    learning_rate: float = setting(default=5e-3, doc="Step size of Adam.")
+    batch_size: int = setting(default=64, doc="Windows per training step (paper: 64).")
+    max_epochs: int = setting(default=100, doc="Most passes over the training rows.")
+    patience: int = setting(
+        default=15, doc="Epochs without improvement before a network stops (paper: 10)."
+    )
+    members: int = setting(
+        default=5, doc="Networks in the ensemble, trained from different seeds (paper: 10)."
+    )
+    device: str = setting(default="auto", doc='Where to train: "auto", "cpu" or "cuda".')
+
+
+AVERAGING = (
+    "Decay of the running mean of the weights, which is what is used; 0 uses the weights as they "
+    "are (paper)."
+)
+
+# ---------------------------------------------------------------------------------- each forecaster
+
+
+@settings(panel=MODEL)
+class MVLSTMSettings(NetworkSettings):
+    """Settings of `mvlstm.MVLSTM`."""
+
+    hidden_size: int = setting(default=15, doc="Hidden units per variable (paper: 10 to 25).")
+    layers: int = setting(default=1, doc="Stacked recurrent layers (paper: 1).")
+    cell: Literal["lstm", "gru"] = setting(default="lstm", doc='Recurrent cell (paper: "lstm").')
+    gates: Literal["full", "variable"] = setting(
+        default="full",
+        doc='Whether the gates of a variable see all variables ("full", paper) or only their own '
+        '("variable", MV-Indep).',
+    )
+    attention: Literal["bounded", "free"] = setting(
+        default="free",
+        doc='Scores of the attention over variables: through tanh ("bounded", paper) or as they '
+        'are ("free").',
+    )
+    head: Literal["mixture", "fusion"] = setting(
+        default="mixture",
+        doc='Combine the forecasts of the variables ("mixture", paper) or their states ("fusion", '
+        "MV-Fusion).",
+    )
+    loss: Literal["nll", "mse", "nll+mse"] = setting(
+        default="nll+mse",
+        doc='Training loss: negative log-likelihood of the mixture ("nll", paper), squared error '
+        'of its mean ("mse"), or both.',
+    )
+    sigma: float | Literal["learned", "predicted", "calibrated"] = setting(
+        default="predicted",
+        doc="Standard deviation of the mixture's components, in standard deviations of the "
+        'target: a fixed number (paper: 1), one "learned" with the weights, "predicted" for every '
+        'component and window (learned where there is no mixture), or "calibrated" on the '
+        "validation rows afterwards.",
+    )
+    target_scale: Literal["standard", "raw"] = setting(
+        default="standard",
+        doc="Scale that sigma refers to: standard deviations of the target, or its own units.",
+    )
+    link: Literal["none", "last", "linear", "auto"] = setting(
+        default="auto",
+        doc="Simple forecast that the network corrects: none (paper), the last value, or a "
+        '"linear" map of the latest rows, robust to outliers. With "auto" and five members, four '
+        "read the variables sparingly and two of these do without the map, if that forecasts the "
+        "validation rows better.",
+    )
+    isolation: float = setting(
+        default=1e-3,
+        doc="Penalty on the weights by which other variables reach the gates of a variable (paper: "
+        "0). It makes the attention over variables more faithful; a large one approaches "
+        'gates="variable". Members without a link get ten times as much.',
+    )
+    clock_penalty: float = setting(
+        default=3e-3,
+        doc="Penalty on the weights that read the calendar, by which a network could learn a few "
+        "weeks by heart (paper: no calendar).",
+    )
+    l2_sum: bool = setting(
+        default=False,
+        doc="Add the penalty l2 to the sum of the losses over all windows, as the paper does, "
+        "instead of to their mean.",
+    )
+    averaging: float = setting(default=0.995, doc=AVERAGING)
+    finish: float = setting(
+        default=0.1,
+        doc="Share of the learning rate to continue with from the best weights, once a network has "
+        "stopped improving or reached the last fifth of max_epochs, until five epochs no longer "
+        "help; 0 stops there (paper).",
+    )
+    leave_out: float = setting(
+        default=0.0,
+        doc="Share of the training rows, a stretch of its own, that each network leaves out and "
+        "also stops on (paper: 0). It steadies networks on a drifting series; a short one needs "
+        "the rows.",
+    )
+
+
+@settings(panel=MODEL)
+class LSTMSettings(NetworkSettings):
+    """Settings of `mvlstm.LSTM`."""
+
+    hidden_size: int = setting(default=64, doc="Hidden units per layer.")
+    layers: int = setting(default=1, doc="Stacked recurrent layers.")
+    loss: Literal["mse", "nll", "nll+mse"] = setting(
+        default="nll+mse",
+        doc="Training loss: squared error, negative log-likelihood of a normal distribution with a "
+        "learned variance, or both.",
+    )
+    link: Link = setting(
+        default="linear",
+        doc='Simple forecast that the network corrects: none, the last value, or a "linear" map of '
+        "the latest rows, robust to outliers.",
+    )
+    averaging: float = setting(default=0.995, doc=AVERAGING)
+
+
+@settings(panel=MODEL)
+class RivalNetworkSettings(NetworkSettings):
+    """Networks of other papers."""
+
+    hidden_size: int = setting(default=32, doc="Hidden units (paper: 16 to 512).")
+    link: Link = setting(
+        default="none",
+        doc="Simple forecast that the network corrects: none (paper), the last value, or a "
+        '"linear" map of the latest rows, robust to outliers.',
+    )
+    dropout: float = 0.2
+    l2: float = 1e-5
+    learning_rate: float = 3e-3
+    batch_size: int = setting(
+        default=256, doc="Most windows per training step, fewer on a short table (paper: 64)."
+    )
+    max_epochs: int = 40
+    patience: int = 6
+
+
+@settings(panel=MODEL)
+class DUALSettings(RivalNetworkSettings):
+    """Settings of `mvlstm.DUAL`."""
+
+
+@settings(panel=MODEL)
+class RETAINSettings(RivalNetworkSettings):
+    """Settings of `mvlstm.RETAIN`."""
+
+
+@settings(panel=MODEL)
+class CLSTMSettings(RivalNetworkSettings):
+    """Settings of `mvlstm.CLSTM`."""
+
+    penalties: Sequence[float] | None = setting(
+        default=None,
+        doc="Penalties to try, in units of the scaled target's squared error; by default eight "
+        "from 1 down to 0.001.",
+    )
+    tolerance: float = setting(
+        default=1.0,
+        doc="Standard errors by which the squared error of a larger penalty, which keeps fewer "
+        "variables, may exceed the least one. 0 takes the least, however many variables it keeps.",
+    )
+    dropout: float = 0.0
+
+
+@settings(panel=MODEL)
+class ARSettings(WindowedSettings):
+    """Settings of `mvlstm.AR`."""
+
+    window: int = setting(default=30, doc="Lags of every variable.")
+
+
+@settings(panel=MODEL)
+class ENETSettings(WindowedSettings):
+    """Settings of `mvlstm.ENET`."""
+
+    window: int = setting(default=30, doc="Lags of every variable.")
+    grid: Literal["paper", "extended", "quick"] = setting(
+        default="extended",
+        doc="Pairs of penalties to try: the paper's 81, which are all large on a standardised "
+        'target; these and 1e-4 to 1e-2 as well (144, "extended"); or 18 of the latter ("quick").',
+    )
+
+
+@settings(panel=MODEL)
+class RFSettings(SeedSettings, WindowedSettings):
+    """Settings of `mvlstm.RF`."""
+
+    grid: Literal["paper", "quick"] = setting(
+        default="paper",
+        doc='Depths to try: 3 to 10 ("paper"), or 5 and 10 ("quick"); each with 3, 10, 25, 50, 100 '
+        "and 200 trees.",
+    )
+    max_trees: int = setting(default=200, doc="Most trees (paper: 200).")
+    n_jobs: int = setting(
+        default=-1,
+        doc="Trees grown at the same time; -1 uses every core. Forecasts do not depend on it.",
+    )
+
+
+@settings(panel=MODEL)
+class XGTSettings(SeedSettings, WindowedSettings):
+    """Settings of `mvlstm.XGT`."""
+
+    grid: Literal["paper", "quick"] = setting(
+        default="paper",
+        doc='Settings to try: depths 3 to 10 and six penalties ("paper"), or three of each '
+        '("quick").',
+    )
+    max_rounds: int = setting(default=200, doc="Most trees (paper: 200).")
+    learning_rate: float = setting(
+        default=0.1, doc="Share of every tree that counts; the paper does not state it."
+    )
+    n_jobs: int = setting(
+        default=-1,
+        doc="Threads; -1 uses every core, or a single one if the windows hold at most 100,000 "
+        "values, where more threads gain little and wait for one another.",
+    )
+
+
+@settings(panel=MODEL)
+class GBTSettings(SeedSettings, WindowedSettings):
+    """Settings of `mvlstm.GBT`."""
+
+    grid: Literal["default", "quick"] = setting(
+        default="default", doc="Settings to try: six, or two."
+    )
+    max_rounds: int = setting(default=300, doc="Most trees.")
+
+
+@settings(panel=MODEL)
+class StateSpaceSettings(SeedSettings, TransformSettings, CleaningSettings, ForecastingSettings):
+    """Models that filter the whole past."""
+
+    window: int = setting(
+        default=30,
+        doc='Rows skipped at the start; with mode="window", rows that a model is fitted to.',
+    )
+    mode: Literal["global", "window"] = setting(
+        default="global", doc="One model for all rows, or one for each window."
+    )
+    fit_rows: int | None = setting(
+        default=None, doc="Fit only to this many of the last training rows; by default to all."
+    )
+    max_iterations: int = setting(
+        default=50, doc='Most iterations of the maximisation (at most 20 with mode="window").'
+    )
+    windows: int = setting(
+        default=500, doc='With mode="window", most windows to calibrate the intervals on.'
+    )
+    seed: int = setting(default=0, doc="Seed of the choice of these windows.")
+    missing: Missing = setting(
+        default="error",
+        doc='What to do about missing values: "error" stops, "drop" drops their rows, "fill" '
+        "repeats the last value of the variables. A missing target stays missing.",
+    )
+    gaps: Gaps = setting(
+        default="error",
+        doc='What to do about irregular times: "error" stops, "close" takes the rows as '
+        'consecutive, "respect" filters each stretch from its start.',
+    )
+
+
+@settings(panel=MODEL)
+class STRXSettings(StateSpaceSettings):
+    """Settings of `mvlstm.STRX`."""
+
+
+@settings(panel=MODEL)
+class ARIMAXSettings(StateSpaceSettings):
+    """Settings of `mvlstm.ARIMAX`."""
+
+    order: tuple[int, int, int] | None = setting(
+        default=None, doc="Orders p, d and q; by default found from the training rows."
+    )
+
+
+@settings(panel=MODEL)
+class PersistenceSettings(CleaningSettings, ForecastingSettings):
+    """Settings of `mvlstm.Persistence`."""
+
+    window: int = setting(
+        default=30, doc="Rows skipped at the start, so that forecasts are for the rows of a model."
+    )
+
+
+@settings(panel=MODEL)
+class SeasonalPersistenceSettings(PersistenceSettings):
+    """Settings of `mvlstm.SeasonalPersistence`."""
+
+    period: int | Literal["auto"] = setting(
+        default="auto",
+        doc='Rows of a cycle. "auto" tries a day, a week and the like, as the step of the times '
+        "suggests, and the strongest cycle of the autocorrelation; the one with the least error on "
+        "the training rows is taken.",
+    )
