@@ -47,7 +47,7 @@ def evaluate(
 
     output.data = {**result.to_dict(), "out": None if out is None else str(out)}
     first, last = result.period
-    start = "" if since is None else f" since {describe_time(read_time(fitted, since))}"
+    start = "" if since is None else f" since {describe_time(read_time(fitted.fitted_, since))}"
     title = f"Scores for {result.target} on {result.part} rows{start}, {first} to {last}"
     output.show(table(scores, title=title))
     if result.by_step is not None:

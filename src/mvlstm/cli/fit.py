@@ -113,8 +113,8 @@ def _show_model(output: Output, model: MVLSTM, file: Path, first: Sequence[str])
         "model": str(file),
         "forecaster": type(model).__name__,
         "parameters": model.get_params(),
-        "target": model.layout_.target,
-        "variables": list(model.layout_.names),
+        "target": model.fitted_.layout.target,
+        "variables": list(model.fitted_.layout.names),
         "history": history.to_dict(),
         "seconds": model.fit_seconds_,
         "notes": notes,
@@ -127,7 +127,7 @@ def _show_model(output: Output, model: MVLSTM, file: Path, first: Sequence[str])
 
 def _scale(model: MVLSTM) -> str:
     """Say what the validation RMSE is measured in, where that is not the target's own unit."""
-    if model.layout_.series is not None:
+    if model.fitted_.layout.series is not None:
         return "; RMSE in standard deviations of each series"
-    transform = model.preparation_.transform
-    return f"; RMSE of {transform.scale_name(model.layout_.target)}" if transform else ""
+    transform = model.fitted_.preparation.transform
+    return f"; RMSE of {transform.scale_name(model.fitted_.layout.target)}" if transform else ""

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from mvlstm import metrics
 from mvlstm._words import counted
 from mvlstm.errors import DataError, ParameterError, check_whole
-from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.forecaster import AbstractForecaster, require_whole
 from mvlstm.model.scoring import score_row
 from mvlstm.problem.transform_choice import choose_transform
 from mvlstm.progress import show_steps
@@ -52,7 +52,7 @@ class FoldRun:
     @property
     def stop(self) -> BoolArray:
         """Origins whose steps all lie in the rows that stop and select."""
-        later = self.model.borders_.calibration_rows(self.recent.time).any(axis=1)
+        later = self.model.fitted_.parts.calibration_rows(self.recent.time).any(axis=1)
         return self.validation & ~np.asarray(later)
 
     @property
@@ -61,7 +61,7 @@ class FoldRun:
 
         Nothing was fitted to these or selected by them.
         """
-        later = self.model.borders_.calibration_rows(self.recent.time).all(axis=1)
+        later = self.model.fitted_.parts.calibration_rows(self.recent.time).all(axis=1)
         return self.validation & np.asarray(later)
 
     @property
@@ -72,7 +72,7 @@ class FoldRun:
     @property
     def new(self) -> BoolArray:
         """Origins whose steps all lie in the fold."""
-        return np.asarray(self.model.borders_.after(self.recent.time).all(axis=1))
+        return np.asarray(self.model.fitted_.parts.after(self.recent.time).all(axis=1))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -228,14 +228,14 @@ def run_fold(model: AbstractForecaster, frame: SeriesFrame, test: int, valid: fl
     rows: Any = frame
     started = clock.monotonic()
     model.fit(rows, frame.target, test=test, valid=valid)
-    model._require_whole()
+    require_whole(model.fitted_)
     fitted = clock.monotonic()
     recent = rows
     if model.local and frame.panel is None:
-        (last,) = frame.find(pd.Index([model.borders_.train]))
-        before = int(model.window) + model.preparation_.lead
+        (last,) = frame.find(pd.Index([model.fitted_.parts.train]))
+        before = int(model.window) + model.fitted_.preparation.lead
         if model.missing == "fill":  # not needed, but batches of another size round differently
-            before += model.layout_.fill_limit
+            before += model.fitted_.layout.fill_limit
         recent = frame.rows(slice(max(0, int(last) + 1 - before), None))
     forecast = model.predict(recent)
     seconds = max(clock.monotonic() - fitted, 1e-9)
@@ -249,7 +249,7 @@ def _units(model: AbstractForecaster, table: Any, forecast: Forecast) -> FloatAr
     """Return what one means on the scale of the series of each forecast, (M,)."""
     if forecast.series is None:
         return np.ones(len(forecast))
-    prepared = model._prepare(model._read(table, "predict"))
+    prepared = model.fitted_.prepare(model.fitted_.read(table, "predict"))
     return prepared.unit(prepared.frame.find(forecast.origin, forecast.series))
 
 

@@ -227,7 +227,7 @@ def first_member(run: FoldRun) -> Forecast:
     mixture = (np.ones_like(variances[rows]), means[rows], variances[rows])
     factors = cover_factors(mixture, actual[rows], np.asarray(recent.origin)[rows])
     variances = variances * factors[:, None]
-    correction = run.model.mean_factor_[:, None]
+    correction = run.model.fitted_.calibration.mean_factor[:, None]
     return replace(
         recent,
         weights=np.ones_like(means),

@@ -6,9 +6,8 @@ import math
 import sys
 import time as clock
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -17,18 +16,16 @@ from torch import Tensor
 
 from mvlstm.errors import ModelFileError, MVLSTMWarning, ParameterError, check_option, is_number
 from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
-from mvlstm.methods.network.link import LINKS, LinkName
+from mvlstm.methods.network.link import LINKS
 from mvlstm.methods.network.trained import TrainedNetwork, learn_labels, restore_labels
 from mvlstm.methods.network.training import Training, fit_network
-from mvlstm.model.forecaster import Difference
 from mvlstm.model.learned import Arrays, Saved
 from mvlstm.nn.clstm import every_step_loss, input_membership
 from mvlstm.nn.lstm import LSTMNetwork
 from mvlstm.nn.parameters import flatten, unflatten
 from mvlstm.problem.problem import Problem, Run
 from mvlstm.problem.target_scale import LabelScale
-from mvlstm.problem.transform_choice import TransformChoice
-from mvlstm.table.calendar import Calendar
+from mvlstm.settings import CLSTMSettings, documented
 from mvlstm.table.layout import Layout
 from mvlstm.train.config import SEEDS_APART
 from mvlstm.train.data import gather_windows
@@ -41,7 +38,8 @@ PENALTIES = tuple(float(10.0 ** (-3 * k / 7)) for k in range(8))  # from 1 down 
 PATH_STEPS, FINISH_STEPS = 500, 40
 
 
-class CLSTM(AbstractNetwork):
+@documented
+class CLSTM(AbstractNetwork, CLSTMSettings):
     r"""cLSTM of Tank et al. (neural Granger causality) for one target.
 
     One LSTM a penalty :math:`\lambda` is trained with
@@ -50,40 +48,6 @@ class CLSTM(AbstractNetwork):
     again without a penalty, and the largest penalty whose error on the validation rows is within
     ``tolerance`` standard errors of the best is taken. The forecasts come from members trained on
     the variables it chose.
-
-    Parameters
-    ----------
-    window : int
-        Rows a forecast looks back on.
-    horizon : int
-        Steps ahead. The paper: 1.
-    hidden_size : int
-        Hidden units. The paper: 16 to 512.
-    penalties : sequence of float, optional
-        Values of :math:`\lambda` in units of the scaled target's squared error; by default eight
-        from 1 down to 0.001.
-    tolerance : float
-        Standard errors by which the squared error of a larger penalty, which keeps fewer
-        variables, may be above the least one. 0 takes the least, whatever variables that keeps.
-    link : {"none", "last", "linear"}
-        What the network's forecast is added to: nothing (paper), the last value, or a
-        robust linear map of the latest rows.
-    dropout, l2, learning_rate : float
-        Of the training without penalty: share of the last state dropped; coefficient of the
-        squared weights beside the mean loss; Adam's step size.
-    batch_size, max_epochs, patience : int
-        Most windows a step, fewer on a short table; most epochs; epochs without
-        progress before a member stops.
-    members : int
-        Networks trained on the chosen variables, from different seeds.
-    seed : int
-        Fixes everything random.
-    missing, gaps, calendar, difference, transform : str
-        As in `MVLSTM`.
-    device : str
-        "auto", "cpu" or "cuda".
-    verbose : int
-        0 is silent.
 
     Attributes
     ----------
@@ -105,53 +69,6 @@ class CLSTM(AbstractNetwork):
     """
 
     short_batches: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        *,
-        window: int = 30,
-        horizon: int = 1,
-        hidden_size: int = 32,
-        penalties: Sequence[float] | None = None,
-        tolerance: float = 1.0,
-        link: LinkName = "none",
-        dropout: float = 0.0,
-        l2: float = 1e-5,
-        learning_rate: float = 3e-3,
-        batch_size: int = 256,
-        max_epochs: int = 40,
-        patience: int = 6,
-        members: int = 5,
-        seed: int = 0,
-        missing: Literal["error", "drop", "fill"] = "error",
-        gaps: Literal["error", "close", "respect"] = "error",
-        calendar: Calendar = "none",
-        difference: Difference = "none",
-        transform: TransformChoice = "none",
-        device: str = "auto",
-        verbose: int = 1,
-    ) -> None:
-        self.window = window
-        self.horizon = horizon
-        self.hidden_size = hidden_size
-        self.penalties = penalties
-        self.tolerance = tolerance
-        self.link = link
-        self.dropout = dropout
-        self.l2 = l2
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.members = members
-        self.seed = seed
-        self.missing = missing
-        self.gaps = gaps
-        self.calendar = calendar
-        self.difference = difference
-        self.transform = transform
-        self.device = device
-        self.verbose = verbose
 
     def check(self) -> None:
         """Refuse settings with values they cannot have."""

@@ -3,58 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mvlstm.errors import DataError, check_option
 from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
-from mvlstm.methods.network.link import LINKS, LinkName
+from mvlstm.methods.network.link import LINKS
 from mvlstm.methods.network.trained import TrainedNetwork
-from mvlstm.model.forecaster import Difference
 from mvlstm.model.learned import Arrays, AttentionArrays, Saved
 from mvlstm.nn.dual import DUALNetwork
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.problem import Problem
-from mvlstm.problem.transform_choice import TransformChoice
-from mvlstm.table.calendar import Calendar
+from mvlstm.settings import DUALSettings, documented
 from mvlstm.table.layout import Layout
 from mvlstm.types import FloatArray
 
 
-class DUAL(AbstractNetwork):
+@documented
+class DUAL(AbstractNetwork, DUALSettings):
     """DA-RNN of Qin et al. (2017): attention over driving series, then over time.
 
     Its importance is the mean weight of each driving series in the encoder. The target is no
     driving series, so it has none.
-
-    Parameters
-    ----------
-    window : int
-        Rows a forecast looks back on.
-    horizon : int
-        Steps ahead. The paper: 1.
-    hidden_size : int
-        Units of the encoder and of the decoder. The paper: 16 to 512.
-    link : {"none", "last", "linear"}
-        What the network's forecast is added to: nothing (paper), the last value, or a
-        robust linear map of the latest rows.
-    dropout, l2, learning_rate : float
-        Share of the last state and context dropped in training (paper: 0.5); coefficient of the
-        squared weights beside the mean loss; Adam's step size.
-    batch_size, max_epochs, patience : int
-        Most windows a step (paper: 64), fewer on a short table; most epochs; epochs without
-        progress before a member stops.
-    members : int
-        Networks trained side by side, from different seeds.
-    seed : int
-        Fixes everything random.
-    missing, gaps, calendar, difference, transform : str
-        As in `MVLSTM`.
-    device : str
-        "auto", "cpu" or "cuda".
-    verbose : int
-        0 is silent.
 
     Examples
     --------
@@ -67,49 +38,6 @@ class DUAL(AbstractNetwork):
 
     members_differ: ClassVar[bool] = True
     short_batches: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        *,
-        window: int = 30,
-        horizon: int = 1,
-        hidden_size: int = 32,
-        link: LinkName = "none",
-        dropout: float = 0.2,
-        l2: float = 1e-5,
-        learning_rate: float = 3e-3,
-        batch_size: int = 256,
-        max_epochs: int = 40,
-        patience: int = 6,
-        members: int = 5,
-        seed: int = 0,
-        missing: Literal["error", "drop", "fill"] = "error",
-        gaps: Literal["error", "close", "respect"] = "error",
-        calendar: Calendar = "none",
-        difference: Difference = "none",
-        transform: TransformChoice = "none",
-        device: str = "auto",
-        verbose: int = 1,
-    ) -> None:
-        self.window = window
-        self.horizon = horizon
-        self.hidden_size = hidden_size
-        self.link = link
-        self.dropout = dropout
-        self.l2 = l2
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.members = members
-        self.seed = seed
-        self.missing = missing
-        self.gaps = gaps
-        self.calendar = calendar
-        self.difference = difference
-        self.transform = transform
-        self.device = device
-        self.verbose = verbose
 
     def check(self) -> None:
         """Refuse settings with values they cannot have."""

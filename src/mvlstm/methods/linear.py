@@ -15,9 +15,8 @@ from mvlstm.model.learned import Arrays, Learned, Saved, by_variable, take_array
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.problem import Problem, known_places
-from mvlstm.problem.transform_choice import TransformChoice
 from mvlstm.progress import show_steps
-from mvlstm.table.calendar import Calendar
+from mvlstm.settings import ARSettings, ENETSettings, documented
 from mvlstm.types import FloatArray
 
 GridName = Literal["paper", "extended", "quick"]
@@ -77,21 +76,11 @@ class LearnedLinear(Learned):
         return {**arrays, "penalty": linear.penalty}, {}
 
 
-class AR(AbstractForecaster):
+@documented
+class AR(AbstractForecaster, ARSettings):
     """Ridge regression on every variable's lags, the penalty chosen on validation rows.
 
     With ``horizon > 1`` there is one regression for each step ahead.
-
-    Parameters
-    ----------
-    window : int
-        Lags of every variable.
-    horizon : int
-        Steps ahead.
-    missing, gaps, calendar, transform : str
-        As in `mvlstm.MVLSTM`.
-    verbose : int
-        Has no effect; there is nothing to wait for.
 
     Examples
     --------
@@ -100,25 +89,6 @@ class AR(AbstractForecaster):
     >>> mv.AR(window=5).fit(table, target="y", test=0.2).predict(table).mean.shape
     (395,)
     """
-
-    def __init__(
-        self,
-        *,
-        window: int = 30,
-        horizon: int = 1,
-        missing: Literal["error", "drop", "fill"] = "error",
-        gaps: Literal["error", "close", "respect"] = "error",
-        calendar: Calendar = "none",
-        transform: TransformChoice = "none",
-        verbose: int = 1,
-    ) -> None:
-        self.window = window
-        self.horizon = horizon
-        self.missing = missing
-        self.gaps = gaps
-        self.calendar = calendar
-        self.transform = transform
-        self.verbose = verbose
 
     def learn(self, problem: Problem) -> LearnedLinear:
         """Fit with every penalty, and keep that of least squared error on the stopping rows."""
@@ -135,7 +105,8 @@ class AR(AbstractForecaster):
         return LearnedLinear.restore(saved, self.window, self.horizon)
 
 
-class ENET(AbstractForecaster):
+@documented
+class ENET(AbstractForecaster, ENETSettings):
     r"""Elastic net on the flattened window, both penalties chosen on validation rows.
 
     With inputs and labels standardised on the training rows it minimises
@@ -145,41 +116,7 @@ class ENET(AbstractForecaster):
     by scikit-learn's ``ElasticNet(alpha=a + b, l1_ratio=a / (a + b))``, or ``Ridge`` where a = 0.
     With ``horizon > 1`` there is one regression for each step ahead.
 
-    Parameters
-    ----------
-    window : int
-        Lags of every variable.
-    horizon : int
-        Steps ahead.
-    grid : {"paper", "extended", "quick"}
-        Pairs (a, b) tried: the paper's 81, which are all large on a standardised target; those
-        and 1e-4 to 1e-2 as well (144); or 18 of the latter.
-    missing, gaps, calendar, transform : str
-        As in `mvlstm.MVLSTM`.
-    verbose : int
-        0 is silent.
     """
-
-    def __init__(
-        self,
-        *,
-        window: int = 30,
-        horizon: int = 1,
-        grid: GridName = "extended",
-        missing: Literal["error", "drop", "fill"] = "error",
-        gaps: Literal["error", "close", "respect"] = "error",
-        calendar: Calendar = "none",
-        transform: TransformChoice = "none",
-        verbose: int = 1,
-    ) -> None:
-        self.window = window
-        self.horizon = horizon
-        self.grid = grid
-        self.missing = missing
-        self.gaps = gaps
-        self.calendar = calendar
-        self.transform = transform
-        self.verbose = verbose
 
     def check(self) -> None:
         """Refuse a grid that there is not."""

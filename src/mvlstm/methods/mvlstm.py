@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from mvlstm.errors import ParameterError, check_option, is_number
 from mvlstm.explain.attention import calibrated_sigma2, posterior
 from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
 from mvlstm.methods.network.kinds import fit_mixed
-from mvlstm.methods.network.link import LINKS, LinkChoice
+from mvlstm.methods.network.link import LINKS
 from mvlstm.methods.network.trained import TrainedNetwork
 from mvlstm.methods.network.training import (
     Details,
@@ -21,7 +21,6 @@ from mvlstm.methods.network.training import (
     fit_network,
     network_details,
 )
-from mvlstm.model.forecaster import Difference
 from mvlstm.model.learned import Arrays, AttentionArrays, Saved
 from mvlstm.nn.cell import Cell, Gates
 from mvlstm.nn.leakage import leakage
@@ -30,9 +29,8 @@ from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.problem import Problem, known_places
 from mvlstm.problem.target_scale import LabelScale
-from mvlstm.problem.transform_choice import TransformChoice
 from mvlstm.problem.windows import spread_evenly
-from mvlstm.table.calendar import Calendar
+from mvlstm.settings import MVLSTMSettings, documented
 from mvlstm.table.layout import Layout
 from mvlstm.train.data import gather_windows
 from mvlstm.train.protocol import Network
@@ -43,82 +41,9 @@ SIGMAS = ("learned", "predicted", "calibrated")
 BARE_ISOLATION = 10.0  # how much more isolated members without a link are
 
 
-class MVLSTM(AbstractNetwork):
+@documented
+class MVLSTM(AbstractNetwork, MVLSTMSettings):
     """Multi-variable LSTM: one hidden state a variable, and a mixture over variables.
-
-    Parameters
-    ----------
-    window : int
-        Rows a forecast looks back on, T >= 2.
-    horizon : int
-        Steps ahead. The paper: 1.
-    hidden_size : int
-        Hidden units a variable, d. The paper: 10 to 25.
-    layers : int
-        Stacked recurrent layers. The paper: 1.
-    cell : {"lstm", "gru"}
-        The paper: "lstm".
-    gates : {"full", "variable"}
-        Whether a variable's gates see all variables (paper) or its own alone (MV-Indep).
-    attention : {"bounded", "free"}
-        Scores over variables through tanh (paper) or as they are.
-    head : {"mixture", "fusion"}
-        Blend the variables' predictions (paper) or their states (MV-Fusion).
-    loss : {"nll", "mse", "nll+mse"}
-        Likelihood of the mixture (paper), squared error of its mean, or both.
-    sigma : float, "learned", "predicted" or "calibrated"
-        Spread of the mixture's components in standard deviations of the target: fixed (paper: 1),
-        one learned with the weights, predicted for every component and window (where there is a
-        mixture; else learned), or found on the validation rows afterwards.
-    link : {"none", "last", "linear", "auto"}
-        What the network's forecast is added to: nothing (paper), the last value, or a robust
-        linear map of the latest rows, as many as validation asks for. With "auto" four of five
-        members read variables sparingly and two of these do without that map, if there are five
-        and the ensemble is then better on validation rows.
-    isolation : float
-        Penalty on what other variables tell a variable's gates (paper: 0); a large one
-        approaches ``gates="variable"``. It makes the attention over variables more faithful.
-        Members that do without the link have ten times as much.
-    clock_penalty : float
-        Penalty on the weights that read the calendar (paper: no calendar), by which a network can
-        learn a few weeks by heart.
-    dropout, l2, learning_rate : float
-        Share of summaries dropped in training; coefficient of the squared weights beside the mean
-        loss; Adam's step size. The paper: 0.5, and grids for the others.
-    batch_size, max_epochs, patience : int
-        Windows a step (paper: 64); most epochs; epochs without progress before a member stops.
-    averaging : float
-        Share of the running mean of the weights kept at each step; the mean is used. The paper: 0,
-        the weights as they are.
-    finish : float
-        Share of the learning rate at which a member goes on from its best weights, when it has
-        stopped improving or reached the last fifth of ``max_epochs``, until five epochs no longer
-        help. The paper: 0, it ends there.
-    leave_out : float
-        Share of the training rows that each member does without, a stretch of its own, and stops
-        on besides the stopping rows (paper: 0). On a drifting series it keeps members from going
-        astray; on a short one rows are missed.
-    members : int
-        Networks trained side by side, from different seeds. The paper repeats 10 times.
-    seed : int
-        Fixes everything random.
-    target_scale : {"standard", "raw"}
-        Scale on which ``sigma`` is meant: standard deviations of the target, or its own units.
-    l2_sum : bool
-        Read ``l2`` as the paper writes it, beside the *sum* of the losses over all windows.
-    missing, gaps, difference : str
-        Missing values "error", "drop", "fill"; uneven spacing "error", "close", "respect";
-        differencing "none" or "auto" (by ADF and KPSS tests).
-    calendar : "none", "auto" or sequence of str
-        Cycles of the clock to add as one variable known ahead: "hour", "weekday", "yearday"; or
-        those that the times span at least twice. The paper: "none".
-    transform : {"none", "log1p", "auto"}
-        Model the target as it is (paper), or log(1 + y) of one that cannot be negative; "auto"
-        takes that if the training rows have no negative value and are clearly skewed or uneven.
-    device : str
-        "auto", "cpu" or "cuda".
-    verbose : int
-        0 is silent.
 
     Examples
     --------
@@ -130,77 +55,6 @@ class MVLSTM(AbstractNetwork):
     """
 
     members_differ: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        *,
-        window: int = 30,
-        horizon: int = 1,
-        hidden_size: int = 15,
-        layers: int = 1,
-        cell: Cell = "lstm",
-        gates: Gates = "full",
-        attention: Attention = "free",
-        head: Head = "mixture",
-        loss: Loss = "nll+mse",
-        sigma: float | Literal["learned", "predicted", "calibrated"] = "predicted",
-        link: LinkChoice = "auto",
-        isolation: float = 1e-3,
-        clock_penalty: float = 3e-3,
-        dropout: float = 0.0,
-        l2: float = 1e-4,
-        learning_rate: float = 5e-3,
-        batch_size: int = 64,
-        max_epochs: int = 100,
-        patience: int = 15,
-        averaging: float = 0.995,
-        finish: float = 0.1,
-        leave_out: float = 0.0,
-        members: int = 5,
-        seed: int = 0,
-        target_scale: Literal["standard", "raw"] = "standard",
-        l2_sum: bool = False,
-        missing: Literal["error", "drop", "fill"] = "error",
-        gaps: Literal["error", "close", "respect"] = "error",
-        calendar: Calendar = "none",
-        difference: Difference = "none",
-        transform: TransformChoice = "none",
-        device: str = "auto",
-        verbose: int = 1,
-    ) -> None:
-        self.window = window
-        self.horizon = horizon
-        self.hidden_size = hidden_size
-        self.layers = layers
-        self.cell = cell
-        self.gates = gates
-        self.attention = attention
-        self.head = head
-        self.loss = loss
-        self.sigma = sigma
-        self.link = link
-        self.isolation = isolation
-        self.clock_penalty = clock_penalty
-        self.dropout = dropout
-        self.l2 = l2
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.averaging = averaging
-        self.finish = finish
-        self.leave_out = leave_out
-        self.members = members
-        self.seed = seed
-        self.target_scale = target_scale
-        self.l2_sum = l2_sum
-        self.missing = missing
-        self.gaps = gaps
-        self.calendar = calendar
-        self.difference = difference
-        self.transform = transform
-        self.device = device
-        self.verbose = verbose
 
     # ------------------------------------------------------------------------------------ presets
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,39 +15,14 @@ from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Preparation
 from mvlstm.problem.problem import Problem
+from mvlstm.settings import PersistenceSettings, SeasonalPersistenceSettings, documented
 from mvlstm.table.spacing import natural_cycles
 from mvlstm.types import FloatArray, IntArray
 
 
-class Persistence(AbstractForecaster):
-    """Tomorrow is like today: every step ahead is the last value known.
-
-    Parameters
-    ----------
-    window : int
-        Rows to skip at the start, so that its forecasts are for the same rows as a model's.
-    horizon : int
-        Steps ahead.
-    missing, gaps : str
-        As in `mvlstm.MVLSTM`.
-    verbose : int
-        Has no effect; there is nothing to wait for.
-    """
-
-    def __init__(
-        self,
-        *,
-        window: int = 30,
-        horizon: int = 1,
-        missing: Literal["error", "drop", "fill"] = "error",
-        gaps: Literal["error", "close", "respect"] = "error",
-        verbose: int = 1,
-    ) -> None:
-        self.window = window
-        self.horizon = horizon
-        self.missing = missing
-        self.gaps = gaps
-        self.verbose = verbose
+@documented
+class Persistence(AbstractForecaster, PersistenceSettings):
+    """Tomorrow is like today: every step ahead is the last value known."""
 
     def learn(self, problem: Problem) -> LastValue:
         """Keep the scale of the target, which is all there is to know."""
@@ -85,45 +60,15 @@ class LastValue(Learned):
         return {}, {}
 
 
-class SeasonalPersistence(AbstractForecaster):
+@documented
+class SeasonalPersistence(AbstractForecaster, SeasonalPersistenceSettings):
     """The next step is like the same step of the last cycle, a day or a week ago for instance.
 
     Where the table does not reach back a whole cycle, the last value known is taken.
 
-    Parameters
-    ----------
-    window : int
-        Rows to skip at the start, so that its forecasts are for the same rows as a model's.
-    horizon : int
-        Steps ahead.
-    period : int or "auto"
-        Rows of a cycle. "auto" tries a day, a week and the like, according to the times' step,
-        and the strongest cycle of the autocorrelation, and takes the one with the least error on
-        the training rows.
-    missing, gaps : str
-        As in `mvlstm.MVLSTM`.
-    verbose : int
-        Has no effect; there is nothing to wait for.
     """
 
     local: ClassVar[bool] = False  # a cycle may be longer than the window
-
-    def __init__(
-        self,
-        *,
-        window: int = 30,
-        horizon: int = 1,
-        period: int | Literal["auto"] = "auto",
-        missing: Literal["error", "drop", "fill"] = "error",
-        gaps: Literal["error", "close", "respect"] = "error",
-        verbose: int = 1,
-    ) -> None:
-        self.window = window
-        self.horizon = horizon
-        self.period = period
-        self.missing = missing
-        self.gaps = gaps
-        self.verbose = verbose
 
     def check(self) -> None:
         """Refuse a period that is no number of rows."""

@@ -32,9 +32,9 @@ from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Preparation
 from mvlstm.problem.problem import Problem
-from mvlstm.problem.transform_choice import TransformChoice
 from mvlstm.problem.windows import gather_windows
 from mvlstm.progress import show_steps
+from mvlstm.settings import ARIMAXSettings, STRXSettings, documented
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
 Mode = Literal["global", "window"]
@@ -356,7 +356,8 @@ class AbstractStateSpace(AbstractForecaster):
         return learned.order
 
 
-class STRX(AbstractStateSpace):
+@documented
+class STRX(AbstractStateSpace, STRXSettings):
     """Structural model: a level with a slope, both wandering, and the variables as regressors.
 
     statsmodels' ``UnobservedComponents(y, "local linear trend", exog=x of the row before)``.
@@ -364,55 +365,7 @@ class STRX(AbstractStateSpace):
     which is what the paper's authors did, a fresh model is fitted to every window, which is slow
     and poor. Further steps ahead hold the regressors at their last value.
 
-    Parameters
-    ----------
-    window : int
-        Rows skipped at the start, or, with ``mode="window"``, rows a model is fitted to.
-    horizon : int
-        Steps ahead.
-    mode : {"global", "window"}
-        One model for all, or one for each window.
-    fit_rows : int, optional
-        Fit to the last so many training rows only; by default to all.
-    max_iterations : int
-        Most iterations of the maximisation (in window mode at most 20).
-    windows : int
-        In window mode, windows at most on which the intervals are calibrated.
-    seed : int
-        Fixes the choice of these.
-    missing, gaps, transform : str
-        As in `mvlstm.MVLSTM`. Targets filled in count as missing all the same. Stretches between
-        gaps are filtered each from its start.
-    verbose : int
-        0 is silent.
     """
-
-    def __init__(
-        self,
-        *,
-        window: int = 30,
-        horizon: int = 1,
-        mode: Mode = "global",
-        fit_rows: int | None = None,
-        max_iterations: int = 50,
-        windows: int = 500,
-        seed: int = 0,
-        missing: Literal["error", "drop", "fill"] = "error",
-        gaps: Literal["error", "close", "respect"] = "error",
-        transform: TransformChoice = "none",
-        verbose: int = 1,
-    ) -> None:
-        self.window = window
-        self.horizon = horizon
-        self.mode = mode
-        self.fit_rows = fit_rows
-        self.max_iterations = max_iterations
-        self.windows = windows
-        self.seed = seed
-        self.missing = missing
-        self.gaps = gaps
-        self.transform = transform
-        self.verbose = verbose
 
     def _model(self, endog: FloatArray, exog: FloatArray | None, order: Order) -> Any:
         from statsmodels.tsa.statespace.structural import UnobservedComponents
@@ -423,7 +376,8 @@ class STRX(AbstractStateSpace):
         return [(0, 0, 0)], ()
 
 
-class ARIMAX(AbstractStateSpace):
+@documented
+class ARIMAX(AbstractStateSpace, ARIMAXSettings):
     """ARIMA errors around a regression on the variables, orders from ACF and PACF.
 
     statsmodels' ``SARIMAX(y, exog=x of the row before, order, enforce_stationarity=False)``. d is
@@ -433,59 +387,7 @@ class ARIMAX(AbstractStateSpace):
     missing values and gaps. Modes and further steps ahead are as in `mvlstm.STRX`; in window mode
     q = 0 and p, 1 to 4, is chosen on validation windows.
 
-    Parameters
-    ----------
-    window : int
-        Rows skipped at the start, or, with ``mode="window"``, rows a model is fitted to.
-    horizon : int
-        Steps ahead.
-    mode : {"global", "window"}
-        One model for all, or one for each window.
-    order : tuple of int, optional
-        (p, d, q); by default found as above.
-    fit_rows : int, optional
-        Fit to the last so many training rows only; by default to all.
-    max_iterations : int
-        Most iterations of the maximisation (in window mode at most 20).
-    windows : int
-        In window mode, windows at most on which the intervals are calibrated.
-    seed : int
-        Fixes the choice of these.
-    missing, gaps, transform : str
-        As in `mvlstm.MVLSTM`. Targets filled in count as missing all the same. Stretches between
-        gaps are filtered each from its start.
-    verbose : int
-        0 is silent.
     """
-
-    def __init__(
-        self,
-        *,
-        window: int = 30,
-        horizon: int = 1,
-        mode: Mode = "global",
-        order: Order | None = None,
-        fit_rows: int | None = None,
-        max_iterations: int = 50,
-        windows: int = 500,
-        seed: int = 0,
-        missing: Literal["error", "drop", "fill"] = "error",
-        gaps: Literal["error", "close", "respect"] = "error",
-        transform: TransformChoice = "none",
-        verbose: int = 1,
-    ) -> None:
-        self.window = window
-        self.horizon = horizon
-        self.mode = mode
-        self.order = order
-        self.fit_rows = fit_rows
-        self.max_iterations = max_iterations
-        self.windows = windows
-        self.seed = seed
-        self.missing = missing
-        self.gaps = gaps
-        self.transform = transform
-        self.verbose = verbose
 
     def check(self) -> None:
         """Refuse orders that are none."""

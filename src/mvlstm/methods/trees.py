@@ -24,9 +24,8 @@ from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Preparation
 from mvlstm.problem.problem import Problem, known_places
-from mvlstm.problem.transform_choice import TransformChoice
 from mvlstm.progress import show_steps
-from mvlstm.table.calendar import Calendar
+from mvlstm.settings import GBTSettings, RFSettings, XGTSettings, documented
 from mvlstm.types import FloatArray
 
 GridName = Literal["paper", "quick"]
@@ -239,61 +238,17 @@ def label_units(y: FloatArray) -> tuple[float, float]:
     return (0.0, 1.0) if plain or not scale > 0 else (center, scale)
 
 
-class RF(AbstractTrees):
+@documented
+class RF(AbstractTrees, RFSettings):
     """Random forest on the flattened window, depth and size chosen on validation rows.
 
     scikit-learn's ``RandomForestRegressor`` with ``max_features="sqrt"``. With ``horizon > 1``
     there is one forest for each step ahead.
 
-    Parameters
-    ----------
-    window : int
-        Rows a forecast looks back on.
-    horizon : int
-        Steps ahead.
-    grid : {"paper", "quick"}
-        Depths tried: 3 to 10, or 5 and 10; each with 3, 10, 25, 50, 100 and 200 trees.
-    max_trees : int
-        Most trees. The paper: 200.
-    seed : int
-        Fixes everything random.
-    n_jobs : int
-        Trees grown at the same time; -1 uses every core. The forecasts do not depend on it.
-    missing, gaps, calendar, transform : str
-        As in `mvlstm.MVLSTM`.
-    verbose : int
-        0 is silent.
     """
 
     single_inputs: ClassVar[bool] = True
     largest_seed: ClassVar[int | None] = LARGEST_SEED
-
-    def __init__(
-        self,
-        *,
-        window: int = 30,
-        horizon: int = 1,
-        grid: GridName = "paper",
-        max_trees: int = 200,
-        seed: int = 0,
-        n_jobs: int = -1,
-        missing: Literal["error", "drop", "fill"] = "error",
-        gaps: Literal["error", "close", "respect"] = "error",
-        calendar: Calendar = "none",
-        transform: TransformChoice = "none",
-        verbose: int = 1,
-    ) -> None:
-        self.window = window
-        self.horizon = horizon
-        self.grid = grid
-        self.max_trees = max_trees
-        self.seed = seed
-        self.n_jobs = n_jobs
-        self.missing = missing
-        self.gaps = gaps
-        self.calendar = calendar
-        self.transform = transform
-        self.verbose = verbose
 
     def check(self) -> None:
         """Refuse settings with values they cannot have."""
@@ -335,67 +290,18 @@ class RF(AbstractTrees):
         return found
 
 
-class XGT(AbstractTrees):
+@documented
+class XGT(AbstractTrees, XGTSettings):
     """Boosted trees by xgboost on the flattened window, settings chosen on validation rows.
 
     First the depth, each with the best number of rounds, then the penalty ``reg_lambda`` at that
     depth, as the paper's authors did. With ``horizon > 1`` there is one model for each step.
 
-    Parameters
-    ----------
-    window : int
-        Rows a forecast looks back on.
-    horizon : int
-        Steps ahead.
-    grid : {"paper", "quick"}
-        Depths 3 to 10 and six penalties, or three depths and three penalties.
-    max_rounds : int
-        Most trees. The paper: 200.
-    learning_rate : float
-        Share of every tree that counts. The paper does not state it.
-    seed : int
-        Fixes everything random.
-    n_jobs : int
-        Threads; -1 uses every core, but one alone where the windows hold at most 100,000 values:
-        more gain little there, and wait for one another on busy cores.
-    missing, gaps, calendar, transform : str
-        As in `mvlstm.MVLSTM`.
-    verbose : int
-        0 is silent.
     """
 
     single_inputs: ClassVar[bool] = True
     single_sums: ClassVar[bool] = True
     seed_matters: ClassVar[bool] = False  # no rows or columns are drawn
-
-    def __init__(
-        self,
-        *,
-        window: int = 30,
-        horizon: int = 1,
-        grid: GridName = "paper",
-        max_rounds: int = 200,
-        learning_rate: float = 0.1,
-        seed: int = 0,
-        n_jobs: int = -1,
-        missing: Literal["error", "drop", "fill"] = "error",
-        gaps: Literal["error", "close", "respect"] = "error",
-        calendar: Calendar = "none",
-        transform: TransformChoice = "none",
-        verbose: int = 1,
-    ) -> None:
-        self.window = window
-        self.horizon = horizon
-        self.grid = grid
-        self.max_rounds = max_rounds
-        self.learning_rate = learning_rate
-        self.seed = seed
-        self.n_jobs = n_jobs
-        self.missing = missing
-        self.gaps = gaps
-        self.calendar = calendar
-        self.transform = transform
-        self.verbose = verbose
 
     def check(self) -> None:
         """Refuse settings with values they cannot have."""
@@ -477,7 +383,8 @@ SETTINGS: dict[str, tuple[Boosting, ...]] = {
 }
 
 
-class GBT(AbstractTrees):
+@documented
+class GBT(AbstractTrees, GBTSettings):
     """Histogram gradient boosting on the flattened window, settings chosen on validation rows.
 
     scikit-learn's ``HistGradientBoostingRegressor``. Each setting is fitted once with
@@ -485,50 +392,9 @@ class GBT(AbstractTrees):
     value itself or its change from the last value known, are those with the least error on the
     validation rows. With ``horizon > 1`` there is one model for each step ahead.
 
-    Parameters
-    ----------
-    window : int
-        Rows a forecast looks back on.
-    horizon : int
-        Steps ahead.
-    grid : {"default", "quick"}
-        Six settings, or two.
-    max_rounds : int
-        Most trees.
-    seed : int
-        Fixes everything random.
-    missing, gaps, calendar, transform : str
-        As in `mvlstm.MVLSTM`.
-    verbose : int
-        0 is silent.
     """
 
     largest_seed: ClassVar[int | None] = LARGEST_SEED
-
-    def __init__(
-        self,
-        *,
-        window: int = 30,
-        horizon: int = 1,
-        grid: Literal["default", "quick"] = "default",
-        max_rounds: int = 300,
-        seed: int = 0,
-        missing: Literal["error", "drop", "fill"] = "error",
-        gaps: Literal["error", "close", "respect"] = "error",
-        calendar: Calendar = "none",
-        transform: TransformChoice = "none",
-        verbose: int = 1,
-    ) -> None:
-        self.window = window
-        self.horizon = horizon
-        self.grid = grid
-        self.max_rounds = max_rounds
-        self.seed = seed
-        self.missing = missing
-        self.gaps = gaps
-        self.calendar = calendar
-        self.transform = transform
-        self.verbose = verbose
 
     def check(self) -> None:
         """Refuse settings with values they cannot have."""

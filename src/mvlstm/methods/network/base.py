@@ -11,7 +11,6 @@ from numpy.typing import DTypeLike
 
 from mvlstm.errors import check_whole
 from mvlstm.methods.network.further_training import epochs_over, train_again, train_further
-from mvlstm.methods.network.link import LinkChoice
 from mvlstm.methods.network.trained import TrainedNetwork, learn_labels, restore_labels
 from mvlstm.methods.network.training import Outcome, Training, fit_network
 from mvlstm.model.forecaster import AbstractForecaster
@@ -76,7 +75,7 @@ class AbstractNetwork(AbstractForecaster):
 
     hidden_size: int
     layers: int = 1
-    link: LinkChoice
+    link: Any
     dropout: float
     l2: float
     learning_rate: float
