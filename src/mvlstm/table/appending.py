@@ -30,8 +30,8 @@ def append_rows(
     """Add rows to a CSV file, leaving out those whose key is there already.
 
     What the file holds already stays as it is, to the letter. The file is replaced in one step, so
-    that a reader sees it with all of the new rows or none; a lock on ``.NAME.lock`` next to it keeps two
-    writers apart, and is let go even if a writer dies.
+    that a reader sees it with all of the new rows or none; a lock on ``.NAME.lock`` next to it
+    keeps two writers apart, and is let go even if a writer dies.
 
     Parameters
     ----------
