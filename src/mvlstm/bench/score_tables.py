@@ -1,4 +1,4 @@
-"""Tables of errors: the paper's layout, the details of each cell, horizons, folds, searches."""
+"""Tables of errors: methods by data sets, the details of each cell, horizons, folds, searches."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pandas as pd
 from mvlstm import metrics
 from mvlstm._words import p_text
 from mvlstm.bench.document import Table, number, with_error
-from mvlstm.bench.frames import KINDS, mean_and_error, paper_score, title_of
+from mvlstm.bench.frames import KINDS, mean_and_error, title_of
 from mvlstm.bench.records import Record, Records
+from mvlstm.bench.studies import Study
 
 METRICS = ("rmse", "mae")
 OURS = ("mvlstm", "")  # method and setting that the others are compared with
@@ -33,39 +34,34 @@ CELLS_TEXT = (
     "networks a setting chose by too (in old records of all of them, so compare new ones only); "
     "seconds: to tune and fit."
 )
-OTHER_ROWS = (
-    "Columns 'paper' repeat the printed numbers. They come from other rows and a filter on what is "
-    "forecast (protocol `authors`), so they are no yardstick here."
-)
-SAME_ROWS = "Columns 'paper' repeat the printed numbers; the rows are those of the authors."
-SYNTHETIC = (
-    "The paper's synthetic data are not published; ours follow another recipe, so that its "
-    "numbers are no yardstick there."
-)
 
 
-def layout_tables(scores: pd.DataFrame, records: dict[str, Record]) -> Iterator[Table]:
+def layout_tables(
+    scores: pd.DataFrame, records: dict[str, Record], study: Study
+) -> Iterator[Table]:
     """Yield RMSE and MAE for each protocol, window and horizon: methods by data sets."""
     for (protocol, window, horizon), cell in _groups(scores, ["protocol", "window", "horizon"]):
         for metric in METRICS:
-            yield _layout(cell, records, str(protocol), int(window), int(horizon), metric)
+            where = (str(protocol), int(window), int(horizon))
+            yield _layout(cell, records, study, *where, metric)
 
 
 def _layout(
     cell: pd.DataFrame,
     records: dict[str, Record],
+    study: Study,
     protocol: str,
     window: int,
     horizon: int,
     metric: str,
 ) -> Table:
-    """Return one table of the paper's layout: its columns are the data sets."""
+    """Return one table: its columns are the data sets, published numbers beside ours."""
     order = _order(cell)
     references = _references(cell, records, metric)
     shown: dict[str, list[str]] = {"method": [*order.values(), *references]}
     numbers: list[dict[str, Any]] = []
     for name in dict.fromkeys(cell["dataset"]):
-        rows = [_layout_row(cell, name, key, title, metric) for key, title in order.items()]
+        rows = [_layout_row(cell, study, name, key, title, metric) for key, title in order.items()]
         texts = [with_error(row["mean"], row["standard_error"]) for row in rows]
         _embolden(texts, [row["mean"] for row in rows], order)
         for title, by_set in references.items():
@@ -77,35 +73,35 @@ def _layout(
                 _as_printed(row.get("paper"), row.get("paper_standard_error")) for row in rows
             ]
         numbers += rows
-    notes: list[str] = []
     printed = {row["dataset"] for row in numbers if row.get("paper") is not None}
-    if printed - {"synthetic"}:
-        notes.append(SAME_ROWS if protocol == "authors" else OTHER_ROWS)
-    if "synthetic" in printed:
-        notes.append(SYNTHETIC)
-    notes += _unfinished(cell, order)
+    notes = study.printed_notes(protocol, printed) + _unfinished(cell, order)
     ahead = f", {horizon} steps ahead" if horizon > 1 else ""
     title = f"{metric.upper()}, window {window}{ahead}, protocol {protocol}"
     return Table(title, pd.DataFrame(shown), pd.DataFrame(numbers), tuple(notes))
 
 
 def _as_printed(mean: float | None, error: float | None) -> str:
-    """Write a number of the paper with its own decimals, empty if it has none."""
+    """Write a published number with its own decimals, empty if there is none."""
     if mean is None or error is None:
         return ""
     return f"{mean:.2f} ± {f'{error:.3f}'.removesuffix('0')}"
 
 
 def _layout_row(
-    cell: pd.DataFrame, dataset: str, key: tuple[str, str, str], title: str, metric: str
+    cell: pd.DataFrame,
+    study: Study,
+    dataset: str,
+    key: tuple[str, str, str],
+    title: str,
+    metric: str,
 ) -> dict[str, Any]:
-    """Return a method's error on one data set, with the paper's where it has one."""
+    """Return a method's error on one data set, with the published one where there is one."""
     rows = _pick(cell, dataset, key)
     mean, error = _over_folds(rows, metric)
     printed = None
     if len(rows) and key[1:] == ("", "single") and rows["horizon"].iloc[0] == 1:
         first = rows.iloc[0]
-        printed = paper_score(first["label"], dataset, first["window"], metric.upper())
+        printed = study.printed(first["label"], dataset, int(first["window"]), metric.upper())
     return {
         "method": title,
         "dataset": dataset,

@@ -1,4 +1,4 @@
-"""`mvlstm bench`: the paper's experiments, and others written as TOML."""
+"""`mvlstm bench`: experiments written as TOML, such as the paper's."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(
         str,
         typer.Option(
             metavar="NAME|FILE.toml",
-            help="A suite of the package, or a TOML file of your own.",
+            help="A TOML file, or the name of one in ./experiments/suites.",
             rich_help_panel=WHAT,
         ),
     ] = "paper",
@@ -44,8 +44,8 @@ def run(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="How much each method may tune and train: quick, medium or paper. Default: the "
-            "suite's first.",
+            help="How much each method may tune and train, such as quick. Default: the suite's "
+            "first.",
             rich_help_panel=WHAT,
         ),
     ] = None,
@@ -65,7 +65,7 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="NAME...",
-            help="Only these protocols: chronological, authors.",
+            help="Only these protocols, such as chronological.",
             rich_help_panel=WHAT,
         ),
     ] = None,
@@ -186,12 +186,15 @@ def tables(
     ] = None,
     attention: Annotated[
         bool,
-        typer.Option("--attention/--no-attention", help="Include histograms of attention."),
+        typer.Option(
+            "--attention/--no-attention",
+            help="Include histograms of attention, where a suite's study makes them.",
+        ),
     ] = True,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Make the paper's tables from records, its own numbers beside them; Markdown is printed."""
+    """Make tables from records, with published numbers if the suite has some; prints Markdown."""
     with session(as_json=as_json, debug=debug) as output:
         if out is not None and out.exists() and not out.is_dir():
             raise ParameterError(f"--out '{out}' is a file; tables are written into a folder.")
