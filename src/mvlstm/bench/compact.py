@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-BITS = 14  # the unit is the errors' size over 2^14; at 2^12 p-values change in their third digit
+BITS = 14  # the unit is the errors' size over 2^14; at 2^13 a few p-values differ in a third digit
 ERRORS = ("single", "ensemble")
 Arrays = dict[str, NDArray[Any]]
 

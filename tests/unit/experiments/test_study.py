@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.compact import compact
 from experiments.importance_tables import _text, precision_at, spark
 from experiments.paper import (
     OTHER_ROWS,
@@ -18,7 +19,7 @@ from experiments.paper import (
     paper_tables,
 )
 from experiments.study import STUDY
-from mvlstm.bench.records import Records
+from mvlstm.bench.records import Records, read_records
 from mvlstm.bench.spec import Suite
 from mvlstm.bench.studies import load_study
 from mvlstm.bench.suite_files import load_suite, suite_names
@@ -27,6 +28,7 @@ from mvlstm.errors import ParameterError
 from unit.bench.test_tables import find, rewritten
 
 PROJECT = Path(__file__).resolve().parents[3]
+BUDGETS = {"paper": ("medium", "paper")}
 
 
 @pytest.fixture
@@ -142,16 +144,11 @@ def test_every_suite_here_can_be_read(in_the_clone: None) -> None:
 @pytest.mark.parametrize("name", ["accuracy", "grid", "paper"])
 def test_finished_work_is_not_run_again(in_the_clone: None, name: str) -> None:
     """Keys of jobs are those of the records: another key would run the cell anew."""
-    from mvlstm.bench.records import read_records
-
     done = read_records("experiments/records").done
     suites = [load_suite(name, budget=budget) for budget in BUDGETS.get(name, (None,))]
     keys = {job.key for suite in suites for job in suite.jobs}
     assert {key for key, one in done.items() if one["job"]["suite"] == name} <= keys
     assert keys & done.keys()
-
-
-BUDGETS = {"paper": ("medium", "paper")}
 
 
 def test_the_papers_suite_holds_the_papers_experiments(in_the_clone: None) -> None:
@@ -176,3 +173,16 @@ def test_the_papers_suite_holds_the_papers_experiments(in_the_clone: None) -> No
     }
     made_up = next(job for job in suite.jobs if job.dataset == "synthetic")
     assert made_up.data == {"sequences": 40000}
+
+
+def test_a_run_is_added_to_what_is_kept(folder: Path, records: Records, tmp_path: Path) -> None:
+    (file,) = compact(folder, tmp_path / "kept")
+    assert file.name == "records-small.parquet"
+    kept = read_records(tmp_path / "kept")
+    assert kept.found == records.found
+    again = json.loads(json.dumps(next(o for o in records.found if o["job"]["method"] == "mv")))
+    again["written"], again["job"]["repeats"], again["key"] = "2999-01-01", 3, "again"
+    compact(rewritten(folder, tmp_path / "new", [again]), tmp_path / "kept")
+    after = read_records(tmp_path / "kept").done
+    assert len(after) == len(kept.done) and "again" in after
+    assert make_tables(tmp_path / "kept").problems == ()
