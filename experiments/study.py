@@ -15,8 +15,10 @@ from experiments.importance_tables import (
     importance_tables,
 )
 from experiments.paper import paper_notes, paper_score
+from experiments.search_tables import search_tables
 from experiments.truth_tables import TRUTH_TEXT, truth_tables
 from mvlstm.bench.document import Section
+from mvlstm.bench.frames import score_frame
 from mvlstm.bench.records import Record
 from mvlstm.bench.studies import Kind, Study
 
@@ -24,7 +26,10 @@ from mvlstm.bench.studies import Kind, Study
 def of_part(
     title: str, mine: Sequence[Record], every: Sequence[Record], attention: bool
 ) -> Iterator[Section]:
-    """Yield the importance of variables in a part, and histograms of attention if wanted."""
+    """Yield settings side by side, the importance of variables, and histograms if wanted."""
+    searched = tuple(search_tables(score_frame(mine)))
+    if searched:
+        yield Section(f"{title}: settings side by side", (), searched)
     importance = tuple(importance_tables(mine, every))
     if importance:
         yield Section(f"{title}: importance of variables", (IMPORTANCE_TEXT,), importance)

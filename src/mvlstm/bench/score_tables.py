@@ -1,4 +1,4 @@
-"""Tables of errors: methods by data sets, the details of each cell, horizons, folds, searches."""
+"""Tables of errors: methods by data sets, the details of each cell, horizons, folds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def layout_tables(
     scores: pd.DataFrame, records: dict[str, Record], study: Study
 ) -> Iterator[Table]:
     """Yield RMSE and MAE for each protocol, window and horizon: methods by data sets."""
-    for (protocol, window, horizon), cell in _groups(scores, ["protocol", "window", "horizon"]):
+    for (protocol, window, horizon), cell in groups(scores, ["protocol", "window", "horizon"]):
         for metric in METRICS:
             where = (str(protocol), int(window), int(horizon))
             yield _layout(cell, records, study, *where, metric)
@@ -192,7 +192,7 @@ def _embolden(
 def detail_tables(scores: pd.DataFrame, records: Records) -> Iterator[Table]:
     """Yield all scores of each cell, with paired differences and Diebold-Mariano tests."""
     by = ["dataset", "protocol", "window", "horizon"]
-    for (dataset, protocol, window, horizon), cell in _groups(scores, by):
+    for (dataset, protocol, window, horizon), cell in groups(scores, by):
         yield _detail(cell, records, str(dataset), str(protocol), int(window), int(horizon))
 
 
@@ -218,9 +218,9 @@ def _detail(
             ],
             "MAE": [with_error(m, e) for m, e in zip(frame["mae"], frame["mae_se"], strict=True)],
             "CRPS": [number(v) for v in frame["crps"]],
-            "coverage": [_percent(v) for v in frame["coverage"]],
-            "worst month": [_percent(v) for v in frame["worst_month"]],
-            "skill": [_percent(v) for v in frame["skill"]],
+            "coverage": [percent(v) for v in frame["coverage"]],
+            "worst month": [percent(v) for v in frame["worst_month"]],
+            "skill": [percent(v) for v in frame["skill"]],
             "validation RMSE": [number(v) for v in frame["valid_rmse"]],
             "behind": [
                 with_error(m, e, 2) if np.isfinite(m) else ""
@@ -325,15 +325,13 @@ def _row_errors(row: dict[str, Any], records: Records) -> pd.Series[float] | Non
     return pd.concat(found) if found else None
 
 
-# --------------------------------------------------------------------- horizons, folds and searches
+# ------------------------------------------------------------------------------- horizons and folds
 
 
 def step_tables(scores: pd.DataFrame) -> Iterator[Table]:
     """Yield the RMSE by step ahead, for cells with several steps."""
-    several = scores[scores["horizon"] > 1]
-    for (dataset, protocol, window, horizon), cell in _groups(
-        several, ["dataset", "protocol", "window", "horizon"]
-    ):
+    by = ["dataset", "protocol", "window", "horizon"]
+    for (dataset, protocol, window, horizon), cell in groups(scores[scores["horizon"] > 1], by):
         steps = sorted({h for h in (1, 2, 3, 6, 12, 24, 48, int(horizon)) if h <= int(horizon)})
         rows = []
         for key, title in _order(cell).items():
@@ -343,58 +341,29 @@ def step_tables(scores: pd.DataFrame) -> Iterator[Table]:
                 mean = np.mean(each, axis=0)
                 rows.append({"method": title, **{f"step {h}": float(mean[h - 1]) for h in steps}})
         if rows:
-            numbers = pd.DataFrame(rows)
-            shown = numbers.map(lambda v: number(v) if isinstance(v, float) else v)
             title = f"{dataset}, window {window}, protocol {protocol}: RMSE by step ahead"
-            yield Table(f"{title}, of {horizon}", shown, numbers)
+            yield _of_numbers(f"{title}, of {horizon}", rows)
 
 
 def fold_tables(scores: pd.DataFrame) -> Iterator[Table]:
     """Yield the RMSE of each rolling origin, for cells with several."""
-    several = scores[scores["folds"] > 1]
-    for (dataset, window, horizon), cell in _groups(several, ["dataset", "window", "horizon"]):
+    by = ["dataset", "window", "horizon"]
+    for (dataset, window, horizon), cell in groups(scores[scores["folds"] > 1], by):
         rows = []
         for key, title in _order(cell).items():
             picked = _pick(cell, str(dataset), key)
             by_fold = dict(zip(picked["fold"], picked["rmse"], strict=True))
             rows.append({"method": title, **{f"origin {k}": by_fold[k] for k in sorted(by_fold)}})
-        numbers = pd.DataFrame(rows)
-        shown = numbers.map(lambda v: number(v) if isinstance(v, float) else v)
         ahead = f", {horizon} steps ahead" if int(horizon) > 1 else ""
-        yield Table(f"{dataset}, window {window}{ahead}: RMSE at each origin", shown, numbers)
+        yield _of_numbers(f"{dataset}, window {window}{ahead}: RMSE at each origin", rows)
 
 
-def search_tables(scores: pd.DataFrame) -> Iterator[Table]:
-    """Yield settings that were run side by side, the best on validation rows first."""
-    several = scores[scores["setting"] != ""]
-    for (dataset, protocol, window, horizon, method), cell in _groups(
-        several, ["dataset", "protocol", "window", "horizon", "method"]
-    ):
-        kind = "ensemble" if (cell["kind"] == "ensemble").any() else "single"
-        chosen = cell[cell["kind"] == kind]
-        rows = (
-            chosen.groupby("setting", sort=False)[["valid_rmse", "rmse", "mae", "crps", "coverage"]]
-            .mean()
-            .reset_index()
-            .sort_values("valid_rmse", kind="stable")
-        )
-        shown = pd.DataFrame(
-            {
-                "setting": rows["setting"],
-                "validation RMSE": [number(v, 5) for v in rows["valid_rmse"]],
-                "test RMSE": [number(v, 5) for v in rows["rmse"]],
-                "test MAE": [number(v, 5) for v in rows["mae"]],
-                "test CRPS": [number(v, 5) for v in rows["crps"]],
-                "coverage": [_percent(v) for v in rows["coverage"]],
-            }
-        )
-        ahead = f", {horizon} steps ahead" if int(horizon) > 1 else ""
-        title = f"{method} on {dataset}, window {window}{ahead}, {protocol}: settings side by side"
-        note = "Choose by the validation column; the test columns are there to look at afterwards."
-        yield Table(title, shown, rows, (note,))
+def _of_numbers(title: str, rows: list[dict[str, Any]]) -> Table:
+    numbers = pd.DataFrame(rows)
+    return Table(title, numbers.map(lambda v: number(v) if isinstance(v, float) else v), numbers)
 
 
-def _groups(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+def groups(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
     """Group in order of appearance; a single key comes as a tuple too."""
     if not len(frame):
         return
@@ -402,5 +371,6 @@ def _groups(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...
         yield (key if isinstance(key, tuple) else (key,)), group
 
 
-def _percent(value: float) -> str:
+def percent(value: float) -> str:
+    """Write a share in percent, empty if there is none."""
     return f"{100 * value:.1f} %" if np.isfinite(value) else ""

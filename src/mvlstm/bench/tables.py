@@ -18,7 +18,6 @@ from mvlstm.bench.score_tables import (
     detail_tables,
     fold_tables,
     layout_tables,
-    search_tables,
     step_tables,
 )
 from mvlstm.bench.spec import KINDS
@@ -153,12 +152,7 @@ def _suite(
         yield Section(
             f"{name}: errors",
             (ERRORS_TEXT,),
-            tables=(
-                *layout_tables(own, done, study),
-                *step_tables(own),
-                *fold_tables(own),
-                *search_tables(own),
-            ),
+            (*layout_tables(own, done, study), *step_tables(own), *fold_tables(own)),
         )
         details = tuple(detail_tables(own, records))
         yield Section(f"{name}: every cell", (CELLS_TEXT,), details)

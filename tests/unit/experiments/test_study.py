@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 
@@ -173,6 +174,25 @@ def test_the_papers_suite_holds_the_papers_experiments(in_the_clone: None) -> No
     }
     made_up = next(job for job in suite.jobs if job.dataset == "synthetic")
     assert made_up.data == {"sequences": 40000}
+
+
+def test_the_package_never_imports_experiments() -> None:
+    for path in (PROJECT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not [one for one in names if one.split(".")[0] == "experiments"], path
+
+
+def test_settings_are_put_side_by_side(folder: Path, records: Records, tmp_path: Path) -> None:
+    lines = json.loads(json.dumps(list(records.found)))
+    ours = [one for one in lines if one["job"]["method"] == "mv"]
+    other = json.loads(json.dumps(ours[0]))
+    ours[0]["job"]["setting"], other["job"]["setting"], other["key"] = "link=none", "link=last", "b"
+    other["ensemble"]["valid_rmse"] = [ours[0]["ensemble"]["valid_rmse"][0] / 2]
+    tables = make_tables(rewritten(folder, tmp_path / "b", [*lines, other])).tables
+    rows = find(tables, "mv on synthetic, window 3, chronological: settings side by side").shown
+    assert rows["setting"].tolist() == ["link=last", "link=none"]  # the best first
 
 
 def test_a_run_is_added_to_what_is_kept(folder: Path, records: Records, tmp_path: Path) -> None:
