@@ -42,9 +42,8 @@ CELLS = ": all scores"
 KNOWN = ("Synthetic", "Null", "Lorenz", "Planted")
 
 
-def results(folder: str | Path = RECORDS) -> str:
-    """Return the page as Markdown."""
-    document = make_tables(folder, attention=False)
+def results(document: Document) -> str:
+    """Return the page as Markdown, made of the tables of all records."""
     accuracy, medium = "Suite accuracy", "Suite paper, budget medium"
     cells = find(document, accuracy, "One step ahead", CELLS)
     origins = find(document, accuracy, "Five rolling origins", "RMSE, window 30")
@@ -97,7 +96,7 @@ def of_singles(table: Table, words: str) -> str:
 
 def main(folder: str = str(RECORDS)) -> None:
     """Print the page."""
-    sys.stdout.write(results(folder))
+    sys.stdout.write(results(make_tables(folder, attention=False)))
 
 
 if __name__ == "__main__":

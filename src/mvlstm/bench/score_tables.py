@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -56,12 +57,15 @@ def _layout(
     metric: str,
 ) -> Table:
     """Return one table: its columns are the data sets, published numbers beside ours."""
-    order = _order(cell)
+    order, rows_of = _order(cell), _rows_of(cell)
     references = _references(cell, records, metric)
     shown: dict[str, list[str]] = {"method": [*order.values(), *references]}
     numbers: list[dict[str, Any]] = []
     for name in dict.fromkeys(cell["dataset"]):
-        rows = [_layout_row(cell, study, name, key, title, metric) for key, title in order.items()]
+        rows = [
+            _layout_row(rows_of[name, *key], study, name, key, title, metric)
+            for key, title in order.items()
+        ]
         texts = [with_error(row["mean"], row["standard_error"]) for row in rows]
         _embolden(texts, [row["mean"] for row in rows], order)
         for title, by_set in references.items():
@@ -88,7 +92,7 @@ def _as_printed(mean: float | None, error: float | None) -> str:
 
 
 def _layout_row(
-    cell: pd.DataFrame,
+    rows: pd.DataFrame,
     study: Study,
     dataset: str,
     key: tuple[str, str, str],
@@ -96,7 +100,6 @@ def _layout_row(
     metric: str,
 ) -> dict[str, Any]:
     """Return a method's error on one data set, with the published one where there is one."""
-    rows = _pick(cell, dataset, key)
     mean, error = _over_folds(rows, metric)
     printed = None
     if len(rows) and key[1:] == ("", "single") and rows["horizon"].iloc[0] == 1:
@@ -129,10 +132,10 @@ def _title(rows: list[Any]) -> str:
     return f"{title_of(few)} to {many['members']}"
 
 
-def _pick(cell: pd.DataFrame, dataset: str, key: tuple[str, str, str]) -> pd.DataFrame:
-    method, setting, kind = key
-    same = (cell["method"] == method) & (cell["setting"] == setting) & (cell["kind"] == kind)
-    return cell[same & (cell["dataset"] == dataset)]
+def _rows_of(cell: pd.DataFrame) -> Mapping[tuple[str, ...], pd.DataFrame]:
+    """Return the rows of each data set, method, setting and kind; none for what is not there."""
+    found = dict(groups(cell, ["dataset", "method", "setting", "kind"]))
+    return defaultdict(lambda: cell.iloc[:0], found)
 
 
 def _over_folds(rows: pd.DataFrame, metric: str) -> tuple[float, float]:
@@ -145,9 +148,10 @@ def _over_folds(rows: pd.DataFrame, metric: str) -> tuple[float, float]:
 def _unfinished(cell: pd.DataFrame, order: dict[tuple[str, str, str], str]) -> list[str]:
     """Say which means lack rolling origins, and so are over other rows than their neighbours."""
     notes = []
+    rows_of = _rows_of(cell)
     for name in dict.fromkeys(cell["dataset"]):
         for key, title in order.items():
-            rows = _pick(cell, name, key)
+            rows = rows_of[name, *key]
             if len(rows) and len(rows) < rows["folds"].iloc[0]:
                 done = ", ".join(map(str, sorted(rows["fold"])))
                 notes.append(
@@ -199,8 +203,8 @@ def detail_tables(scores: pd.DataFrame, records: Records) -> Iterator[Table]:
 def _detail(
     cell: pd.DataFrame, records: Records, dataset: str, protocol: str, window: int, horizon: int
 ) -> Table:
-    order = _order(cell)
-    rows = [_detail_row(cell, dataset, key, title) for key, title in order.items()]
+    order, rows_of = _order(cell), _rows_of(cell)
+    rows = [_detail_row(rows_of[dataset, *key], key, title) for key, title in order.items()]
     notes: list[str] = []
     for what, family in _families(list(order), rows).items():
         if len(family) > 1:
@@ -251,10 +255,7 @@ def _families(
     return families
 
 
-def _detail_row(
-    cell: pd.DataFrame, dataset: str, key: tuple[str, str, str], title: str
-) -> dict[str, Any]:
-    rows = _pick(cell, dataset, key)
+def _detail_row(rows: pd.DataFrame, key: tuple[str, str, str], title: str) -> dict[str, Any]:
     row: dict[str, Any] = {"method": title, "kind": key[2], "name": key[:2]}
     for name in ("rmse", "mae"):
         row[name], row[f"{name}_se"] = _over_folds(rows, name)
@@ -333,9 +334,9 @@ def step_tables(scores: pd.DataFrame) -> Iterator[Table]:
     by = ["dataset", "protocol", "window", "horizon"]
     for (dataset, protocol, window, horizon), cell in groups(scores[scores["horizon"] > 1], by):
         steps = sorted({h for h in (1, 2, 3, 6, 12, 24, 48, int(horizon)) if h <= int(horizon)})
-        rows = []
+        rows, rows_of = [], _rows_of(cell)
         for key, title in _order(cell).items():
-            found = [s for s in _pick(cell, str(dataset), key)["rmse_by_step"] if s]
+            found = [s for s in rows_of[dataset, *key]["rmse_by_step"] if s]
             if found:
                 each = [np.mean([np.array(one) for one in fold], axis=0) for fold in found]
                 mean = np.mean(each, axis=0)
@@ -349,9 +350,9 @@ def fold_tables(scores: pd.DataFrame) -> Iterator[Table]:
     """Yield the RMSE of each rolling origin, for cells with several."""
     by = ["dataset", "window", "horizon"]
     for (dataset, window, horizon), cell in groups(scores[scores["folds"] > 1], by):
-        rows = []
+        rows, rows_of = [], _rows_of(cell)
         for key, title in _order(cell).items():
-            picked = _pick(cell, str(dataset), key)
+            picked = rows_of[dataset, *key]
             by_fold = dict(zip(picked["fold"], picked["rmse"], strict=True))
             rows.append({"method": title, **{f"origin {k}": by_fold[k] for k in sorted(by_fold)}})
         ahead = f", {horizon} steps ahead" if int(horizon) > 1 else ""
