@@ -38,20 +38,19 @@ Data sets whose drivers are known, with seeds that nothing was chosen on. AUROC 
 driver ranks above a variable without effect (1: all do, 0.5: chance); a false alarm is a data set in which
 any variable without effect is called important."""
 
-CELLS = ": all scores"
 KNOWN = ("Synthetic", "Null", "Lorenz", "Planted")
 
 
 def results(document: Document) -> str:
     """Return the page as Markdown, made of the tables of all records."""
     accuracy, medium = "Suite accuracy", "Suite paper, budget medium"
-    cells = find(document, accuracy, "One step ahead", CELLS)
-    origins = find(document, accuracy, "Five rolling origins", "RMSE, window 30")
-    horizons = find(document, accuracy, "Several steps ahead", "RMSE, window 30")
+    cells = find(document, accuracy, "One step ahead", ": every cell")
+    origins = find(document, accuracy, "Five rolling origins", ": errors", "RMSE, window 30")
+    horizons = find(document, accuracy, "Several steps ahead", ": errors", "RMSE, window 30")
     horizons = [table for table in horizons if ", 12 steps" not in table.title]
-    ours = find(document, accuracy, "The authors' protocol", ", window 30")
-    theirs = find(document, medium, "The authors' protocol", ", window 30")
-    truth = find(document, "Suite importance", "confirm: ", "")
+    ours = find(document, accuracy, "The authors' protocol", ": errors", ", window 30")
+    theirs = find(document, medium, "The authors' protocol", ": errors", ", window 30")
+    truth = find(document, "Suite importance", "confirm", ": importance against the truth")
     facts = next(one.text[1] for one in document.sections if one.title == accuracy)
     blocks = [TITLE, INTRODUCTION]
     blocks += ["## Accuracy, tests, coverage and time", ACCURACY, facts, *map(of_means, cells)]
@@ -65,17 +64,16 @@ def results(document: Document) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def find(document: Document, suite: str, section: str, words: str) -> list[Table]:
-    """Return the tables with these words in their title, from sections of a suite."""
+def find(document: Document, suite: str, part: str, kind: str, words: str = "") -> list[Table]:
+    """Return the tables with these words in their title, from one section of a suite's part."""
     found: list[Table] = []
     chapter = ""
     for one in document.sections:
         chapter = one.title if one.level == 1 else chapter
-        wanted = one.title.startswith(section) and (": every cell" in one.title) == (words == CELLS)
-        if chapter == suite and wanted and "importance of variables" not in one.title:
+        if chapter == suite and one.title.startswith(part) and one.title.endswith(kind):
             found += [table for table in one.tables if words in table.title]
     if not found:
-        raise LookupError(f"The records give no table '{words}' in '{section}' of '{suite}'.")
+        raise LookupError(f"The records give no table '{words}' in '{part}{kind}' of '{suite}'.")
     return found
 
 
