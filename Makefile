@@ -72,4 +72,4 @@ wheel: $(STAMP)  ## build dist/*.whl
 
 clean:  ## remove what make made
 	rm -rf $(VENV) build dist mvlstm-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests experiments -name __pycache__ -type d -prune -exec rm -rf {} +

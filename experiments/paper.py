@@ -1,4 +1,4 @@
-"""The numbers printed in the paper, to stand beside ours."""
+"""The numbers printed in the paper, to stand next to ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs on processes of this machine, side by side; one that dies takes its own job along only."""
+"""Jobs on processes of this machine, side by side; one that dies costs its own job only."""
 
 from __future__ import annotations
 

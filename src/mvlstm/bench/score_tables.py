@@ -56,7 +56,7 @@ def _layout(
     horizon: int,
     metric: str,
 ) -> Table:
-    """Return one table: its columns are the data sets, published numbers beside ours."""
+    """Return one table: its columns are the data sets, published numbers next to ours."""
     order, rows_of = _order(cell), _rows_of(cell)
     references = _references(cell, records, metric)
     shown: dict[str, list[str]] = {"method": [*order.values(), *references]}

@@ -55,7 +55,7 @@ class Job:
     refit : str
         "full" to train the chosen setting again on validation rows too, for the steps found.
     repeats, members, tune_seeds, seed : int
-        Repeats with other seeds, networks an ensemble, seeds each candidate is tried with.
+        Repeats with other seeds, networks per ensemble, seeds each candidate is tried with.
     windows_seen, most_epochs : int, optional
         Training windows a network sees in all, from which its epochs follow, and most of these.
     explain : bool
