@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 EXTRAS := dev,baselines,report
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -q
-# One worker a core, each with one thread.
+# One worker per core, each with one thread.
 SPREAD := --numprocesses auto --dist worksteal
 FAST   := not slow and not gpu and not browser
 
@@ -31,8 +31,8 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## the main job on built-in data, into ./mvlstm-demo
 	@$(BIN)/mvlstm demo
 
-results: $(STAMP)  ## RESULTS.md from the records in results/
-	$(BIN)/mvlstm bench tables results --no-attention > RESULTS.md
+results: $(STAMP)  ## RESULTS.md from the records in experiments/records
+	$(BIN)/python -m experiments.results > RESULTS.md
 
 test: export OMP_NUM_THREADS = 1
 test: $(STAMP)  ## the fast tests
@@ -72,4 +72,4 @@ wheel: $(STAMP)  ## build dist/*.whl
 
 clean:  ## remove what make made
 	rm -rf $(VENV) build dist mvlstm-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests experiments -name __pycache__ -type d -prune -exec rm -rf {} +

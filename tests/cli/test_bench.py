@@ -14,6 +14,7 @@ import pytest
 import mvlstm as mv
 from cli.conftest import Run
 
+PROJECT = Path(__file__).resolve().parents[2]
 SUITE = """
 name = "mine"
 data.synthetic.n = 260
@@ -96,7 +97,7 @@ def test_tables_go_to_files_and_a_page(run: Run, records: Path, tmp_path: Path) 
     scores = pd.read_csv(tmp_path / "t" / "rmse-window-3-protocol-chronological.csv")
     assert set(scores["method"]) >= {"AR", "Persistence"}
     text = page.read_text("utf-8")
-    assert "RMSE, window 3" in text and "attention" in text
+    assert "RMSE, window 3" in text and "importance by scrambling" in text
     found = json.loads(run("bench", "tables", records, "--json").stdout)
     assert found["tables"][0]["title"] == "RMSE, window 3, protocol chronological"
 
@@ -115,12 +116,45 @@ def test_tables_go_to_files_and_a_page(run: Run, records: Path, tmp_path: Path) 
     ],
 )
 def test_bad_input_is_one_message(
-    run: Run, tmp_path: Path, words: tuple[str, ...], message: str
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    message: str,
 ) -> None:
+    monkeypatch.chdir(PROJECT)  # where the paper's suites are
     done = run("bench", "run", *words, "--out", tmp_path / "none")
     assert done.code == 2
     assert done.stderr.count("\n") == 1 and message in done.stderr
     assert not (tmp_path / "none").exists()
+
+
+def test_without_a_clone_suites_are_files_of_ones_own(
+    run: Run, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run("bench", "run", "--suite", "paper", "--out", "out")
+    assert done.code == 2 and done.stderr.count("\n") == 1
+    assert "no suite 'paper'" in done.stderr and "has no folder 'experiments/suites'" in done.stderr
+    assert run("bench", "run", "--suite", suite, "--out", "out", "--dry-run").code == 0
+
+
+def test_a_suite_with_a_study_runs_and_has_its_tables(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = os.path.relpath(PROJECT / "experiments" / "study.py")
+    text = SUITE.replace('name = "mine"', f'name = "mine"\nstudy = "{study}"')
+    (tmp_path / "mine.toml").write_text(text)
+    words = ("--suite", "mine.toml", "--windows", 3, "--methods", "mv", "--device", "cpu")
+    done = run("bench", "run", *words, "--out", "out", "--quiet")
+    assert done.code == 0, done.stderr
+    assert run("bench", "tables", "out", "--html").code == 0
+    assert "attention" in Path("tables.html").read_text("utf-8")
+    with_it, without = (
+        run("bench", "tables", "out", *more).stdout for more in ((), ("--no-attention",))
+    )
+    assert ": attention**" in with_it and ": attention**" not in without
 
 
 def test_a_cluster_that_is_not_there(run: Run, suite: Path, tmp_path: Path) -> None:

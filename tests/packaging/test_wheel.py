@@ -13,6 +13,13 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parents[2]
+SUITE = """
+data.synthetic.n = 200
+[[parts]]
+datasets = ["synthetic"]
+windows = [3]
+methods = ["persistence", "ar"]
+"""
 
 
 def _run(*words: object, cwd: Path, timeout: float = 600) -> str:
@@ -39,7 +46,7 @@ def test_wheel_installs_and_runs_in_an_empty_environment(tmp_path: Path) -> None
     (wheel,) = tmp_path.glob("mvlstm-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "mvlstm/py.typed" in names
-    assert not [n for n in names if n.startswith("tests")]
+    assert not [n for n in names if n.startswith(("tests", "experiments"))]
 
     home = tmp_path / "empty"
     venv.create(home, with_pip=True)
@@ -48,6 +55,11 @@ def test_wheel_installs_and_runs_in_an_empty_environment(tmp_path: Path) -> None
     _run(python, "-m", "pip", "install", "-qq", "-c", constraints, wheel, cwd=tmp_path)
     where = _run(python, "-c", "import mvlstm; print(mvlstm.__file__)", cwd=tmp_path)
     assert where.startswith(str(home))
+
+    (tmp_path / "suite.toml").write_text(SUITE)  # experiments of one's own need no clone
+    bench = (home / "bin" / "mvlstm", "bench")
+    _run(*bench, "run", "--suite", "suite.toml", "--out", "out", cwd=tmp_path)
+    assert "| AR |" in _run(*bench, "tables", "out", cwd=tmp_path)
 
     result = json.loads(_run(home / "bin" / "mvlstm", "demo", "--json", cwd=tmp_path))
     assert result["evaluation"]["scores"]["MVLSTM"]["rmse"] <= 1.20

@@ -10,40 +10,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import DTypeLike, NDArray
 
 from mvlstm import datasets
-from mvlstm.bench.protocols import PROTOCOLS, Protocol, Ranges
 from mvlstm.bench.spec import Job, file_digest
+from mvlstm.bench.studies import load_study
 from mvlstm.datasets.synthetic import Truth
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.evaluate.backtest import fold_frame, fold_rows
 from mvlstm.problem.preparation import Preparation
-from mvlstm.problem.scaling import Scaler
 from mvlstm.table.frame import SeriesFrame, build_frame
 from mvlstm.table.parts import chronological
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
-
-@dataclass(frozen=True, eq=False)
-class StepScaler(Scaler):
-    """Standardise by place in the window: rows come in stretches of equal length.
-
-    Parameters
-    ----------
-    center, scale : (columns,)
-        Those of the window's last row.
-    centers, scales : (length, columns)
-        Those of every row of a stretch, the rows to forecast included.
-    """
-
-    centers: FloatArray
-    scales: FloatArray
-
-    def transform(self, values: FloatArray, *, dtype: DTypeLike = np.float64) -> NDArray[Any]:
-        """Scale whole stretches of rows."""
-        shaped = values.reshape(-1, *self.centers.shape)
-        return ((shaped - self.centers) / self.scales).astype(dtype).reshape(values.shape)
+CHRONOLOGICAL = "chronological"  # the first rows train, later ones choose, the last are scored on
+TEST, VALID = 0.2, 0.1  # shares of the rows, unless the data set says otherwise
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +42,7 @@ class Cell:
     test, valid : int
         Rows at the end that are scored on, and before them that choose.
     preparation : Preparation, optional
-        Scaling by step, where the protocol asks for it.
+        Scaling other than by column, where the protocol has its own.
     series, times : array
         The target and its times by row of the data set, before windows were cut out.
     rows : int array, (rows of the frame,)
@@ -93,7 +73,7 @@ class Cell:
 
 
 def build_cell(job: Job, *, local: bool = True) -> Cell:
-    """Load a job's data and divide it as its protocol says.
+    """Load a job's data and divide it as its protocol says: in time order, or as its study does.
 
     Parameters
     ----------
@@ -102,16 +82,10 @@ def build_cell(job: Job, *, local: bool = True) -> Cell:
         Whether the method looks at windows alone. One that runs over the whole past is given all
         rows, and only its forecasts of the chosen windows are scored.
     """
-    protocol = PROTOCOLS[job.protocol]
-    if not protocol.ranges:
-        return _shares(job, load_rows(job), protocol)
-    if job.folds > 1 or job.horizon > 1:
-        raise ParameterError(
-            f"Protocol '{protocol.name}' has fixed row ranges, one step ahead; it cannot be used "
-            f"with folds={job.folds} and horizon={job.horizon}. Use 'chronological'."
-        )
-    ranges = protocol.ranges[job.dataset]
-    return (_windows if local else _filtered)(job, load_rows(job), protocol, ranges)
+    if job.protocol == CHRONOLOGICAL:
+        return _shares(job, load_rows(job))
+    found: Cell = load_study(job.study).protocols[job.protocol].cell(job, local=local)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +103,7 @@ def load_rows(job: Job) -> Rows:
     """Load a job's data set; the last few are kept, since many jobs share one."""
     options = dict(job.data)
     sequences = options.pop("sequences", None)
-    if sequences is not None:  # so many windows at this window length
+    if sequences is not None:  # this many windows at this window length
         options["n"] = int(sequences) + max(job.window, 1) + job.horizon - 1
     return _load_rows(job.dataset, json.dumps(options, sort_keys=True))
 
@@ -184,20 +158,20 @@ def _validated(frame: SeriesFrame, truth: Truth | None, calendar: str | list[str
 # ----------------------------------------------------------------------------------- shares of rows
 
 
-def shares_of(job: Job, protocol: Protocol) -> tuple[float, float]:
+def shares_of(job: Job) -> tuple[float, float]:
     """Return the shares of the rows, or their numbers, that score and that choose."""
-    return job.data.get("test", protocol.test), job.data.get("valid", protocol.valid)
+    return job.data.get("test", TEST), job.data.get("valid", VALID)
 
 
-def _shares(job: Job, found: Rows, protocol: Protocol) -> Cell:
-    test, valid = shares_of(job, protocol)
+def _shares(job: Job, found: Rows) -> Cell:
+    test, valid = shares_of(job)
     cuts = fold_rows(len(found.frame.clock), folds=job.folds, test=test, valid=valid)
     start, end = cuts[job.fold - 1]
     parts = chronological(end, test=test if job.folds == 1 else end - start, valid=valid)
-    return _plain(found, end=end, test=end - start, valid=parts.b - parts.a)
+    return plain_cell(found, end=end, test=end - start, valid=parts.b - parts.a)
 
 
-def _plain(
+def plain_cell(
     found: Rows,
     *,
     end: int,
@@ -205,6 +179,7 @@ def _plain(
     valid: int,
     scored: BoolArray | None = None,
 ) -> Cell:
+    """Return the rows up to ``end`` as a cell, the last ``test`` of them to be scored on."""
     table, test = fold_frame(found.frame, end - test, end)
     # Levels of categories are those of the training rows.
     settings: dict[str, Any] = {**found.options, "calendar": found.calendar}
@@ -226,94 +201,10 @@ def _plain(
     )
 
 
-# ---------------------------------------------------------------------- row ranges and label filter
+def _rows_of(frame: SeriesFrame, whole: SeriesFrame) -> IntArray:
+    """Return the row of the whole data set that each row of a frame is, by its time.
 
-
-def window_rows(
-    series: FloatArray, ranges: Ranges, window: int, valid_of_train: float
-) -> dict[str, IntArray]:
-    """Return the rows to forecast, kept by the label filter, of "train", "valid" and "test"."""
-    end_train, end_test = ranges.rows
-    if len(series) < end_test:
-        raise DataError(f"The protocol needs {end_test:,} rows; the data set has {len(series):,}.")
-    keep = np.ones(len(series), dtype=bool)
-    if ranges.labels is not None:
-        keep = (series >= ranges.labels[0]) & (series <= ranges.labels[1])
-    first_valid = end_train - round(valid_of_train * end_train)
-    spans = {
-        "train": (window, first_valid),
-        "valid": (first_valid, end_train),
-        "test": (end_train + window, end_test),
-    }
-    return {part: np.flatnonzero(keep[a:b]) + a for part, (a, b) in spans.items()}
-
-
-def check_counts(job: Job, ranges: Ranges, chosen: dict[str, IntArray]) -> None:
-    """Raise `DataError` unless as many windows come out as were published."""
-    expected = ranges.windows.get(job.window)
-    counts = (len(chosen["train"]) + len(chosen["valid"]), len(chosen["test"]))
-    if expected is not None and counts != expected:
-        raise DataError(
-            f"Protocol '{job.protocol}' on '{job.dataset}' gives {counts[0]:,} training and "
-            f"{counts[1]:,} test windows of length {job.window}; {expected[0]:,} and "
-            f"{expected[1]:,} were published. The data differ: fetch them anew."
-        )
-
-
-def _windows(job: Job, found: Rows, protocol: Protocol, ranges: Ranges) -> Cell:
-    """Cut the chosen windows out and lay them one after another, each with its label."""
-    series, T = found.frame.target_values, job.window
-    chosen = window_rows(series, ranges, T, protocol.valid_of_train)
-    check_counts(job, ranges, chosen)
-    length = T + 1
-    labels = np.concatenate([chosen[part] for part in ("train", "valid", "test")])
-    rows = (labels[:, None] + np.arange(-T, 1)).reshape(-1)
-    values = found.frame.values[rows]
-    # Whole numbers as times, with a gap after every window, so that none crosses into the next.
-    times = np.arange(len(rows)) + np.repeat(np.arange(len(labels)), length)
-    table = pd.DataFrame(values, columns=list(found.frame.columns), index=times)
-    options: dict[str, Any] = {"missing": "error", "gaps": "respect"}
-    frame = build_frame(table, target=found.frame.target, **options)
-    preparation = None
-    if protocol.scale == "step":
-        n_train = len(chosen["train"])
-        preparation = step_preparation(values[: n_train * length], length)
-    return Cell(
-        table=table,
-        frame=frame,
-        target=found.frame.target,
-        options=options,
-        test=len(chosen["test"]) * length,
-        valid=len(chosen["valid"]) * length,
-        preparation=preparation,
-        series=series,
-        times=found.frame.times,
-        rows=rows,
-        scored=None,
-        truth=found.truth,
-        facts=found.facts,
-        apart=True,
-    )
-
-
-def step_preparation(values: FloatArray, length: int) -> Preparation:
-    """Learn means and deviations by step of the window and variable from training windows."""
-    shaped = values.reshape(-1, length, values.shape[1])
-    steps = [Scaler.fit(shaped[:, t]) for t in range(length)]
-    centers = np.stack([step.center for step in steps])
-    scales = np.stack([step.scale for step in steps])
-    scaler = StepScaler(centers[-2], scales[-2], centers, scales)
-    orders = np.zeros(values.shape[1], dtype=np.int64)
-    return Preparation(orders, scaler, values.min(axis=0), values.max(axis=0))
-
-
-def _filtered(job: Job, found: Rows, protocol: Protocol, ranges: Ranges) -> Cell:
-    """Give all rows up to the end of the test rows; mark those whose forecasts count."""
-    chosen = window_rows(found.frame.target_values, ranges, job.window, protocol.valid_of_train)
-    check_counts(job, ranges, chosen)
-    end_train, end_test = ranges.rows
-    scored = np.zeros(found.frame.n_rows, dtype=bool)
-    scored[chosen["valid"]] = scored[chosen["test"]] = True
-    valid = round(protocol.valid_of_train * end_train)
-    where: dict[str, Any] = {"end": end_test, "test": end_test - end_train, "valid": valid}
-    return _plain(found, scored=scored, **where)
+    A frame read anew may lack some of the first rows: those whose target was filled in from rows
+    that were left out for want of another value.
+    """
+    return whole.find(frame.times, frame.names_of(np.arange(frame.n_rows)))

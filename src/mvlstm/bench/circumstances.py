@@ -1,4 +1,4 @@
-"""Under which circumstances a record came about: versions, hardware, commit."""
+"""The circumstances of a record: versions, hardware, commit."""
 
 from __future__ import annotations
 

@@ -9,10 +9,9 @@ import socket
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mvlstm.bench.circumstances import circumstances
+from mvlstm.bench.execution import attempt, failed_record, failure
 from mvlstm.bench.job import Arrays
 from mvlstm.bench.records import Record, Writer
-from mvlstm.bench.run import attempt, failure, heading
 from mvlstm.bench.spec import Job
 from mvlstm.errors import MissingExtraError, ParameterError
 
@@ -52,8 +51,7 @@ def _result(ray: Any, future: Any, job: Job, device: str) -> tuple[Record, Array
     try:
         found: tuple[Record, Arrays] = ray.get(future)
     except ray.exceptions.RayError as error:  # its workers died again and again
-        failed = {**failure(error), "timings": {}}
-        return {**heading(job), **failed, **circumstances(device)}, {}
+        return failed_record(job, device, failure(error)), {}
     return found
 
 

@@ -26,7 +26,7 @@ class Table:
     shown : DataFrame
         What a person reads: texts, in order.
     numbers : DataFrame
-        The same as plain numbers, a row a fact, for a CSV file.
+        The same as plain numbers, one fact per row, for a CSV file.
     notes : tuple of str
         Sentences below it.
     figure : dict, optional
@@ -141,7 +141,7 @@ def _anchor(title: str) -> str:
 
 
 def number(value: Any, digits: int = 4) -> str:
-    """Write a number with so many digits, empty if there is none.
+    """Write a number with this many digits, empty if there is none.
 
     Examples
     --------
@@ -155,21 +155,10 @@ def number(value: Any, digits: int = 4) -> str:
     return f"{value:.{min(decimals(abs(value), digits), 8)}f}"
 
 
-def fixed(value: Any, decimals: int = 3) -> str:
-    """Write a share or a correlation with so many decimals, empty if there is none.
-
-    Examples
-    --------
-    >>> fixed(0.12345), fixed(float("nan"))
-    ('0.123', '')
-    """
-    return "" if value is None or not isfinite(value) else f"{value:.{decimals}f}"
-
-
 def with_error(mean: Any, error: Any, digits: int = 4) -> str:
     """Write a mean with its standard error, if there is one, which shows two digits at least.
 
-    The mean has so many digits at least, too; however small the error is, it has no more than six.
+    The mean has this many digits at least, too, but no more than six, however small the error is.
 
     Examples
     --------
@@ -181,21 +170,6 @@ def with_error(mean: Any, error: Any, digits: int = 4) -> str:
     largest = max(abs(mean), error)
     places = min(decimals(largest, digits, error), decimals(largest, 6))
     return f"{mean:z.{places}f} ± {error:.{places}f}"
-
-
-def spark(counts: Sequence[float], bins: int = 20) -> str:
-    """Draw a histogram as a line of blocks; a bin that holds anything is never blank.
-
-    Examples
-    --------
-    >>> spark([0, 1, 4, 8], bins=4)
-    ' ▁▄█'
-    """
-    blocks = "▁▂▃▄▅▆▇█"
-    width = max(1, len(counts) // bins)
-    sums = [sum(counts[k : k + width]) for k in range(0, len(counts), width)]
-    top = max(sums, default=0) or 1
-    return "".join(" " if not s else blocks[max(0, round(8 * s / top) - 1)] for s in sums)
 
 
 def _line(cells: Iterable[str]) -> str:

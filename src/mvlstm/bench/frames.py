@@ -1,11 +1,8 @@
-"""From records to tidy frames: a row for every cell, method and kind of forecast."""
+"""From records to tidy frames: one row per cell, method and kind of forecast."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from functools import lru_cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -15,16 +12,7 @@ from mvlstm.bench.records import Record
 
 CELL = ["dataset", "protocol", "window", "horizon", "fold", "folds"]
 SCORES = ("rmse", "mae", "crps", "coverage", "worst_month", "skill", "valid_rmse")
-PAPER_SETS = {"synthetic": "Synthetic", "energy": "Energy", "plant": "Plant", "pm25": "PM2.5"}
 KINDS = ("single", "ensemble")
-
-
-@lru_cache(maxsize=1)
-def paper_tables() -> dict[str, Any]:
-    """Return the numbers printed in the paper."""
-    text = (resources.files("mvlstm.bench") / "paper_tables.json").read_text("utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
 
 
 def score_frame(records: Sequence[Record]) -> pd.DataFrame:
@@ -92,12 +80,3 @@ def title_of(row: Any) -> str:
     """Return what a row of scores is called in a table."""
     name = row["label"] if not row["setting"] else f"{row['label']}, {row['setting']}"
     return f"{name}, mean of {row['members']}" if row["kind"] == "ensemble" else str(name)
-
-
-def paper_score(label: str, dataset: str, window: int, metric: str) -> tuple[float, float] | None:
-    """Return mean and standard error printed in the paper, if it has such a cell."""
-    try:
-        cell = paper_tables()[str(window)][metric][label][PAPER_SETS[dataset]]
-    except KeyError:
-        return None
-    return float(cell["mean"]), float(cell["stderr"])

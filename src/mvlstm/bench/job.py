@@ -65,14 +65,6 @@ def run_job(job: Job, *, device: str = "auto") -> Outcome:
     """Run one job; whatever goes wrong is raised."""
     check_source(job)
     with warnings.catch_warnings(action="ignore"):
-        if job.kind == "granger":
-            from mvlstm.bench.granger import granger_record
-
-            return Outcome(granger_record(job), {})
-        if job.kind == "importance":
-            from mvlstm.bench.importance import importance_record
-
-            return Outcome(importance_record(job, device=device), {})
         return (_search_job if job.kind == "search" else _forecast_job)(job, device)
 
 

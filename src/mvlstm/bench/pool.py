@@ -1,4 +1,4 @@
-"""Jobs on processes of this machine, side by side; one that dies takes its own job along only."""
+"""Jobs on processes of this machine, side by side; one that dies costs its own job only."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from mvlstm.bench.circumstances import circumstances
+from mvlstm.bench.execution import failed_record, run_and_write
 from mvlstm.bench.records import Record, Writer
-from mvlstm.bench.run import heading, run_and_write
 from mvlstm.bench.spec import Job
 
 ATTEMPTS = 2  # a job whose process was killed is tried once more
@@ -129,8 +128,7 @@ def _killed(job: Job, worker: _Worker, device: str) -> Record:
         f"The process that ran this job ended by {cause}, {ATTEMPTS} times. If memory ran out, "
         "use fewer --workers; then run again with --retry-failed."
     )
-    failed = {"status": "failed", "error": {"message": message, "where": []}, "timings": {}}
-    return {**heading(job), **failed, **circumstances(device)}
+    return failed_record(job, device, {"message": message, "where": []})
 
 
 def _work(line: Connection, folder: str, device: str, parent: int) -> None:

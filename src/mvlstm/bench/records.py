@@ -1,12 +1,13 @@
-"""Durable records: one JSON line a finished job, a file for every process that writes.
+"""Durable records: one JSON line per finished job, one file per process that writes.
 
-A folder of records holds ``records-*.jsonl`` and, beside them, ``forecasts/KEY.npz`` with the
-errors of single forecasts. Folders of several machines are merged by copying. A line that was cut
-off is reported and left out; all others count.
+A folder of records holds ``records-*.jsonl`` and ``forecasts/KEY.npz`` with the errors of single
+forecasts, or the same as ``records-*.parquet``, one compact file per suite. Folders of several
+machines are merged by copying. A line that was cut off is reported and left out; all others count.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import secrets
@@ -22,11 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mvlstm.bench.compact import compact_arrays, read_compact
 from mvlstm.errors import DataError
 from mvlstm.results._tables import plain
 from mvlstm.storage import write_atomic
 
 SCHEMA = 1
+LOOSE, COMPACT = "records-*.jsonl", "records-*.parquet"
 Record = dict[str, Any]
 JOB_FIELDS = {
     *("suite", "budget", "part", "kind", "dataset", "protocol", "window", "horizon", "fold"),
@@ -84,7 +87,7 @@ class Records:
     found : tuple of dict
         One record for each key, in the order of the suite.
     problems : tuple of str
-        Lines that could not be read, a sentence each.
+        Lines and files that could not be read, one sentence each.
     """
 
     folder: Path
@@ -105,8 +108,18 @@ class Records:
         """Return the errors row by row of a record; None if they are not there or damaged."""
         try:
             return unpack((self.folder / "forecasts" / f"{record['key']}.npz").read_bytes())
+        except FileNotFoundError:
+            return self._compact(record["key"])
         except DAMAGE:
             return None
+
+    def _compact(self, key: str) -> dict[str, NDArray[Any]] | None:
+        """Return the errors of a record in one of the compact files."""
+        for file in sorted(self.folder.glob(COMPACT)):
+            with contextlib.suppress(*DAMAGE):
+                if key in compact_arrays(file):
+                    return compact_arrays(file)[key]
+        return None
 
 
 def read_records(folder: str | Path, *, must_exist: bool = False) -> Records:
@@ -118,7 +131,7 @@ def read_records(folder: str | Path, *, must_exist: bool = False) -> Records:
     place = Path(folder)
     if place.exists() and not place.is_dir():
         raise DataError(f"'{place}' is a file; records lie in a folder.")
-    files = sorted(place.glob("records-*.jsonl")) if place.is_dir() else []
+    files = sorted(file for kind in (LOOSE, COMPACT) for file in place.glob(kind))
     if must_exist and not files:
         raise DataError(
             f"There are no records in '{place}'; make some first: mvlstm bench run --out {place}"
@@ -126,7 +139,7 @@ def read_records(folder: str | Path, *, must_exist: bool = False) -> Records:
     found: dict[str, Record] = {}
     problems: list[str] = []
     for file in files:
-        for record in _lines(file, problems):
+        for record in (_rows if file.match(COMPACT) else _lines)(file, problems):
             earlier = found.get(record["key"])
             if earlier is None or (earlier["status"] != "done" and record["status"] == "done"):
                 found[record["key"]] = record
@@ -139,6 +152,15 @@ def _place(record: Record) -> tuple[str, str, int, str]:
     job = record.get("job", {})
     where = (str(job.get("suite", "")), str(job.get("budget", "")), int(job.get("place", 0)))
     return *where, str(record["key"])
+
+
+def _rows(file: Path, problems: list[str]) -> Iterable[Record]:
+    """Return the records of a compact file; none of a damaged one."""
+    try:
+        return list(read_compact(file))
+    except DAMAGE as error:
+        problems.append(f"'{file}' cannot be read: {error}. Restore it, or run its suite again.")
+        return []
 
 
 def _lines(file: Path, problems: list[str]) -> Iterable[Record]:

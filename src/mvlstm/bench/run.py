@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import tempfile
-import time as clock
-import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mvlstm import datasets
 from mvlstm.bench.cells import load_rows
-from mvlstm.bench.circumstances import circumstances
-from mvlstm.bench.job import Arrays, run_job
-from mvlstm.bench.records import SCHEMA, Record, Records, Writer, read_records
+from mvlstm.bench.cluster import ray_records
+from mvlstm.bench.execution import run_and_write
+from mvlstm.bench.pool import pool_records
+from mvlstm.bench.records import Record, Records, Writer, read_records
 from mvlstm.bench.spec import Job, Suite
-from mvlstm.errors import DataError, MVLSTMError, ParameterError, check_option, check_whole
+from mvlstm.errors import DataError, ParameterError, check_option, check_whole
 from mvlstm.progress import show_steps
-from mvlstm.results._tables import plain
 
 ENGINES = ("local", "ray")
 
@@ -165,53 +162,13 @@ def _records(
 ) -> Iterator[Record]:
     """Yield the record of each job when it is on disk."""
     if engine == "ray":
-        from mvlstm.bench.cluster import ray_records
-
         yield from ray_records(jobs, Writer(folder), address=address, device=device)
     elif workers > 1 and len(jobs) > 1:
-        from mvlstm.bench.pool import pool_records
-
         yield from pool_records(jobs, folder, workers=workers, device=device)
     else:
         writer = Writer(folder)
         for job in jobs:
             yield run_and_write(job, writer, device)
-
-
-def run_and_write(job: Job, writer: Writer, device: str) -> Record:
-    """Run a job and put its record on disk."""
-    record, arrays = attempt(job, device)
-    writer.add(record, arrays)
-    return record
-
-
-def attempt(job: Job, device: str) -> tuple[Record, Arrays]:
-    """Run a job; a failure becomes a record too."""
-    started = clock.monotonic()
-    head = heading(job)
-    try:
-        outcome = run_job(job, device=device)
-    except Exception as error:  # whatever it is, the other jobs go on
-        failed = {"timings": {"total": clock.monotonic() - started}}
-        return {**head, **failed, **failure(error), **circumstances(device)}, {}
-    record = {**head, "status": "done", "error": None, **outcome.record, **circumstances(device)}
-    return plain(record), outcome.arrays
-
-
-def heading(job: Job) -> dict[str, Any]:
-    """Return what every record of a job begins with."""
-    written = clock.strftime("%Y-%m-%dT%H:%M:%SZ", clock.gmtime())
-    return {"schema": SCHEMA, "key": job.key, "job": job.to_dict(), "written": written}
-
-
-def failure(error: BaseException) -> dict[str, Any]:
-    """Return the part of a record that says what went wrong."""
-    ours = isinstance(error, MVLSTMError)
-    message = str(error) if ours else f"{type(error).__name__}: {error}"
-    last = traceback.extract_tb(error.__traceback__)[-1:]
-    where = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in last]
-    kind = type(error).__name__
-    return {"status": "failed", "error": {"kind": kind, "message": message, "where": where}}
 
 
 def describe(record: Record) -> str:

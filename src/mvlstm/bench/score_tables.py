@@ -1,8 +1,9 @@
-"""Tables of errors: the paper's layout, the details of each cell, horizons, folds, searches."""
+"""Tables of errors: methods by data sets, the details of each cell, horizons, folds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pandas as pd
 from mvlstm import metrics
 from mvlstm._words import p_text
 from mvlstm.bench.document import Table, number, with_error
-from mvlstm.bench.frames import KINDS, mean_and_error, paper_score, title_of
+from mvlstm.bench.frames import KINDS, mean_and_error, title_of
 from mvlstm.bench.records import Record, Records
+from mvlstm.bench.studies import Study
 
 METRICS = ("rmse", "mae")
 OURS = ("mvlstm", "")  # method and setting that the others are compared with
@@ -33,39 +35,37 @@ CELLS_TEXT = (
     "networks a setting chose by too (in old records of all of them, so compare new ones only); "
     "seconds: to tune and fit."
 )
-OTHER_ROWS = (
-    "Columns 'paper' repeat the printed numbers. They come from other rows and a filter on what is "
-    "forecast (protocol `authors`), so they are no yardstick here."
-)
-SAME_ROWS = "Columns 'paper' repeat the printed numbers; the rows are those of the authors."
-SYNTHETIC = (
-    "The paper's synthetic data are not published; ours follow another recipe, so that its "
-    "numbers are no yardstick there."
-)
 
 
-def layout_tables(scores: pd.DataFrame, records: dict[str, Record]) -> Iterator[Table]:
+def layout_tables(
+    scores: pd.DataFrame, records: dict[str, Record], study: Study
+) -> Iterator[Table]:
     """Yield RMSE and MAE for each protocol, window and horizon: methods by data sets."""
-    for (protocol, window, horizon), cell in _groups(scores, ["protocol", "window", "horizon"]):
+    for (protocol, window, horizon), cell in groups(scores, ["protocol", "window", "horizon"]):
         for metric in METRICS:
-            yield _layout(cell, records, str(protocol), int(window), int(horizon), metric)
+            where = (str(protocol), int(window), int(horizon))
+            yield _layout(cell, records, study, *where, metric)
 
 
 def _layout(
     cell: pd.DataFrame,
     records: dict[str, Record],
+    study: Study,
     protocol: str,
     window: int,
     horizon: int,
     metric: str,
 ) -> Table:
-    """Return one table of the paper's layout: its columns are the data sets."""
-    order = _order(cell)
+    """Return one table: its columns are the data sets, published numbers next to ours."""
+    order, rows_of = _order(cell), _rows_of(cell)
     references = _references(cell, records, metric)
     shown: dict[str, list[str]] = {"method": [*order.values(), *references]}
     numbers: list[dict[str, Any]] = []
     for name in dict.fromkeys(cell["dataset"]):
-        rows = [_layout_row(cell, name, key, title, metric) for key, title in order.items()]
+        rows = [
+            _layout_row(rows_of[name, *key], study, name, key, title, metric)
+            for key, title in order.items()
+        ]
         texts = [with_error(row["mean"], row["standard_error"]) for row in rows]
         _embolden(texts, [row["mean"] for row in rows], order)
         for title, by_set in references.items():
@@ -77,35 +77,34 @@ def _layout(
                 _as_printed(row.get("paper"), row.get("paper_standard_error")) for row in rows
             ]
         numbers += rows
-    notes: list[str] = []
     printed = {row["dataset"] for row in numbers if row.get("paper") is not None}
-    if printed - {"synthetic"}:
-        notes.append(SAME_ROWS if protocol == "authors" else OTHER_ROWS)
-    if "synthetic" in printed:
-        notes.append(SYNTHETIC)
-    notes += _unfinished(cell, order)
+    notes = study.printed_notes(protocol, printed) + _unfinished(cell, order)
     ahead = f", {horizon} steps ahead" if horizon > 1 else ""
     title = f"{metric.upper()}, window {window}{ahead}, protocol {protocol}"
     return Table(title, pd.DataFrame(shown), pd.DataFrame(numbers), tuple(notes))
 
 
 def _as_printed(mean: float | None, error: float | None) -> str:
-    """Write a number of the paper with its own decimals, empty if it has none."""
+    """Write a published number with its own decimals, empty if there is none."""
     if mean is None or error is None:
         return ""
     return f"{mean:.2f} ± {f'{error:.3f}'.removesuffix('0')}"
 
 
 def _layout_row(
-    cell: pd.DataFrame, dataset: str, key: tuple[str, str, str], title: str, metric: str
+    rows: pd.DataFrame,
+    study: Study,
+    dataset: str,
+    key: tuple[str, str, str],
+    title: str,
+    metric: str,
 ) -> dict[str, Any]:
-    """Return a method's error on one data set, with the paper's where it has one."""
-    rows = _pick(cell, dataset, key)
+    """Return a method's error on one data set, with the published one where there is one."""
     mean, error = _over_folds(rows, metric)
     printed = None
     if len(rows) and key[1:] == ("", "single") and rows["horizon"].iloc[0] == 1:
         first = rows.iloc[0]
-        printed = paper_score(first["label"], dataset, first["window"], metric.upper())
+        printed = study.printed(first["label"], dataset, int(first["window"]), metric.upper())
     return {
         "method": title,
         "dataset": dataset,
@@ -133,10 +132,10 @@ def _title(rows: list[Any]) -> str:
     return f"{title_of(few)} to {many['members']}"
 
 
-def _pick(cell: pd.DataFrame, dataset: str, key: tuple[str, str, str]) -> pd.DataFrame:
-    method, setting, kind = key
-    same = (cell["method"] == method) & (cell["setting"] == setting) & (cell["kind"] == kind)
-    return cell[same & (cell["dataset"] == dataset)]
+def _rows_of(cell: pd.DataFrame) -> Mapping[tuple[str, ...], pd.DataFrame]:
+    """Return the rows of each data set, method, setting and kind; none for what is not there."""
+    found = dict(groups(cell, ["dataset", "method", "setting", "kind"]))
+    return defaultdict(lambda: cell.iloc[:0], found)
 
 
 def _over_folds(rows: pd.DataFrame, metric: str) -> tuple[float, float]:
@@ -149,9 +148,10 @@ def _over_folds(rows: pd.DataFrame, metric: str) -> tuple[float, float]:
 def _unfinished(cell: pd.DataFrame, order: dict[tuple[str, str, str], str]) -> list[str]:
     """Say which means lack rolling origins, and so are over other rows than their neighbours."""
     notes = []
+    rows_of = _rows_of(cell)
     for name in dict.fromkeys(cell["dataset"]):
         for key, title in order.items():
-            rows = _pick(cell, name, key)
+            rows = rows_of[name, *key]
             if len(rows) and len(rows) < rows["folds"].iloc[0]:
                 done = ", ".join(map(str, sorted(rows["fold"])))
                 notes.append(
@@ -196,15 +196,15 @@ def _embolden(
 def detail_tables(scores: pd.DataFrame, records: Records) -> Iterator[Table]:
     """Yield all scores of each cell, with paired differences and Diebold-Mariano tests."""
     by = ["dataset", "protocol", "window", "horizon"]
-    for (dataset, protocol, window, horizon), cell in _groups(scores, by):
+    for (dataset, protocol, window, horizon), cell in groups(scores, by):
         yield _detail(cell, records, str(dataset), str(protocol), int(window), int(horizon))
 
 
 def _detail(
     cell: pd.DataFrame, records: Records, dataset: str, protocol: str, window: int, horizon: int
 ) -> Table:
-    order = _order(cell)
-    rows = [_detail_row(cell, dataset, key, title) for key, title in order.items()]
+    order, rows_of = _order(cell), _rows_of(cell)
+    rows = [_detail_row(rows_of[dataset, *key], key, title) for key, title in order.items()]
     notes: list[str] = []
     for what, family in _families(list(order), rows).items():
         if len(family) > 1:
@@ -222,9 +222,9 @@ def _detail(
             ],
             "MAE": [with_error(m, e) for m, e in zip(frame["mae"], frame["mae_se"], strict=True)],
             "CRPS": [number(v) for v in frame["crps"]],
-            "coverage": [_percent(v) for v in frame["coverage"]],
-            "worst month": [_percent(v) for v in frame["worst_month"]],
-            "skill": [_percent(v) for v in frame["skill"]],
+            "coverage": [percent(v) for v in frame["coverage"]],
+            "worst month": [percent(v) for v in frame["worst_month"]],
+            "skill": [percent(v) for v in frame["skill"]],
             "validation RMSE": [number(v) for v in frame["valid_rmse"]],
             "behind": [
                 with_error(m, e, 2) if np.isfinite(m) else ""
@@ -255,10 +255,7 @@ def _families(
     return families
 
 
-def _detail_row(
-    cell: pd.DataFrame, dataset: str, key: tuple[str, str, str], title: str
-) -> dict[str, Any]:
-    rows = _pick(cell, dataset, key)
+def _detail_row(rows: pd.DataFrame, key: tuple[str, str, str], title: str) -> dict[str, Any]:
     row: dict[str, Any] = {"method": title, "kind": key[2], "name": key[:2]}
     for name in ("rmse", "mae"):
         row[name], row[f"{name}_se"] = _over_folds(rows, name)
@@ -329,76 +326,45 @@ def _row_errors(row: dict[str, Any], records: Records) -> pd.Series[float] | Non
     return pd.concat(found) if found else None
 
 
-# --------------------------------------------------------------------- horizons, folds and searches
+# ------------------------------------------------------------------------------- horizons and folds
 
 
 def step_tables(scores: pd.DataFrame) -> Iterator[Table]:
     """Yield the RMSE by step ahead, for cells with several steps."""
-    several = scores[scores["horizon"] > 1]
-    for (dataset, protocol, window, horizon), cell in _groups(
-        several, ["dataset", "protocol", "window", "horizon"]
-    ):
+    by = ["dataset", "protocol", "window", "horizon"]
+    for (dataset, protocol, window, horizon), cell in groups(scores[scores["horizon"] > 1], by):
         steps = sorted({h for h in (1, 2, 3, 6, 12, 24, 48, int(horizon)) if h <= int(horizon)})
-        rows = []
+        rows, rows_of = [], _rows_of(cell)
         for key, title in _order(cell).items():
-            found = [s for s in _pick(cell, str(dataset), key)["rmse_by_step"] if s]
+            found = [s for s in rows_of[dataset, *key]["rmse_by_step"] if s]
             if found:
                 each = [np.mean([np.array(one) for one in fold], axis=0) for fold in found]
                 mean = np.mean(each, axis=0)
                 rows.append({"method": title, **{f"step {h}": float(mean[h - 1]) for h in steps}})
         if rows:
-            numbers = pd.DataFrame(rows)
-            shown = numbers.map(lambda v: number(v) if isinstance(v, float) else v)
             title = f"{dataset}, window {window}, protocol {protocol}: RMSE by step ahead"
-            yield Table(f"{title}, of {horizon}", shown, numbers)
+            yield _of_numbers(f"{title}, of {horizon}", rows)
 
 
 def fold_tables(scores: pd.DataFrame) -> Iterator[Table]:
     """Yield the RMSE of each rolling origin, for cells with several."""
-    several = scores[scores["folds"] > 1]
-    for (dataset, window, horizon), cell in _groups(several, ["dataset", "window", "horizon"]):
-        rows = []
+    by = ["dataset", "window", "horizon"]
+    for (dataset, window, horizon), cell in groups(scores[scores["folds"] > 1], by):
+        rows, rows_of = [], _rows_of(cell)
         for key, title in _order(cell).items():
-            picked = _pick(cell, str(dataset), key)
+            picked = rows_of[dataset, *key]
             by_fold = dict(zip(picked["fold"], picked["rmse"], strict=True))
             rows.append({"method": title, **{f"origin {k}": by_fold[k] for k in sorted(by_fold)}})
-        numbers = pd.DataFrame(rows)
-        shown = numbers.map(lambda v: number(v) if isinstance(v, float) else v)
         ahead = f", {horizon} steps ahead" if int(horizon) > 1 else ""
-        yield Table(f"{dataset}, window {window}{ahead}: RMSE at each origin", shown, numbers)
+        yield _of_numbers(f"{dataset}, window {window}{ahead}: RMSE at each origin", rows)
 
 
-def search_tables(scores: pd.DataFrame) -> Iterator[Table]:
-    """Yield settings that were run side by side, the best on validation rows first."""
-    several = scores[scores["setting"] != ""]
-    for (dataset, protocol, window, horizon, method), cell in _groups(
-        several, ["dataset", "protocol", "window", "horizon", "method"]
-    ):
-        kind = "ensemble" if (cell["kind"] == "ensemble").any() else "single"
-        chosen = cell[cell["kind"] == kind]
-        rows = (
-            chosen.groupby("setting", sort=False)[["valid_rmse", "rmse", "mae", "crps", "coverage"]]
-            .mean()
-            .reset_index()
-            .sort_values("valid_rmse", kind="stable")
-        )
-        shown = pd.DataFrame(
-            {
-                "setting": rows["setting"],
-                "validation RMSE": [number(v, 5) for v in rows["valid_rmse"]],
-                "test RMSE": [number(v, 5) for v in rows["rmse"]],
-                "test MAE": [number(v, 5) for v in rows["mae"]],
-                "test CRPS": [number(v, 5) for v in rows["crps"]],
-                "coverage": [_percent(v) for v in rows["coverage"]],
-            }
-        )
-        ahead = f", {horizon} steps ahead" if int(horizon) > 1 else ""
-        title = f"{method} on {dataset}, window {window}{ahead}, {protocol}: settings side by side"
-        note = "Choose by the validation column; the test columns are there to look at afterwards."
-        yield Table(title, shown, rows, (note,))
+def _of_numbers(title: str, rows: list[dict[str, Any]]) -> Table:
+    numbers = pd.DataFrame(rows)
+    return Table(title, numbers.map(lambda v: number(v) if isinstance(v, float) else v), numbers)
 
 
-def _groups(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+def groups(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
     """Group in order of appearance; a single key comes as a tuple too."""
     if not len(frame):
         return
@@ -406,5 +372,6 @@ def _groups(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...
         yield (key if isinstance(key, tuple) else (key,)), group
 
 
-def _percent(value: float) -> str:
+def percent(value: float) -> str:
+    """Write a share in percent, empty if there is none."""
     return f"{100 * value:.1f} %" if np.isfinite(value) else ""

@@ -18,6 +18,7 @@ from mvlstm.evaluate.own_classes import own_file
 from mvlstm.metrics import Measure
 
 MEASURES: tuple[Measure, ...] = get_args(Measure)
+KINDS = ("forecast", "search")  # of jobs; a study may add others
 
 
 @dataclass(frozen=True)
@@ -28,15 +29,15 @@ class Job:
     ----------
     suite, budget, part, kind : str
         Where it comes from; kind "forecast", "search" (settings are tried, none is scored on
-        test rows), "granger" or "importance".
+        test rows), or one of the study's.
     dataset : str
         Name of the data set.
     data : dict
-        Options of its loader; ``sequences`` stands for the rows that give so many windows.
+        Options of its loader; ``sequences`` stands for the rows that give this many windows.
     protocol : str
-        How rows are divided.
+        How rows are divided: "chronological", or one of the study's.
     window, horizon, fold, folds : int
-        T, steps ahead, which rolling origin (from 1) of how many.
+        T (0 where the job has none), steps ahead, which rolling origin (from 1) of how many.
     method, label, base : str
         Name in the suite, name in tables, key for `mvlstm.evaluate.methods.find_method`.
     source : str
@@ -54,13 +55,14 @@ class Job:
     refit : str
         "full" to train the chosen setting again on validation rows too, for the steps found.
     repeats, members, tune_seeds, seed : int
-        Repeats with other seeds, networks an ensemble, seeds each candidate is tried with.
+        Repeats with other seeds, networks per ensemble, seeds each candidate is tried with.
     windows_seen, most_epochs : int, optional
         Training windows a network sees in all, from which its epochs follow, and most of these.
     explain : bool
         Whether to scramble variables.
-    place, title : int and str
-        Its place in the suite, for the order of tables, and its part's title; no part of the key.
+    place, title, study : int and str
+        Its place in the suite, for the order of tables, its part's title, and the file of its
+        study; no part of the key.
     """
 
     suite: str
@@ -93,6 +95,7 @@ class Job:
     explain: bool = True
     place: int = 0
     title: str = ""
+    study: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -107,7 +110,7 @@ class Job:
     @property
     def key(self) -> str:
         """Name that is the same for the same work: readable, with a hash of all that matters."""
-        shown = ("place", "title")  # change nothing about the work
+        shown = ("place", "title", "study")  # change nothing about the work
         work = {name: value for name, value in self.to_dict().items() if name not in shown}
         later = {"source": "", "refit": "", "blend": 1, "measure": "rmse"}  # older ones have none
         for name, value in later.items():
@@ -152,8 +155,7 @@ class Suite:
     ) -> Suite:
         """Return the suite with some of its jobs; an empty list stands for all.
 
-        Jobs that have no window of their own (Granger tests) are kept for every window, and for
-        every method.
+        Jobs that have no window (Granger tests, say) are kept for every window and method.
         """
         chosen = list(self.jobs)
         wishes: dict[str, Sequence[Any]] = {
@@ -164,15 +166,20 @@ class Suite:
             "method": methods,
         }
         for name, wanted in wishes.items():
-            free = {"granger"} if name in ("window", "method") else set()
-            there = list(dict.fromkeys(getattr(j, name) for j in self.jobs if j.kind not in free))
+            free = name in ("window", "method")
+            own = (getattr(job, name) for job in self.jobs if job.window or not free)
+            there = list(dict.fromkeys(own))
             for value in wanted:
                 if value not in there:
                     raise ParameterError(unknown(name, value, there, f"suite '{self.name}'"))
             if wanted:
-                chosen = [j for j in chosen if getattr(j, name) in wanted or j.kind in free]
-        if (methods or windows) and all(job.kind == "granger" for job in chosen):
-            chosen = []  # the tests alone are not what was asked for
+                chosen = [
+                    job
+                    for job in chosen
+                    if getattr(job, name) in wanted or (free and not job.window)
+                ]
+        if (methods or windows) and not any(job.window for job in chosen):
+            chosen = []  # what has no window is not what was asked for
         if not chosen:
             raise ParameterError(
                 f"Nothing of suite '{self.name}' fits all of what was chosen; its parts combine "

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from mvlstm import datasets
-from mvlstm.bench.importance import importance_suite
-from mvlstm.bench.protocols import PROTOCOLS
+from mvlstm.bench.cells import CHRONOLOGICAL
 from mvlstm.bench.spec import (
+    KINDS,
     MEASURES,
     Job,
     Suite,
@@ -24,12 +24,12 @@ from mvlstm.bench.spec import (
     source_digest,
     unknown,
 )
+from mvlstm.bench.studies import Kind, Study, load_study
 from mvlstm.errors import ParameterError, check_option, check_whole
 from mvlstm.evaluate.methods import METHODS, Method, find_method
 
-KINDS = ("forecast", "search", "granger")
-MADE = ("importance",)  # suites whose jobs are listed by a function, not by a file
-SUITE_KEYS = ("name", "title", "seed", "budgets", "data", "methods", "parts")
+SUITES = Path("experiments") / "suites"  # where suites are found by name, as in a clone
+SUITE_KEYS = ("name", "title", "study", "seed", "budgets", "data", "methods", "parts")
 COUNTS = ("repeats", "members", "tune_seeds", "blend")
 BUDGET_KEYS = ("words", *COUNTS, "windows_seen", "most_epochs", "data")
 METHOD_KEYS = ("method", "label", "settings", "grid", "each", "refit", "measure", *COUNTS)
@@ -45,11 +45,8 @@ PART_KEYS = (
 
 
 def suite_names() -> tuple[str, ...]:
-    """Names of the suites that come with the package."""
-    folder = resources.files("mvlstm.bench") / "suites"
-    names = (entry.name for entry in folder.iterdir())
-    files = (name.removesuffix(".toml") for name in names if name.endswith(".toml"))
-    return tuple(sorted([*files, *MADE]))
+    """Names of the suites in ``experiments/suites`` of the folder the command runs in."""
+    return tuple(sorted(path.stem for path in SUITES.glob("*.toml")))
 
 
 def load_suite(
@@ -60,42 +57,43 @@ def load_suite(
     members: int | None = None,
     seed: int | None = None,
 ) -> Suite:
-    """Read a suite by name, or from a TOML file of one's own.
+    """Read a suite from a TOML file.
 
     Parameters
     ----------
     name : str
-        One of `suite_names`, or a path that ends in ``.toml``.
+        A path that ends in ``.toml``, or one of `suite_names`.
     budget : str, optional
         One of the suite's budgets; by default its first.
     repeats, members, seed : int, optional
         In place of what the suite says.
     """
-    if name in MADE:
-        return importance_suite(repeats=repeats, members=members)
-    text = _read(name)
+    path = Path(name) if name.endswith(".toml") else _find(name)
     try:
-        tree = tomllib.loads(text)
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise ParameterError(f"The suite '{name}' is not valid TOML: {error}.") from error
-    changes = {"repeats": repeats, "members": members, "seed": seed}
-    return parse_suite(tree, default_name=Path(name).stem, budget=budget, changes=changes)
-
-
-def _read(name: str) -> str:
-    if name in suite_names():
-        return (resources.files("mvlstm.bench") / "suites" / f"{name}.toml").read_text("utf-8")
-    path = Path(name)
-    if path.suffix != ".toml":
-        raise ParameterError(
-            unknown("suite", name, suite_names(), "this package")
-            + " Or give the path of a .toml file."
-        )
-    try:
-        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ParameterError(f"The suite '{path}' cannot be read: {reason}.") from error
+    if isinstance(tree.get("study"), str):
+        tree["study"] = os.path.relpath(path.parent / tree["study"])
+    changes = {"repeats": repeats, "members": members, "seed": seed}
+    return parse_suite(tree, default_name=path.stem, budget=budget, changes=changes)
+
+
+def _find(name: str) -> Path:
+    """Return the file of a suite by its name; raise `ParameterError` if there is none."""
+    names = suite_names()
+    if name in names:
+        return SUITES / f"{name}.toml"
+    if names:
+        known = unknown("suite", name, names, f"'{SUITES}'")
+        raise ParameterError(f"{known} Or give the path of a .toml file.")
+    raise ParameterError(
+        f"There is no suite '{name}': '{Path.cwd()}' has no folder '{SUITES}'. Run the command in "
+        "a clone of the repository, or give the path of a .toml file of your own."
+    )
 
 
 def parse_suite(
@@ -117,8 +115,12 @@ def parse_suite(
         raise ParameterError(unknown("budget", chosen, list(budgets), "the suite"))
     limits = dict(_table(budgets, chosen, "Its budgets"))
     _check_keys(limits, BUDGET_KEYS, f"budget '{chosen}'")
+    study = tree.get("study", "")
+    if not isinstance(study, str):
+        raise ParameterError(f"The suite's study must be the path of a file, not {study!r}.")
     reader = _Reader(
         name=str(tree.get("name", default_name)),
+        study=load_study(study),
         tree=tree,
         budget=chosen,
         budgets=tuple(budgets),
@@ -146,7 +148,7 @@ def _check_values(jobs: Sequence[Job]) -> None:
     for job in jobs:
         parts = (job.base, job.window, job.horizon, job.seed, job.settings, job.grid)
         text = json.dumps(parts, sort_keys=True, default=str)
-        if job.kind == "granger" or text in seen:
+        if job.kind not in KINDS or text in seen:
             continue
         seen.add(text)
         try:
@@ -160,6 +162,7 @@ class _Reader:
     """Turns the parts of one suite into jobs."""
 
     name: str
+    study: Study
     tree: Mapping[str, Any]
     budget: str
     budgets: tuple[str, ...]
@@ -177,24 +180,27 @@ class _Reader:
         """Yield the jobs of one part: every data set with every protocol, window and method."""
         _check_keys(part, PART_KEYS, f"part '{part.get('name', '?')}'")
         kind = part.get("kind", "forecast")
-        if kind not in KINDS:
-            raise ParameterError(unknown("kind", kind, KINDS, "a part"))
+        kinds = (*KINDS, *self.study.kinds)
+        if kind not in kinds:
+            raise ParameterError(unknown("kind", kind, kinds, "a part"))
+        own = self.study.kinds.get(kind)
+        if own is not None and own.jobs is not None:
+            yield from self._listed_jobs(kind, own, str(part.get("name", kind)))
+            return
         folds = _whole("folds", part.get("folds", 1), 1)
         cells = itertools.product(
             _listed(part, "datasets", ()),
-            _listed(part, "protocols", ("chronological",)),
-            _listed(part, "windows", (0,) if kind == "granger" else (30,)),
+            _listed(part, "protocols", (CHRONOLOGICAL,)),
+            _listed(part, "windows", (0,) if own else (30,)),
             _listed(part, "horizons", (1,)),
             range(1, folds + 1),
         )
-        methods = _listed(part, "methods", ("granger",) if kind == "granger" else ())
+        methods = _listed(part, "methods", (kind,) if own else ())
         if not methods:
             raise ParameterError(f"Part '{part.get('name', '?')}' lists no methods.")
         for dataset, protocol, window, horizon, fold in cells:
-            if protocol not in PROTOCOLS:
-                raise ParameterError(unknown("protocol", protocol, list(PROTOCOLS), "mvlstm"))
             options = self._data(dataset)
-            if not PROTOCOLS[protocol].covers(dataset):
+            if not self._covers(protocol, dataset):
                 continue
             for name in methods:
                 for entry in self._entries(name, kind):
@@ -206,7 +212,7 @@ class _Reader:
                         dataset=dataset,
                         data=options,
                         protocol=protocol,
-                        window=_whole("windows", window, 0 if kind == "granger" else 2),
+                        window=_whole("windows", window, 0 if own else 2),
                         horizon=_whole("horizons", horizon, 1),
                         fold=fold,
                         folds=folds,
@@ -216,12 +222,29 @@ class _Reader:
                         most_epochs=self._limit("most_epochs"),
                         explain=bool(part.get("explain", True)),
                         title=str(part.get("title", "")),
+                        study=str(self.tree.get("study", "")),
                         repeats=self._number("repeats", entry, part, self.limits),
                         members=self._number("members", entry, part, self.limits),
                         tune_seeds=self._number("tune_seeds", entry, part, self.limits),
                         blend=self._number("blend", entry, part, self.limits),
                         **{k: v for k, v in entry.items() if k not in COUNTS},
                     )
+
+    def _listed_jobs(self, kind: str, own: Kind, part: str) -> Iterator[Job]:
+        """Yield the jobs that a kind of the study lists for a part."""
+        assert own.jobs is not None
+        counts = {name: self.changes.get(name) for name in ("repeats", "members")}
+        shared: dict[str, Any] = {"suite": self.name, "budget": self.budget, "kind": kind}
+        for one in own.jobs(part, **counts):
+            yield Job(**shared, study=str(self.tree.get("study", "")), **one)
+
+    def _covers(self, protocol: str, dataset: str) -> bool:
+        """Say whether a protocol is defined for a data set."""
+        known = self.study.protocols
+        if protocol != CHRONOLOGICAL and protocol not in known:
+            names = (CHRONOLOGICAL, *known)
+            raise ParameterError(unknown("protocol", protocol, names, "the suite or its study"))
+        return protocol == CHRONOLOGICAL or dataset in known[protocol].datasets
 
     def _number(self, name: str, *places: Mapping[str, Any], default: int = 1) -> int:
         """Find a number: what was asked for on the call, else in the first place that has it."""
@@ -260,8 +283,8 @@ class _Reader:
 
     def _entries(self, name: str, kind: str) -> Iterator[dict[str, Any]]:
         """Yield what a method of the suite stands for: one entry for each setting of ``each``."""
-        if kind == "granger":
-            yield {"label": "Granger", "base": "granger"}
+        if kind in self.study.kinds:
+            yield {"label": self.study.kinds[kind].label, "base": kind}
             return
         given, own = self._method_tables(name)
         both: dict[str, Any] = {**given, **own}

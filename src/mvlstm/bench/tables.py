@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,6 @@ import pandas as pd
 
 from mvlstm.bench.document import Document, Section, Table
 from mvlstm.bench.frames import CELL, score_frame
-from mvlstm.bench.importance_tables import (
-    ATTENTION_TEXT,
-    IMPORTANCE_TEXT,
-    attention_tables,
-    granger_tables,
-    importance_tables,
-)
 from mvlstm.bench.records import Record, Records, read_records
 from mvlstm.bench.score_tables import (
     CELLS_TEXT,
@@ -24,11 +18,15 @@ from mvlstm.bench.score_tables import (
     detail_tables,
     fold_tables,
     layout_tables,
-    search_tables,
     step_tables,
 )
-from mvlstm.bench.truth_tables import TRUTH_TEXT, truth_tables
+from mvlstm.bench.spec import KINDS
+from mvlstm.bench.studies import Study, study_of
 
+IMPORTANCE_TEXT = (
+    "Share of the rise in squared error on test rows when a variable's windows are exchanged "
+    "between times."
+)
 SAME_WORK = ("suite", "budget", "part", "kind", *CELL, "method", "setting")
 SAME_ROWS = ("suite", "budget", "part", *CELL)
 
@@ -41,14 +39,16 @@ def make_tables(folder: str | Path, *, attention: bool = True) -> Document:
     folder : str or Path
         What `mvlstm bench run` wrote; copies of several such folders may have been put together.
     attention : bool
-        Whether to have the histograms of attention, a table for each network and data set.
+        Whether to have a study's histograms of attention, one table per network and data set.
     """
     records = read_records(folder, must_exist=True)
     found, problems = newest(records.found)
     problems += other_data(found)
     sections: list[Section] = []
     for (suite, budget), group in _by_suite(found).items():
-        sections += _suite(suite, budget, group, records, attention=attention)
+        study, lost = study_of(group, records.folder)
+        sections += _suite(suite, budget, group, records, study, attention=attention)
+        problems += lost
     return Document("Results", tuple(sections), (*records.problems, *problems))
 
 
@@ -61,8 +61,9 @@ def newest(found: Sequence[Record]) -> tuple[list[Record], list[str]]:
     """
     best: dict[tuple[Any, ...], Record] = {}
     for record in found:
-        made = record["job"]["kind"] == "importance"  # told apart by what they found
-        place = (record["key"],) if made else _values(record, SAME_WORK)
+        place = _values(record, SAME_WORK)
+        if record["job"]["kind"] not in KINDS:  # a study's jobs may differ in their settings alone
+            place += (json.dumps(record["job"].get("settings"), sort_keys=True),)
         if place not in best or _age(record) > _age(best[place]):
             best[place] = record
     keys = {record["key"] for record in best.values()}
@@ -132,13 +133,17 @@ def told_apart(group: list[Record]) -> list[Record]:
 
 
 def _suite(
-    suite: str, budget: str, group: list[Record], records: Records, *, attention: bool
+    suite: str,
+    budget: str,
+    group: list[Record],
+    records: Records,
+    study: Study,
+    *,
+    attention: bool,
 ) -> Iterator[Section]:
     done = {one["key"]: one for one in group if one["status"] == "done"}
     words = f", budget {budget}" if budget else ""
     yield Section(f"Suite {suite}{words}", _facts(group), level=1)
-    yield from _truth([one["found"] for one in done.values() if "found" in one])
-    done = {key: one for key, one in done.items() if "found" not in one}
     scores = score_frame(list(done.values()))
     for part in dict.fromkeys(scores["part"]):
         own = scores[scores["part"] == part]
@@ -147,24 +152,15 @@ def _suite(
         yield Section(
             f"{name}: errors",
             (ERRORS_TEXT,),
-            tables=(
-                *layout_tables(own, done),
-                *step_tables(own),
-                *fold_tables(own),
-                *search_tables(own),
-            ),
+            (*layout_tables(own, done, study), *step_tables(own), *fold_tables(own)),
         )
         details = tuple(detail_tables(own, records))
         yield Section(f"{name}: every cell", (CELLS_TEXT,), details)
-        importance = tuple(importance_tables(mine, list(done.values())))
-        if importance:
-            yield Section(f"{name}: importance of variables", (IMPORTANCE_TEXT,), importance)
-        histograms = tuple(attention_tables(mine)) if attention else ()
-        if histograms:
-            yield Section(f"{name}: attention", (ATTENTION_TEXT,), histograms)
-    tests = tuple(granger_tables(list(done.values())))
-    if tests:
-        yield Section("Which variables Granger-cause the target", tables=tests)
+        if study.of_part is not None:
+            yield from study.of_part(name, mine, list(done.values()), attention)
+        else:
+            yield from _importance(name, mine)
+    yield from study.of_suite(list(done.values()))
     chosen = _chosen(list(done.values()))
     if chosen is not None:
         yield Section("Settings chosen on validation rows", tables=(chosen,))
@@ -173,28 +169,44 @@ def _suite(
         yield Section("Jobs that failed", tables=(_failures(failed),))
 
 
-def _truth(found: list[Record]) -> Iterator[Section]:
-    """Yield the tables of the importance suite, a section a stage."""
-    for stage in dict.fromkeys(one["stage"] for one in found):
-        yield Section(
-            f"{stage}: importance against the truth",
-            (TRUTH_TEXT,),
-            tuple(truth_tables(found, stage)),
-        )
+def _importance(name: str, mine: list[Record]) -> Iterator[Section]:
+    """Yield what each method's variables are worth, one table per cell, at the last origin."""
+    cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for record in mine:
+        job = record["job"]
+        label = ", ".join(word for word in (job["label"], job["setting"]) if word)
+        for row in record["importance"] or ():
+            if row.get("importance") is not None and job["fold"] == job["folds"]:
+                one = {"variable": row["variable"], "method": label, "worth": row["importance"]}
+                cells.setdefault(_values(record, CELL), []).append(one)
+    tables = []
+    for (dataset, protocol, window, horizon, *_), rows in cells.items():
+        numbers = pd.DataFrame(rows)
+        shown = numbers.pivot(index="variable", columns="method", values="worth")
+        shown = shown.reindex(numbers["variable"].unique(), columns=numbers["method"].unique())
+        ahead = f", {horizon} steps ahead" if horizon > 1 else ""
+        title = f"{dataset}, window {window}{ahead}, protocol {protocol}: importance by scrambling"
+        texts = shown.map("{:.3f}".format).replace("nan", "").reset_index()
+        tables.append(Table(title, texts, numbers))
+    if tables:
+        yield Section(f"{name}: importance of variables", (IMPORTANCE_TEXT,), tuple(tables))
 
 
 def _facts(group: list[Record]) -> tuple[str, ...]:
     """Say how many jobs there are, and under which circumstances they were run."""
     done = sum(one["status"] == "done" for one in group)
     seconds = sum(one["timings"].get("total", 0.0) for one in group)
-    networks = [one for one in group if "max_epochs" in (one.get("settings") or {})] or group
-    devices = dict.fromkeys(str(one["hardware"]["device"]) for one in networks)
-    processors = dict.fromkeys(str(one["hardware"]["processor"]) for one in group)
-    torch = dict.fromkeys(str(one["versions"]["torch"]) for one in group)
-    ours = dict.fromkeys(str(one["versions"]["mvlstm"]) for one in group)
-    commits = dict.fromkeys(str(one["commit"])[:10] for one in group if one["commit"])
     failed = f", {len(group) - done} that failed" if done < len(group) else ""
     text = f"Records of {done} finished jobs{failed}; {seconds / 60:.1f} minutes of work in all."
+    told = [one for one in group if one.get("versions")]
+    if not told:
+        return (text,)
+    networks = [one for one in told if "max_epochs" in (one.get("settings") or {})] or told
+    devices = dict.fromkeys(str(one["hardware"]["device"]) for one in networks)
+    processors = dict.fromkeys(str(one["hardware"]["processor"]) for one in told)
+    torch = dict.fromkeys(str(one["versions"]["torch"]) for one in told)
+    ours = dict.fromkeys(str(one["versions"]["mvlstm"]) for one in told)
+    commits = dict.fromkeys(str(one["commit"])[:10] for one in told if one["commit"])
     where = (
         f"Run with mvlstm {', '.join(ours)} and torch {', '.join(torch)}; networks on "
         f"{', '.join(devices)}, the rest on {', '.join(processors)}."

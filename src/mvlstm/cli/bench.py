@@ -1,4 +1,4 @@
-"""`mvlstm bench`: the paper's experiments, and others written as TOML."""
+"""`mvlstm bench`: experiments written as TOML, such as the paper's."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def run(
     running: Annotated[Given, ENGINE],
     place: Annotated[Given, setting_options("device")],
     suite: Annotated[
-        str, option("A suite of the package, or a TOML file of your own.", "NAME|FILE.toml", WHAT)
+        str,
+        option("A TOML file, or the name of one in ./experiments/suites.", "NAME|FILE.toml", WHAT),
     ] = "paper",
     budget: Annotated[
         str | None,
         option(
-            "How much each method may tune and train: quick, medium or paper. Default: the "
-            "suite's first.",
+            "How much each method may tune and train, such as quick. Default: the suite's first.",
             "NAME",
             WHAT,
         ),
@@ -52,7 +52,7 @@ def run(
     methods: Annotated[list[str] | None, option("Only these methods.", "NAME...", WHAT)] = None,
     windows: Annotated[list[str] | None, option("Only these window lengths.", "T...", WHAT)] = None,
     protocol: Annotated[
-        list[str] | None, option("Only these protocols: chronological, authors.", "NAME...", WHAT)
+        list[str] | None, option("Only these protocols, such as chronological.", "NAME...", WHAT)
     ] = None,
     parts: Annotated[list[str] | None, option("Only these parts.", "NAME...", WHAT)] = None,
     repeats: Annotated[
@@ -131,10 +131,14 @@ def tables(
         Path | None, option("Write tables.md and a CSV file for each table.", "DIR")
     ] = None,
     attention: Annotated[
-        bool, option("Include histograms of attention.", name="--attention/--no-attention")
+        bool,
+        option(
+            "Include histograms of attention, where a suite's study makes them.",
+            name="--attention/--no-attention",
+        ),
     ] = True,
 ) -> None:
-    """Make the paper's tables from records, its own numbers beside them; Markdown is printed."""
+    """Make tables from records, with published numbers if the suite has some; prints Markdown."""
     if out is not None and out.exists() and not out.is_dir():
         raise ParameterError(f"--out '{out}' is a file; tables are written into a folder.")
     check_output(html, suffixes=PAGE_SUFFIXES, inputs=(), option="--html")

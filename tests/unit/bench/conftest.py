@@ -49,11 +49,6 @@ folds = 2
 methods = ["best", "ar"]
 members = 2
 explain = false
-
-[[parts]]
-name = "granger"
-kind = "granger"
-datasets = ["synthetic"]
 """
 
 

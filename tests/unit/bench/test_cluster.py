@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mvlstm.bench import cluster
+from mvlstm.bench.execution import heading
 from mvlstm.bench.records import Writer, read_records
 from mvlstm.bench.spec import Job
 from mvlstm.errors import ParameterError
@@ -51,7 +52,7 @@ class Ray(SimpleNamespace):
 @pytest.fixture
 def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     def attempt(job: Job, device: str) -> Any:
-        return {**cluster.heading(job), "status": "done", "timings": {}}, {}
+        return {**heading(job), "status": "done", "timings": {}}, {}
 
     monkeypatch.setattr(cluster, "attempt", attempt)
     return [Job("suite", "part", "synthetic", "ar", seed=seed) for seed in range(3)]

@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 
 from made_records import comparable
-from mvlstm.bench.records import Writer, pack, read_records, unpack
-from mvlstm.bench.spec import Job
+from mvlstm.bench.compact import read_compact, write_compact
+from mvlstm.bench.records import Records, Writer, pack, read_records, unpack
+from mvlstm.bench.run import run_suite
+from mvlstm.bench.spec import Job, Suite
+from mvlstm.bench.tables import make_tables
 from mvlstm.errors import DataError
 from mvlstm.results._tables import plain
 
@@ -78,6 +81,64 @@ def test_a_damaged_sidecar_is_no_sidecar(tmp_path: Path) -> None:
     (tmp_path / "forecasts" / "a.npz").write_bytes(b"nonsense")
     found = read_records(tmp_path)
     assert found.arrays(found.done["a"]) is None
+
+
+def compact(records: Records, folder: Path) -> Path:
+    """Write a folder's records as one file in another."""
+    folder.mkdir()
+    arrays = [records.arrays(one) for one in records.found]
+    write_compact(records.found, arrays, folder / "records-small.parquet")
+    return folder
+
+
+def test_a_compact_file_holds_the_same_records_and_tables(
+    folder: Path, records: Records, tmp_path: Path
+) -> None:
+    small = compact(records, tmp_path / "small")
+    again = read_records(small)
+    assert again.found == records.found
+    for one in records.found:
+        mine, theirs = again.arrays(one), records.arrays(one)
+        assert mine is not None and theirs is not None
+        assert np.array_equal(mine["rows"], theirs["rows"])
+        for name in ("single", "ensemble"):
+            tested = theirs.get(f"{name}s", theirs.get(name))
+            assert (name in mine) == (tested is not None)
+            if tested is not None:
+                unit = np.sqrt(np.mean(np.square(tested))) / 2**14
+                assert np.abs(mine[name] - tested).max() <= 0.51 * unit
+    assert make_tables(small).markdown() == make_tables(folder).markdown()
+
+
+def test_loose_records_are_added_to_a_compact_file(
+    suite: Suite, records: Records, tmp_path: Path
+) -> None:
+    small = compact(records, tmp_path / "small")
+    assert run_suite(suite, small, device="cpu", verbose=0).skipped == len(suite.jobs)
+    Writer(small).add(record("new"), {"rows": np.arange(3), "single": np.ones(3)})
+    again = read_records(small)
+    assert set(again.done) == {*records.done, "new"}
+    assert again.arrays(again.done["new"]) is not None
+    assert again.arrays({"key": "absent"}) is None
+
+
+def test_errors_of_zero_and_none_at_all_are_kept(tmp_path: Path) -> None:
+    arrays = {"rows": np.array([3, 4]), "single": np.zeros(2)}
+    write_compact([record("a"), record("b")], [arrays, None], tmp_path / "records-x.parquet")
+    again = read_records(tmp_path)
+    found = again.arrays(record("a"))
+    assert found is not None and found["single"].tolist() == [0.0, 0.0]
+    assert again.arrays(record("b")) is None
+    assert [one["key"] for one in read_compact(tmp_path / "records-x.parquet")] == ["a", "b"]
+
+
+def test_a_damaged_compact_file_is_reported(tmp_path: Path) -> None:
+    Writer(tmp_path).add(record("a"), {})
+    (tmp_path / "records-x.parquet").write_bytes(b"nonsense")
+    found = read_records(tmp_path)
+    assert set(found.done) == {"a"}
+    assert len(found.problems) == 1 and "records-x.parquet' cannot be read" in found.problems[0]
+    assert found.arrays(record("b")) is None
 
 
 def test_a_folder_without_records_says_what_to_do(tmp_path: Path) -> None:

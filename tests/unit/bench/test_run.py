@@ -11,7 +11,7 @@ import pytest
 
 import mvlstm as mv
 from made_records import comparable
-from mvlstm.bench import run as module
+from mvlstm.bench import execution as module
 from mvlstm.bench.job import run_job
 from mvlstm.bench.records import Records, read_records
 from mvlstm.bench.run import run_suite

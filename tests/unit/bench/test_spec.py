@@ -8,44 +8,108 @@ from typing import Any
 
 import pytest
 
+from mvlstm.bench.records import read_records
+from mvlstm.bench.run import run_suite
 from mvlstm.bench.spec import Job, Suite
 from mvlstm.bench.suite_files import load_suite, parse_suite, suite_names
+from mvlstm.bench.tables import make_tables
 from mvlstm.errors import ParameterError
-from unit.bench.conftest import small_tree
+from unit.bench.conftest import SMALL, small_tree
 
 
 def parse(tree: dict[str, Any], **options: Any) -> Suite:
     return parse_suite(tree, default_name="small", **options)
 
 
-def test_every_suite_of_the_package_can_be_read() -> None:
-    assert "paper" in suite_names()
-    for name in suite_names():
-        assert load_suite(name).jobs
+def test_suites_are_found_by_name_in_a_clone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert suite_names() == ()
+    with pytest.raises(ParameterError, match=r"no suite 'small'.*has no folder.*a \.toml file"):
+        load_suite("small")
+    (tmp_path / "experiments" / "suites").mkdir(parents=True)
+    (tmp_path / "experiments" / "suites" / "small.toml").write_text(SMALL)
+    assert suite_names() == ("small",)
+    assert load_suite("small").jobs == load_suite("experiments/suites/small.toml").jobs
+    with pytest.raises(ParameterError, match=r"no suite 'smal'.*Did you mean 'small'"):
+        load_suite("smal")
 
 
-def test_the_papers_suite_holds_the_papers_experiments() -> None:
-    suite = load_suite("paper", budget="paper")
-    windows = {(j.dataset, j.protocol, j.window) for j in suite.jobs if j.kind == "forecast"}
-    for window in (10, 20, 30):
-        for dataset in ("energy", "pm25"):
-            assert (dataset, "authors", window) in windows
-            assert (dataset, "chronological", window) in windows
-        assert ("plant", "authors", window) in windows
-        assert ("synthetic", "chronological", window) in windows
-    assert not any(dataset == "synthetic" and p == "authors" for dataset, p, _ in windows)
-    labels = {job.label for job in suite.jobs}
-    papers = {"STRX", "ARIMAX", "RF", "XGT", "ENET", "DUAL", "RETAIN", "cLSTM"}
-    assert labels >= papers | {"MV-LSTM", "MV-Indep", "MV-Fusion", "MV-GRU", "MV-LSTM, 2 layers"}
-    ours = next(job for job in suite.jobs if job.label == "MV-LSTM")
-    assert ours.repeats == 10
-    assert ours.grid == {
-        "hidden_size": [10, 15, 20, 25],
-        "learning_rate": [0.0005, 0.001, 0.005, 0.01, 0.05],
-        "l2": [0.0001, 0.001, 0.01, 0.1, 1.0],
-    }
-    made_up = next(job for job in suite.jobs if job.dataset == "synthetic")
-    assert made_up.data == {"sequences": 40000}
+STUDY = """
+from mvlstm.bench.cells import load_rows, plain_cell
+from mvlstm.bench.studies import Kind, Protocol, Study
+
+def halves(job, *, local):
+    return plain_cell(load_rows(job), end=100, test=50, valid=10)
+
+def count(job, device):
+    return {"counted": len(job.dataset), "timings": {"total": 0.0}}
+
+def listed(part, repeats, members):
+    yield {"part": part, "dataset": "made", "method": "m", "data": {"made": True}}
+
+STUDY = Study(
+    protocols={"halves": Protocol(halves, {"synthetic"})},
+    kinds={"count": Kind(count, "Count"), "list": Kind(count, "List", listed)},
+)
+"""
+STUDIED = """
+study = "counting.py"
+data.synthetic.n = 100
+[[parts]]
+name = "halves"
+datasets = ["synthetic", "lorenz96"]
+protocols = ["halves"]
+windows = [3]
+methods = ["ar"]
+explain = false
+[[parts]]
+name = "counts"
+kind = "count"
+datasets = ["synthetic"]
+[[parts]]
+name = "lists"
+kind = "list"
+"""
+
+
+def test_a_study_adds_protocols_and_kinds_of_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "counting.py").write_text(STUDY)
+    (tmp_path / "mine" / "suite.toml").write_text(STUDIED)
+    suite = load_suite("mine/suite.toml")
+    assert [job.dataset for job in suite.jobs] == ["synthetic", "synthetic", "made"]
+    assert {job.study for job in suite.jobs} == {"mine/counting.py"}
+    assert suite.jobs[1].window == 0 and suite.jobs[1].label == "Count"
+    assert replace(suite.jobs[0], study="").key == suite.jobs[0].key
+    summary = run_suite(suite, tmp_path / "out", device="cpu", verbose=0)
+    assert summary.failed == 0, summary.errors
+    done = read_records(tmp_path / "out").found
+    assert done[0]["n"] == 50  # half of the rows
+    assert [one["counted"] for one in done[1:]] == [9, 4]
+    assert make_tables(tmp_path / "out").problems == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = 1", "no attribute 'STUDY'"),
+        ("raise OSError('broken')", "OSError: broken"),
+        ("STUDY = 3", "STUDY = 3"),
+    ],
+)
+def test_a_study_that_is_none_is_named(tmp_path: Path, text: str, words: str) -> None:
+    name = f"study_{abs(hash(text))}"
+    (tmp_path / f"{name}.py").write_text(text)
+    (tmp_path / "suite.toml").write_text(STUDIED.replace("counting", name))
+    with pytest.raises(ParameterError, match=words):
+        load_suite(str(tmp_path / "suite.toml"))
+    with pytest.raises(ParameterError, match="must be the path of a file"):
+        parse({**small_tree(), "study": 3})
 
 
 def test_a_budget_changes_repeats_data_and_epochs() -> None:
@@ -100,7 +164,7 @@ def test_a_key_depends_on_the_work_and_on_nothing_else() -> None:
         ({"parts": [{"datasets": ["pm25"]}]}, ("lists no methods",)),
         (
             {"parts": [{"datasets": ["pm25"], "methods": ["ar"], "protocols": ["author"]}]},
-            ("'author'", "'authors'"),
+            ("'author'", "choose from chronological"),
         ),
         ({"parts": [{"datasets": ["pm25"], "methods": ["ar"], "kind": "x"}]}, ("kind", "'x'")),
         ({"parts": [{"datasets": ["pm25"], "methods": ["ar"], "repeats": 0}]}, ("repeats=0",)),
@@ -193,11 +257,9 @@ def test_a_suite_that_lists_a_job_twice_is_refused() -> None:
         parse(tree)
 
 
-def test_an_unknown_budget_or_suite_is_named(tmp_path: Path) -> None:
+def test_an_unknown_budget_or_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=r"no budget 'fast'.*quick, paper"):
         parse(small_tree(), budget="fast")
-    with pytest.raises(ParameterError, match=r"no suite 'papr'.*Did you mean 'paper'"):
-        load_suite("papr")
     with pytest.raises(ParameterError, match="cannot be read"):
         load_suite(str(tmp_path / "none.toml"))
     (tmp_path / "bad.toml").write_text("a = [")
@@ -207,7 +269,7 @@ def test_an_unknown_budget_or_suite_is_named(tmp_path: Path) -> None:
 
 def test_jobs_are_selected_by_what_they_are(suite: Suite) -> None:
     chosen = suite.select(methods=["ar"], windows=[3])
-    assert {job.method for job in chosen.jobs} == {"ar", "granger"}
+    assert {job.method for job in chosen.jobs} == {"ar"}
     assert {job.part for job in suite.select(parts=["steps"]).jobs} == {"steps"}
     with pytest.raises(ParameterError, match=r"no method 'aar' in suite 'small'.*'ar'"):
         suite.select(methods=["aar"])

@@ -1,4 +1,4 @@
-"""Tables: a pure function of records, in the paper's layout, with its numbers beside ours."""
+"""Tables: a pure function of records, methods by data sets and every cell in detail."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import pandas as pd
 import pytest
 
 from mvlstm import metrics
-from mvlstm.bench.document import Document, Section, Table, number, spark, with_error
-from mvlstm.bench.frames import paper_score, paper_tables
-from mvlstm.bench.importance_tables import _text, precision_at
+from mvlstm.bench.document import Document, Section, Table, number, with_error
 from mvlstm.bench.records import Records
 from mvlstm.bench.score_tables import _as_printed
 from mvlstm.bench.tables import make_tables
@@ -24,7 +22,7 @@ def find(tables: tuple[Table, ...], words: str) -> Table:
     return found
 
 
-def test_the_papers_layout_with_references(folder: Path, records: Records) -> None:
+def test_methods_stand_by_data_sets_with_references(folder: Path, records: Records) -> None:
     tables = make_tables(folder).tables
     table = find(tables, "RMSE, window 3, protocol chronological")
     assert list(table.shown["method"]) == [
@@ -41,20 +39,6 @@ def test_the_papers_layout_with_references(folder: Path, records: Records) -> No
     assert row["standard_error"] == pytest.approx(values.std(ddof=1) / np.sqrt(2))
     oracle = table.numbers.set_index("method").loc["Oracle (best possible)", "mean"]
     assert oracle == pytest.approx(ours["oracle"]["rmse"])
-
-
-def test_the_papers_numbers_are_carried() -> None:
-    assert paper_score("MV-LSTM", "pm25", 10, "RMSE") == (24.73, 0.06)
-    assert paper_score("ENET", "plant", 10, "MAE") == (137.16, 0.6)
-    assert paper_score("AR", "pm25", 30, "RMSE") is None
-    assert paper_score("MV-LSTM", "lorenz96", 30, "RMSE") is None
-    cells = sum(
-        len(by_set)
-        for window in ("10", "20", "30")
-        for by_method in paper_tables()[window].values()
-        for by_set in by_method.values()
-    )
-    assert cells == 264
 
 
 def test_details_hold_paired_differences_and_tests(folder: Path, records: Records) -> None:
@@ -103,31 +87,13 @@ def test_steps_and_origins_have_tables(folder: Path) -> None:
     assert list(origins.numbers.columns) == ["method", "origin 1", "origin 2"]
 
 
-def test_importance_marks_the_truth_and_measures_rankings(folder: Path) -> None:
-    tables = make_tables(folder).tables
-    table = find(tables, "window 3, protocol chronological: importance.")
-    marked = [name for name in table.shown["variable"] if "★" in name]
-    assert marked == ["x2 ★", "x3 ★"]
-    assert "MV-LSTM, posterior" in table.shown and "MV-LSTM, paper" in table.shown
-    assert find(tables, "importance by scrambling").shown["MV-LSTM"].str.len().gt(0).any()
-    quality = find(tables, "window 3, protocol chronological: how well").numbers
-    assert quality["auroc"].between(0, 1).all()
-    tests = find(tables, "Granger tests")
-    assert set(tests.numbers["variable"]) == {f"x{k}" for k in range(10)}
-
-
-def test_histograms_add_up(folder: Path) -> None:
-    table = find(make_tables(folder).tables, "MV-LSTM on synthetic, window 3")
-    totals = table.numbers.groupby(["variable", "attention"])["count"].sum()
-    assert totals.nunique() == 1 and totals.iloc[0] > 0
-    assert table.figure is not None
-
-
-def test_histograms_can_be_left_out(folder: Path) -> None:
-    every, some = (make_tables(folder, attention=wanted) for wanted in (True, False))
-    left_out = [one for one in every.sections if one.title.endswith(": attention")]
-    titles = [one.title for one in some.sections]
-    assert left_out and titles == [s.title for s in every.sections if s not in left_out]
+def test_importance_by_scrambling_needs_no_study(folder: Path, records: Records) -> None:
+    table = find(make_tables(folder).tables, "window 3, protocol chronological: importance by")
+    (ours,) = [one for one in records.found if one["job"]["method"] == "mv"]
+    worth = {row["variable"]: row["importance"] for row in ours["importance"]}
+    shown = table.shown.set_index("variable")["MV-LSTM"]
+    assert shown.to_dict() == {name: f"{value:.3f}" for name, value in worth.items()}
+    assert "2 steps ahead" not in table.title  # that part is run without it
 
 
 def test_contents_link_to_every_heading() -> None:
@@ -199,13 +165,9 @@ def test_methods_of_one_label_are_told_apart(
     lines = json.loads(json.dumps(list(records.found)))
     twin = json.loads(json.dumps(next(one for one in lines if one["job"]["method"] == "mv")))
     twin["key"], twin["job"]["method"] = "twin", "mv2"
-    twin["attention"]["posterior"] = [[0.5] + [0.05] * 10] * 2
     tables = make_tables(rewritten(folder, tmp_path / "b", [*lines, twin])).tables
     names = list(find(tables, "RMSE, window 3, protocol chronological").shown["method"])
     assert "MV-LSTM (mv)" in names and "MV-LSTM (mv2)" in names
-    importance = find(tables, "window 3, protocol chronological: importance.").shown
-    assert importance["MV-LSTM (mv2), posterior"][0] == "0.500 ± 0.000"
-    assert importance["MV-LSTM (mv), posterior"][0] != "0.500 ± 0.000"
 
 
 @pytest.mark.parametrize("change", ["file", "rows", "values"])
@@ -286,8 +248,4 @@ def test_numbers_are_written_with_their_errors() -> None:
     assert with_error(-0.0004, 0.05, 2) == "0.000 ± 0.050"  # so small a mean needs no more digits
     assert with_error(20.0854, float("nan")) == with_error(20.0854, None) == "20.09"
     assert with_error(None, 0.1) == ""
-    shares = [_text(m, e) for m, e in ((0.0264, 0.0062), (0.05812, 0.00023), (0.5, 0.0))]
-    assert shares == ["0.026 ± 0.006", "0.0581 ± 0.0002", "0.500 ± 0.000"]
     assert _as_printed(131.22, 0.032) == "131.22 ± 0.032" and _as_printed(6.1, 0.1) == "6.10 ± 0.10"
-    assert spark([0, 0, 0, 0], bins=4) == "    "
-    assert precision_at(np.array([3.0, 1.0, 2.0]), np.array([True, True, False])) == 0.5

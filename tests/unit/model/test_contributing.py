@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from mvlstm.model.contributions import TOLERANCE
 
 from mvlstm.datasets.controls import make_control
 from mvlstm.methods.linear import AR
 from mvlstm.methods.mvlstm import MVLSTM
-from mvlstm.model.contributions import TOLERANCE
 from mvlstm.problem.windows import gather_windows
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from mvlstm.model.units import MeanUnits
 
 import mvlstm as mv
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.evaluate import backtest as rolling
 from mvlstm.model import explaining
 from mvlstm.model.registry import FORECASTERS, forecaster_class
-from mvlstm.model.units import MeanUnits
 from mvlstm.problem.transform_choice import choose_transform
 from mvlstm.table.frame import build_frame
 

@@ -1,0 +1,1 @@
+"""Research on the package, outside the wheel: suites, the authors' protocol, studies, records."""
