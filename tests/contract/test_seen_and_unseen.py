@@ -169,9 +169,10 @@ class TestFilledTargets:
         e = np.where(rng.random(600) < 0.5, -1.5, 1) * rng.random(600)
         table = pd.DataFrame({"y": np.exp(4 + e - np.where(rng.random(600) < 0.1, 3, 0))})
         model = mv.AR(window=3, horizon=3, missing="fill", transform="log1p", verbose=0)
-        whole = model.fit(table, "y", test=0.2).mean_factor_
+        whole = model.fit(table, "y", test=0.2).fitted_.calibration.mean_factor
         table.iloc[465, 0] = np.nan
-        np.testing.assert_allclose(model.fit(table, "y", test=0.2).mean_factor_, whole, rtol=0.2)
+        holed = model.fit(table, "y", test=0.2).fitted_.calibration.mean_factor
+        np.testing.assert_allclose(holed, whole, rtol=0.2)
 
     def test_rows_known_ahead_do_not_move_a_fold(self) -> None:
         table = daily(300, zone=None)

@@ -168,11 +168,9 @@ def test_a_file_that_lowers_a_rate_where_no_epoch_was_is_refused(model, tmp_path
     model.save(tmp_path / "good.safetensors")
     kept = mv.load(tmp_path / "good.safetensors").history_
     np.testing.assert_array_equal(kept.lowered, history.lowered)
-    try:
-        model.history_ = replace(history, lowered=history.lowered + shift)
-        model.save(tmp_path / "bad.safetensors")
-    finally:
-        model.history_ = history
+    shifted = replace(history, lowered=history.lowered + shift)
+    bad = model.holding(replace(model.fitted_, history=shifted))
+    bad.save(tmp_path / "bad.safetensors")
     with pytest.raises(ModelFileError, match="lowers the rate of member 0"):
         mv.load(tmp_path / "bad.safetensors")
 
