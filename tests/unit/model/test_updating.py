@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,12 @@ def fitted(name: str = "MVLSTM", rows: pd.DataFrame | None = None, **changes: An
     return forecaster_class(name)(**settings).fit(data.iloc[:OLD], "y", valid=0.2)
 
 
+def weights(model: Any) -> np.ndarray:
+    """Return the weights (K, P) of a network's members."""
+    arrays, _ = model.fitted_.learned.arrays()
+    return np.asarray(arrays["weights"])
+
+
 def error(model: Any, rows: pd.DataFrame) -> float:
     """RMSE on the rows after the first `OLD`."""
     forecast = model.predict(rows)
@@ -69,14 +76,13 @@ def test_a_change_is_learned() -> None:
 def test_what_is_kept_and_what_moves() -> None:
     rows = table()
     model = fitted(rows=rows)
-    scaler, layout, start = model.preparation_, model.layout_, model.borders_.start
-    parameters, history = model.get_params(), model.history_
-    model.update(rows)
-    assert model.preparation_ is scaler and model.layout_ is layout
-    assert model.get_params() == parameters and model.history_ is history
-    assert model.borders_.start == start
-    assert model.borders_.train == rows.index[OLD + 119]  # 60 % of the new rows
-    assert model.borders_.calibration == rows.index[-1]
+    before, parameters = model.fitted_, model.get_params()
+    after = model.update(rows).fitted_
+    assert after.preparation is before.preparation and after.layout is before.layout
+    assert model.get_params() == parameters and after.history is before.history
+    assert after.parts.start == before.parts.start
+    assert after.parts.train == rows.index[OLD + 119]  # 60 % of the new rows
+    assert after.parts.calibration == rows.index[-1]
     parts = model.predict(rows).part[:, 0]
     assert (parts == "validation").sum() == 80 and not (parts == "new").any()
     covered = model.predict(rows).take(parts == "validation").score(part="all")["coverage"]
@@ -86,16 +92,16 @@ def test_what_is_kept_and_what_moves() -> None:
 def test_a_member_changes_only_for_the_better() -> None:
     rows = table()
     model = fitted(rows=rows)
-    flat = model.trained_.flat.copy()
+    before = weights(model).copy()
     model.update(rows, learning_rate=1e6)  # ruins whatever it touches
     assert model.updates_[-1].changed == 0
-    np.testing.assert_array_equal(model.trained_.flat, flat)
+    np.testing.assert_array_equal(weights(model), before)
 
 
 def test_an_update_repeats() -> None:
     rows = table()
     one, two = fitted(rows=rows).update(rows), fitted(rows=rows).update(rows)
-    np.testing.assert_array_equal(one.trained_.flat, two.trained_.flat)
+    np.testing.assert_array_equal(weights(one), weights(two))
 
 
 def test_the_newest_rows_alone_are_enough_for_a_network() -> None:
@@ -108,13 +114,14 @@ def test_the_newest_rows_alone_are_enough_for_a_network() -> None:
 def test_full_trains_on_all_rows() -> None:
     rows = table(change=OLD)
     model = fitted(rows=rows)
-    before, sizes = error(model, rows), model.persistence_
+    before, sizes = error(model, rows), model.fitted_.calibration.persistence
     model.update(rows, refit="full")
     assert error(model, rows) < before
     assert (model.predict(rows).part == "train").all()
     assert model.updates_[-1].held_out == 0
     assert model.updates_[-1].trained == len(rows) - 4
-    assert (model.persistence_ != sizes).all()  # calibrated on the new rows, before training
+    moved = model.fitted_.calibration.persistence != sizes
+    assert moved.all()  # calibrated on the new rows, before training
     later = table(OLD + NEW + 300, change=OLD)
     assert 0.8 <= model.evaluate(later).scores.loc["MVLSTM", "coverage"] <= 1.0
 
@@ -122,12 +129,12 @@ def test_full_trains_on_all_rows() -> None:
 def test_full_takes_a_single_row_and_leaves_the_intervals() -> None:
     rows = table()
     model = fitted(rows=rows)
-    before, sizes = model.calibration_, model.spread_
-    model.update(rows.iloc[: OLD + 1], refit="full")
+    before = model.fitted_.calibration
+    after = model.update(rows.iloc[: OLD + 1], refit="full").fitted_
     assert "1 new row from 2024-01-21 20:00 to 2024-01-21 20:00" in str(model.updates_[-1])
-    assert model.borders_.calibration == rows.index[OLD]
-    np.testing.assert_array_equal(model.calibration_, before)
-    np.testing.assert_array_equal(model.spread_, sizes)
+    assert after.parts.calibration == rows.index[OLD]
+    np.testing.assert_array_equal(after.calibration.factors, before.factors)
+    np.testing.assert_array_equal(after.calibration.spread, before.spread)
 
 
 def test_what_cannot_be_measured_has_no_error(tmp_path: Path) -> None:
@@ -170,7 +177,7 @@ def test_a_series_that_the_fit_did_not_have_stays_unseen(refit: Any) -> None:
     assert (forecast.part[forecast.series == "c"] == "new").all()
     again = mv.MVLSTM(window=4, verbose=0, **SMALL).fit(known, "y", series="station")
     again.update(both, refit=refit)  # as if the other were not there
-    np.testing.assert_array_equal(again.trained_.flat, model.trained_.flat)
+    np.testing.assert_array_equal(weights(again), weights(model))
 
 
 def test_new_rows_of_unknown_series_alone_are_no_update() -> None:
@@ -181,7 +188,7 @@ def test_new_rows_of_unknown_series_alone_are_no_update() -> None:
         model.update(whole)
     linear = mv.AR(window=4).fit(old, "y", series="station")
     linear.update(whole)  # fitted anew, to all series
-    assert "c" in linear.preparation_.series.names and linear.updates_[0].rows == NEW
+    assert "c" in linear.fitted_.preparation.series.names and linear.updates_[0].rows == NEW
 
 
 def test_full_is_for_networks_with_the_whole_history() -> None:
@@ -258,7 +265,7 @@ def test_too_few_new_rows(count: int, message: str) -> None:
 
 def test_too_few_new_rows_for_a_network_are_enough_for_a_full_refit() -> None:
     rows = table().iloc[: OLD + 5]
-    with pytest.raises(DataError, match=r"needs 40.*--refit full"):
+    with pytest.raises(DataError, match=r"needs 40.*with refit='full'"):
         fitted("MVLSTM").update(rows)
     assert fitted("MVLSTM").update(rows, refit="full").updates_[-1].rows == 5
 
@@ -282,7 +289,9 @@ def test_updates_are_kept_with_the_model(tmp_path: Path) -> None:
     model.save(tmp_path / "m.safetensors")
     again = mv.load(tmp_path / "m.safetensors")
     assert len(again.updates_) == 2 and again.updates_ == model.updates_
-    assert again.n_train_ == model.n_train_ and again.reference_ == model.reference_
+    one, two = again.fitted_, model.fitted_
+    assert one.n_train == two.n_train
+    assert one.calibration.reference == two.calibration.reference is not None
     assert "200 new rows from 2024-01-30 04:00" in str(again.updates_[1])
     pd.testing.assert_frame_equal(again.predict(rows).to_frame(), model.predict(rows).to_frame())
     again.update(table(OLD + 3 * NEW))
@@ -353,8 +362,9 @@ def test_rows_the_model_knows_are_left_out() -> None:
 
 def test_a_model_without_reference_says_so() -> None:
     model = fitted("AR")
-    model.reference_ = None
-    found = model.evaluate(table(), since="2024-01-22")
+    held = model.fitted_
+    old = model.holding(replace(held, calibration=replace(held.calibration, reference=None)))
+    found = old.evaluate(table(), since="2024-01-22")
     assert found.slips is None
     assert any("cannot be told: the model has no scores of" in note for note in found.notes)
 
@@ -373,7 +383,7 @@ def test_since_is_read_as_the_table_was() -> None:
     text = rows.reset_index(names="when")
     text["when"] = text["when"].dt.strftime("%d/%m/%Y %H:%M")
     model = mv.AR(window=4).fit(text.iloc[:OLD], "y", time="when")
-    assert model.layout_.day_first
+    assert model.fitted_.layout.day_first
     found = model.evaluate(text, since="01/02/2024")
     assert found.period[0] == pd.Timestamp("2024-02-01 00:00")
     with pytest.raises(ParameterError, match="has a time zone"):
