@@ -11,7 +11,6 @@ import mvlstm as mv
 from mvlstm import metrics
 from mvlstm.model.calibration import calibrate, cover_factors
 from mvlstm.model.fitting import fit
-from mvlstm.problem.predictive import Mixture, Predictive
 from mvlstm.table.frame import build_frame
 
 
@@ -102,16 +101,6 @@ def test_calibrating_again_finds_the_same() -> None:
         np.testing.assert_array_equal(getattr(again, name), getattr(fitted.calibration, name))
     assert again.reference == fitted.calibration.reference
     assert len(notes) == 1 and set(notes) <= set(fitted.notes)
-
-
-def test_some_windows_of_a_mixture_can_be_taken(rng) -> None:
-    members, mixture = rng.normal(size=(2, 5, 1)), Mixture(*rng.random(size=(3, 5, 1, 2, 2)))
-    rows = np.array([True, False, True, False, True])
-    part = Predictive(members, mixture).take(rows)
-    np.testing.assert_array_equal(part.members, members[:, rows])
-    for name in ("weights", "means", "variances"):
-        np.testing.assert_array_equal(getattr(part.mixture, name), getattr(mixture, name)[rows])
-    np.testing.assert_array_equal(Predictive(members).take(rows).members, members[:, rows])
 
 
 @pytest.mark.parametrize(("rows", "few"), [(120, True), (400, False)])

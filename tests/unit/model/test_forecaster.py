@@ -1,4 +1,4 @@
-"""A fitted model whose settings are changed says so, and never writes a file it cannot read."""
+"""The estimator around a fitted model: settings changed since, fits that fail, what it holds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import mvlstm as mv
-from mvlstm.errors import ParameterError
+from mvlstm.errors import DataError, NotFittedError, ParameterError
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +80,76 @@ def test_a_setting_may_be_an_array(model, table, tmp_path) -> None:
 def test_a_setting_of_the_wrong_kind_is_named(model, table, match) -> None:
     with pytest.raises(ParameterError, match=match):
         model.fit(table, "y", test=0.2)
+
+
+# ------------------------------------------------------------------------------- what it holds
+
+
+def test_a_fit_that_fails_keeps_what_there_was(model, table, monkeypatch) -> None:
+    held, settings, before = model.fitted_, model.settings_, model.predict(table).to_frame()
+
+    def fails(self, problem):
+        raise error
+
+    for error in (ParameterError("too large"), DataError("no rows"), KeyboardInterrupt()):
+        with monkeypatch.context() as patch, pytest.raises(type(error)):
+            patch.setattr(type(model), "learn", fails)
+            model.fit(3 * table, "y")
+        assert model.fitted_ is held and model.settings_ is settings
+    with pytest.raises(DataError):
+        model.fit(table.iloc[:4], "y")
+    with pytest.raises(DataError):
+        model.fit(table, "no such column")
+    assert model.fitted_ is held
+    pd.testing.assert_frame_equal(model.predict(table).to_frame(), before)
+
+
+def test_a_fit_whose_calibration_fails_keeps_what_there_was(model, table, monkeypatch) -> None:
+    held = model.fitted_
+
+    def fails(learned, problem):
+        raise RuntimeError("power cut")
+
+    monkeypatch.setattr("mvlstm.model.fitting.calibrate", fails)
+    with pytest.raises(RuntimeError):
+        model.fit(3 * table, "y")
+    assert model.fitted_ is held
+
+
+def test_a_first_fit_that_fails_leaves_nothing(table, monkeypatch) -> None:
+    def fails(self, problem):
+        raise ParameterError("too large")
+
+    monkeypatch.setattr(mv.AR, "learn", fails)
+    model = mv.AR(window=4, verbose=0)
+    with pytest.raises(ParameterError):
+        model.fit(table, "y")
+    assert not [name for name in vars(model) if name.endswith("_")]
+    with pytest.raises(NotFittedError, match="AR is not fitted; call fit"):
+        model.predict(table)
+
+
+@pytest.mark.parametrize("name", ["history_", "notes_", "updates_", "stopped_", "fit_seconds_"])
+def test_what_a_fit_found_is_read_from_the_fitted_model(model, name) -> None:
+    field = {"fit_seconds_": "seconds"}.get(name, name.removesuffix("_"))
+    assert getattr(model, name) is getattr(model.fitted_, field)
+    with pytest.raises(AttributeError):
+        setattr(model, name, None)
+    with pytest.raises(NotFittedError, match=name):
+        getattr(mv.MVLSTM(), name)
+
+
+def test_another_forecaster_may_hold_the_fitted_model(model, table) -> None:
+    other = model.holding(model.fitted_, max_epochs=7)
+    assert other is not model and other.fitted_ is model.fitted_
+    assert (other.max_epochs, model.max_epochs) == (7, 1)
+    np.testing.assert_array_equal(other.predict(table).members, model.predict(table).members)
+    other.fit(3 * table, "y", test=0.2)
+    assert other.fitted_ is not model.fitted_
+
+
+def test_a_clone_holds_nothing(model, table) -> None:
+    from sklearn.base import clone
+
+    with pytest.raises(NotFittedError):
+        clone(model).predict(table)
