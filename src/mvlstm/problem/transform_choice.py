@@ -83,8 +83,7 @@ def check_target(transform: Transform, frame: SeriesFrame) -> None:
     raise DataError(
         f"Target '{frame.target}' has {what} below zero, the first {frame.target_values[row]:g} "
         f"at {describe_time(frame.times[row])}, but it is modelled as log(1 + y), for a target "
-        "that cannot be negative. Correct these rows, or fit with transform='none' "
-        "(--transform none)."
+        "that cannot be negative. Correct these rows, or fit with transform='none'."
     )
 
 

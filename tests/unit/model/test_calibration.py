@@ -9,9 +9,8 @@ from scipy.special import ndtr, ndtri
 
 import mvlstm as mv
 from mvlstm import metrics
-from mvlstm.methods.network.members import fit_frame
-from mvlstm.model.calibration import cover_factors
-from mvlstm.problem.predictive import Predictive
+from mvlstm.model.calibration import calibrate, cover_factors
+from mvlstm.model.fitting import fit
 from mvlstm.table.frame import build_frame
 
 
@@ -84,21 +83,24 @@ def test_few_rows_get_no_margin(rng) -> None:
 
 def test_both_halves_of_the_validation_rows_calibrate() -> None:
     table = mv.datasets.load("synthetic", n=900).frame
-    model = mv.AR(window=3, verbose=0)
-    problem = fit_frame(model, build_frame(table, target="y"), test=0.2, valid=0.2)
+    frame = build_frame(table, target="y")
+    fitted, problem = fit(mv.AR(window=3, verbose=0), frame, test=0.2, valid=0.2)
     rows = np.concatenate([problem.origins["stop"], problem.origins["calibration"]])
-    mixture = model._predict_rows(problem.prepared, rows).mixture(model.spread_)
-    again = cover_factors(mixture, problem.prepared.labels(rows, 1), rows)
-    np.testing.assert_allclose(model.calibration_, again)
+    found = fitted.calibration
+    mixture = fitted.predict(problem.prepared, rows).with_spread(found.spread)
+    again = cover_factors(mixture.joined, problem.prepared.labels(rows, 1), rows)
+    np.testing.assert_allclose(found.factors, again)
 
 
-def test_some_windows_of_a_mixture_can_be_taken(rng) -> None:
-    members, mixture = rng.normal(size=(2, 5, 1)), rng.random(size=(3, 5, 1, 4))
-    rows = np.array([True, False, True, False, True])
-    whole, part = Predictive(members, *mixture), Predictive(members, *mixture).take(rows)
-    for name in ("weights", "means", "variances"):
-        np.testing.assert_array_equal(getattr(part, name), getattr(whole, name)[rows])
-    np.testing.assert_array_equal(Predictive(members).take(rows).members, members[:, rows])
+def test_calibrating_again_finds_the_same() -> None:
+    table = mv.datasets.load("synthetic", n=400).frame
+    frame = build_frame(table, target="y")
+    fitted, problem = fit(mv.AR(window=3, verbose=0), frame, test=0.2, valid=0.04)
+    again, notes = calibrate(fitted.learned, problem)
+    for name in ("spread", "factors", "persistence", "mean_factor"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(fitted.calibration, name))
+    assert again.reference == fitted.calibration.reference
+    assert len(notes) == 1 and set(notes) <= set(fitted.notes)
 
 
 @pytest.mark.parametrize(("rows", "few"), [(120, True), (400, False)])
@@ -117,8 +119,9 @@ def test_targets_that_were_filled_in_do_not_calibrate(rng) -> None:
     settings = {"window": 5, "missing": "fill", "verbose": 0}
     model = mv.AR(horizon=3, **settings).fit(table, "y", test=0.3, valid=0.3)
     alone = mv.AR(**settings).fit(table, "y", test=0.3, valid=0.3)
-    assert model.spread_[0, 0] == pytest.approx(alone.spread_[0, 0], rel=0.1)
-    assert model.persistence_[0] == pytest.approx(alone.persistence_[0], rel=0.1)
+    found, wanted = model.fitted_.calibration, alone.fitted_.calibration
+    assert found.spread[0, 0] == pytest.approx(wanted.spread[0, 0], rel=0.1)
+    assert found.persistence[0] == pytest.approx(wanted.persistence[0], rel=0.1)
     forecast = model.predict(table)
     low, high = (end.to_numpy().reshape(-1, 3) for end in forecast.interval(0.9))
     new = (forecast.part == "new") & np.isfinite(forecast.actual)
@@ -130,4 +133,5 @@ def test_a_step_that_was_never_measured_keeps_an_interval(rng) -> None:
     table = pd.DataFrame({"x": rng.normal(size=200), "y": rng.normal(size=200)})
     table.loc[120:, "y"] = table.loc[120:, "y"].where(np.arange(80) % 4 == 0)
     model = mv.AR(window=5, horizon=2, missing="fill", verbose=0).fit(table, "y", valid=8)
-    assert np.isfinite(model.spread_).all() and np.isfinite(model.calibration_).all()
+    found = model.fitted_.calibration
+    assert np.isfinite(found.spread).all() and np.isfinite(found.factors).all()

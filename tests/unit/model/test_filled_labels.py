@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import Any
 
@@ -14,16 +13,18 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from mvlstm.methods import ridge, robust
 from mvlstm.methods.network import kinds as mixed
 from mvlstm.methods.network.kinds import keeps_its_levels
-from mvlstm.methods.network.members import Member, member_errors, with_all_rows
-from mvlstm.methods.network.trained import Labels
+from mvlstm.methods.network.members import member_errors, with_all_rows
+from mvlstm.methods.network.trained import labels_by_row, learn_labels
 from mvlstm.methods.ridge import PENALTIES, Ridge, fit_ridge
 from mvlstm.methods.robust import fit_robust, refit_robust
+from mvlstm.model.calibration import calibrate
+from mvlstm.model.fitting import begin
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.registry import forecaster_class
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.windows import gather_windows, iterate_windows, measured_labels
 from mvlstm.table.frame import build_frame
-from mvlstm.train.checkpoint import Identity
+from mvlstm.train.config import Member
 
 H = 6
 NETWORK = {"hidden_size": 4, "members": 2, "max_epochs": 2, "device": "cpu"}
@@ -56,7 +57,7 @@ def make(name: str, **changes: Any) -> Any:
 
 def start(model: AbstractForecaster, table: pd.DataFrame, valid: float = 0.2) -> Problem:
     frame = build_frame(table, target="y", missing="fill")
-    return model._start(frame, test=0.2, valid=valid)
+    return begin(model, frame, test=0.2, valid=valid).problem
 
 
 def otherwise_filled(problem: Problem) -> Problem:
@@ -69,10 +70,10 @@ def otherwise_filled(problem: Problem) -> Problem:
 
 
 def learned(model: AbstractForecaster, problem: Problem) -> dict[str, Any]:
-    one = copy.copy(model)
-    one._learn_all(problem)
-    arrays, extra = one._weights()
-    return {**arrays, **extra, "spread": one.spread_, "calibration": one.calibration_}
+    found = model.learn(problem)
+    arrays, extra = found.arrays()
+    calibration, _ = calibrate(found, problem)
+    return {**arrays, **extra, "spread": calibration.spread, "factors": calibration.factors}
 
 
 def assert_same(one: dict[str, Any], other: dict[str, Any]) -> None:
@@ -107,7 +108,7 @@ def test_an_lstm_of_horizon_one_does_not_learn_from_them_at_every_step() -> None
     model = make("CLSTM", horizon=1)
     problem = start(model, wave())
     assert_same(learned(model, problem), learned(model, otherwise_filled(problem)))
-    every = model._every_label(problem, Labels.learn("none", problem))
+    every = model._every_label(problem, learn_labels("none", problem))
     measured = measured_labels(problem.prepared.frame, np.arange(len(every)), 1)
     assert not np.isfinite(every[~measured]).any() and np.isfinite(every[measured]).any()
 
@@ -138,8 +139,7 @@ def test_the_first_step_of_several_is_forecast_as_one_alone(
 def test_ar_is_ridge_on_each_steps_measured_labels() -> None:
     model = make("AR")
     problem = start(model, wave())
-    model._learn(problem)
-    prepared = problem.prepared
+    linear, prepared = model.learn(problem).linear, problem.prepared
 
     def measured(part: str, h: int) -> tuple[Any, Any]:
         rows = problem.origins[part]
@@ -152,9 +152,9 @@ def test_ar_is_ridge_on_each_steps_measured_labels() -> None:
         X, y = measured("stop", h)
         errors = [np.mean((fit.predict(X) - y) ** 2) for fit in fits]
         best = fits[int(np.argmin(errors))]
-        assert model.linear_.penalty[h] == pytest.approx(best.alpha)
-        np.testing.assert_allclose(model.linear_.weights[..., h].ravel(), best.coef_, atol=1e-8)
-        assert model.linear_.intercept[h] == pytest.approx(best.intercept_)
+        assert linear.penalty[h] == pytest.approx(best.alpha)
+        np.testing.assert_allclose(linear.weights[..., h].ravel(), best.coef_, atol=1e-8)
+        assert linear.intercept[h] == pytest.approx(best.intercept_)
 
 
 def test_the_links_steps_have_lags_in_common_and_rows_of_their_own() -> None:
@@ -227,7 +227,7 @@ def test_rows_of_both_parts_are_learned_where_measured_alone() -> None:
     rows = problem.origins["stop"] = problem.origins["train"][::4]
     measured = measured_labels(problem.prepared.frame, rows, 4)
     assert not measured.any(axis=0).all()
-    by_row = Labels.learn("last", problem).by_row(problem)
+    by_row = labels_by_row(learn_labels("last", problem), problem)
     np.testing.assert_array_equal(np.isfinite(by_row[rows]), measured)
 
 
@@ -237,8 +237,8 @@ def test_members_are_judged_by_measured_values(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(mixed, "find_harmful", lambda e, *rest: seen.append(e) or find(e, *rest))
     model = make("MVLSTM", members=5, max_epochs=1)
     problem = start(model, wave())
-    assert keeps_its_levels(problem, Labels.learn("auto", problem))
-    model._learn(problem)
+    assert keeps_its_levels(problem, learn_labels("auto", problem))
+    model.learn(problem)
     measured = measured_labels(problem.prepared.frame, problem.origins["stop"], H)
     assert seen[0].shape == (5, measured.sum(), 1) and np.isfinite(seen[0]).all()
 
@@ -272,8 +272,7 @@ def test_updates_learn_from_measured_values(refit: str) -> None:
 
 
 def test_a_checkpoint_belongs_to_what_was_measured() -> None:
-    model = make("LSTM")
-    problem = start(model, wave())
+    problem = start(make("LSTM"), wave())
     frame = replace(problem.prepared.frame, measured=None)
     other = replace(problem, prepared=replace(problem.prepared, frame=frame))
-    assert Identity.of(model, problem).data != Identity.of(model, other).data
+    assert problem.checksum() != other.checksum()

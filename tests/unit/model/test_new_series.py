@@ -12,6 +12,7 @@ import pytest
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.registry import forecaster_class
 from mvlstm.problem import preparation
+from mvlstm.problem.inputs import Windows
 
 SMALL: dict[str, Any] = {"hidden_size": 3, "members": 2, "max_epochs": 2, "device": "cpu"}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -59,7 +60,8 @@ def test_a_window_has_the_scale_of_its_forecast(name: str) -> None:
     """All of its rows have, by what is known at its end; training had them on one scale too."""
     model, table = fitted(name), series("new", 9)
     windows, center, scale = by_hand(table.iloc[:-1])
-    expected = model._predict_windows(windows)[..., 0] * scale + center
+    labels = model.fitted_.learned.predict(Windows.of(windows)).members
+    expected = labels[..., 0] * scale + center
     forecast = model.predict(table)
     np.testing.assert_allclose(forecast.members[..., 0], expected, rtol=1e-5)
 
@@ -81,11 +83,13 @@ def test_old_and_new_series_in_one_table(name: str, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("name", ["AR", "MVLSTM", "RETAIN"])
 def test_explanations_see_the_same_windows(name: str) -> None:
     model, table = fitted(name), series("new", 9)
-    prepared = model._prepare(model._read(table, "explain"))
+    held = model.fitted_
+    prepared = held.prepare(held.read(table, "explain"))
     origins = prepared.origins(WINDOW, 1)
-    plain = model._predict_rows(prepared, origins).members
-    same = model._predict_scrambled(prepared, origins, (0, 1), np.arange(len(origins)))
-    np.testing.assert_allclose(same.members, plain, rtol=1e-4, atol=1e-5)
+    plain = held.predict(prepared, origins).members
+    windows = held.windows(prepared, origins).scrambled(np.arange(2), np.arange(len(origins)))
+    same = held.learned.predict(windows).members
+    np.testing.assert_allclose(same, plain, rtol=1e-4, atol=1e-5)
     explanation = model.explain(table, effort="quick", contributions=5)
     sums = explanation.contribution.sum(axis=1) + explanation.background[0]
     times = sums.index.get_level_values("origin")

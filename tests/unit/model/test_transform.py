@@ -1,22 +1,20 @@
-"""Targets modelled as log(1 + y): bounds, units, the choice by itself, files, explanations."""
+"""Targets modelled as log(1 + y): bounds, units, files, explanations, comparisons."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from mvlstm.model.units import MeanUnits
 
 import mvlstm as mv
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.evaluate import backtest as rolling
-from mvlstm.model import explaining
+from mvlstm.model import decomposition, explaining
 from mvlstm.model.registry import FORECASTERS, forecaster_class
-from mvlstm.problem.transform_choice import choose_transform
-from mvlstm.table.frame import build_frame
 
 SMALL: dict[str, Any] = {"hidden_size": 3, "members": 2, "max_epochs": 3, "batch_size": 64}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -43,6 +41,13 @@ def counts(n: int = 500, seed: int = 0, base: float = 1.5) -> pd.DataFrame:
     y = rng.poisson(np.exp(level + 0.3 * rng.normal(size=n)))
     times = pd.date_range("2024-01-01", periods=n, freq="h")
     return pd.DataFrame({"x": x, "y": y.astype(float)}, index=times)
+
+
+def corrected_by_all(model: Any) -> Any:
+    """Return a model whose mean is corrected by all of the intervals' variance."""
+    fitted = model.fitted_
+    whole = replace(fitted.calibration, mean_factor=np.ones(fitted.horizon))
+    return model.holding(replace(fitted, calibration=whole))
 
 
 def fitted(name: str = "MVLSTM", table: pd.DataFrame | None = None, **changes: Any) -> Any:
@@ -77,9 +82,7 @@ def test_the_plain_ones_have_no_transform(name: str) -> None:
 
 
 def test_the_mean_is_that_of_the_distribution() -> None:
-    model = fitted()
-    model.mean_factor_ = np.ones(1)
-    forecast = model.predict(counts())
+    forecast = corrected_by_all(fitted()).predict(counts())
     levels = (np.arange(400) + 0.5) / 400
     rows = forecast.take(slice(0, 10))
     drawn = np.mean([rows.quantile(q).to_numpy() for q in levels], axis=0)
@@ -91,7 +94,8 @@ def test_the_mean_of_a_log_normal_target_is_right() -> None:
     table = pd.DataFrame({"y": np.exp(3.0 + 0.5 * rng.normal(size=3000))})
     model = mv.AR(window=2, transform="log1p", verbose=0).fit(table, "y", test=0.2)
     assert not any("corrected by" in note for note in model.notes_)  # but by all of the variance
-    assert 0.7 < model.mean_factor_[0] < 1.0  # of the intervals', which have a margin
+    (factor,) = model.fitted_.calibration.mean_factor
+    assert 0.7 < factor < 1.0  # of the intervals' variance, which has a margin
     forecast = model.predict(table)
     assert forecast.mean.mean() == pytest.approx(float(table["y"].mean()), rel=0.04)
     assert forecast.median.mean() == pytest.approx(np.exp(3.0), rel=0.05)
@@ -101,13 +105,12 @@ def test_the_correction_shrinks_where_errors_are_not_normal(tmp_path: Path) -> N
     rng = np.random.default_rng(4)
     table = pd.DataFrame({"y": 1000.0 * (rng.random(1500) < 0.8)})  # far from normal
     model = mv.AR(window=2, transform="log1p", verbose=0).fit(table, "y", test=0.2)
-    assert model.mean_factor_[0] < 1.0
+    assert model.fitted_.calibration.mean_factor[0] < 1.0
     assert any("corrected by" in note for note in model.notes_)
     model.save(tmp_path / "m.safetensors")
     again = mv.load(tmp_path / "m.safetensors")
     shrunk = again.evaluate(table).scores.loc["AR", "rmse"]
-    again.mean_factor_ = np.ones(1)
-    assert shrunk < 0.8 * again.evaluate(table).scores.loc["AR", "rmse"]
+    assert shrunk < 0.8 * corrected_by_all(again).evaluate(table).scores.loc["AR", "rmse"]
 
 
 def test_crps_of_the_distribution_beats_that_of_its_neighbour_on_the_plain_scale() -> None:
@@ -145,14 +148,16 @@ def test_explanations_rest_on_the_forecasts_of_predict(name: str, changes: dict[
     """Also where a member's spread is not its squared error, by which forecasts were moved once."""
     table = counts(900, base=3.0)
     model = fitted(name, table, **changes)
-    prepared = model._prepare(model._read(table, "explain"))
+    held = model.fitted_
+    prepared = held.prepare(held.read(table, "explain"))
     origins = prepared.origins(6, model.horizon)[-150:]
-    made = model._forecast_rows(prepared, origins).members
-    np.testing.assert_allclose(explaining._forecasts(model, prepared, origins), made, rtol=1e-9)
-    scrambled = explaining._scrambler(model, prepared, origins)
+    made = held.forecast(prepared, origins).members
+    np.testing.assert_allclose(explaining._forecasts(held, prepared, origins), made, rtol=1e-9)
+    scrambled = explaining._scrambler(held, prepared, origins)
     np.testing.assert_allclose(scrambled((0, 1), np.arange(150)), made, rtol=1e-4)
-    level = model._predict_rows(prepared, origins).members.mean(axis=0)
-    mean = MeanUnits.of(model)(level).mean(axis=0)
+    level = held.predict(prepared, origins).members.mean(axis=0)
+    means = decomposition._mean_scale(held, held.preparation.transform)
+    mean = means(level).mean(axis=0)
     np.testing.assert_allclose(mean, made.mean(axis=(0, 1)), rtol=0.01)
 
 
@@ -160,7 +165,7 @@ def test_responses_are_changes_of_the_forecasts_of_predict() -> None:
     table = counts(900, base=3.0)
     model = fitted(table=table, link="none", difference="none")
     found = model.explain(table, effort="quick", contributions=4).response["x"]
-    raised = table.assign(x=table["x"] + model.preparation_.scaler.scale[0])
+    raised = table.assign(x=table["x"] + model.fitted_.preparation.scaler.scale[0])
     now, then = (
         model.predict(one).to_frame().set_index("origin")["mean"] for one in (table, raised)
     )
@@ -186,7 +191,7 @@ def test_negative_values_are_refused_at_fit_and_later(value: float) -> None:
     wrong.iloc[470, 1] = value
     for call in (model.predict, model.forecast, model.evaluate, lambda t: fitted("AR", t)):
         with pytest.raises(
-            DataError, match=r"'y' has 1 value below zero, the first -.*--transform"
+            DataError, match=r"'y' has 1 value below zero, the first -.* with transform='none'\.$"
         ):
             call(wrong)
 
@@ -205,7 +210,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     model = fitted(transform="auto")
     model.save(tmp_path / "m.safetensors")
     again = mv.load(tmp_path / "m.safetensors")
-    assert again.preparation_.transform.name == "log1p"
+    assert again.fitted_.preparation.transform.name == "log1p"
     one, two = model.predict(table), again.predict(table)
     pd.testing.assert_frame_equal(one.to_frame(), two.to_frame())
     assert one.to_dict()["transform"] == "log1p"
@@ -214,92 +219,6 @@ def test_save_and_load(tmp_path: Path) -> None:
 def test_an_unknown_transform_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"transform='sqrt'.*'none', 'log1p' or 'auto'"):
         mv.AR(transform="sqrt").fit(counts(), "y")
-
-
-# ------------------------------------------------------------------------------------------- auto
-
-
-def chosen(y: np.ndarray) -> tuple[str, str]:
-    frame = build_frame(pd.DataFrame({"y": y}), target="y")
-    transform, notes = choose_transform("auto", frame, int(0.7 * len(y)))
-    assert len(notes) == 1
-    return transform.name, notes[0]
-
-
-def walk(n: int = 800, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    z = np.zeros(n)
-    for i in range(1, n):
-        z[i] = 0.9 * z[i - 1] + 0.4 * rng.normal()
-    return z
-
-
-def test_auto_takes_log1p_for_skewed_counts() -> None:
-    name, note = chosen(np.exp(3 + walk()))
-    assert name == "log1p" and "skewness" in note
-
-
-def test_auto_takes_log1p_where_moves_grow_with_the_level() -> None:
-    rng = np.random.default_rng(1)
-    level = np.where(np.arange(800) // 100 % 2, 80.0, 20.0)
-    name, note = chosen(level * np.exp(0.1 * rng.normal(size=800)))
-    assert name == "log1p" and "moves after high values" in note
-
-
-@pytest.mark.parametrize(
-    ("y", "why"),
-    [
-        (walk(), "negative values"),
-        (300.0 + walk(), "not skewed"),
-        (np.exp(walk()) / 1000, "not skewed"),  # log1p of thousandths is a straight line
-        (np.r_[np.exp(3 + walk())[:-1], -1.0], "negative values"),
-    ],
-)
-def test_auto_leaves_the_rest(y: np.ndarray, why: str) -> None:
-    name, note = chosen(y)
-    assert name == "none" and why in note
-
-
-def test_auto_looks_at_training_rows_only() -> None:
-    y = np.r_[50 + walk(560), np.exp(3 + 2 * walk(240, seed=1))]
-    assert chosen(y)[0] == "none"
-
-
-def panel_choice(*series: np.ndarray) -> str:
-    parts = [pd.DataFrame({"shop": k, "y": y}) for k, y in enumerate(series)]
-    frame = build_frame(pd.concat(parts), target="y", series="shop")
-    return choose_transform("auto", frame, frame.order < 560)[0].name
-
-
-def test_auto_does_not_take_the_levels_of_several_series_for_skewness() -> None:
-    level = 10 + walk()
-    assert panel_choice(level, 3 * level, 100 * level) == "none"
-    assert panel_choice(level, level, 30 * level, np.full(800, 7.0)) == "none"
-
-
-def test_auto_takes_log1p_for_several_skewed_series() -> None:
-    assert panel_choice(np.exp(3 + walk()), np.exp(5 + walk(seed=1))) == "log1p"
-
-
-def test_auto_does_not_count_what_was_filled_in() -> None:
-    """Fills at a low value make an even spread of values look skewed."""
-    y = np.random.default_rng(0).uniform(0, 200, size=800)
-    y[::40] = 30.0
-    y[np.arange(800) % 40 % 36 > 12] = np.nan
-    y[np.arange(800) % 40 == 12] = 30.0
-    frame = build_frame(pd.DataFrame({"y": y}), target="y", missing="fill")
-    assert chosen(frame.target_values)[0] == "log1p"
-    assert choose_transform("auto", frame, 560)[0].name == "none"
-
-
-def test_auto_does_not_count_moves_over_gaps() -> None:
-    """Every stretch rises evenly, and after a gap the next one begins low again."""
-    stretch = np.arange(1600) // 8 % 2 == 0
-    times = pd.date_range("2024-01-01", periods=1600, freq="h")[stretch]
-    y = 10 + 20 * (np.arange(800) % 8) + np.random.default_rng(1).normal(size=800)
-    assert chosen(y)[0] == "log1p"
-    frame = build_frame(pd.DataFrame({"y": y}, index=times), target="y", gaps="respect")
-    assert choose_transform("auto", frame, 560)[0].name == "none"
 
 
 def test_folds_share_one_choice() -> None:

@@ -1,4 +1,4 @@
-"""Updating a fitted model on new rows, and telling whether it has slipped."""
+"""Updating a fitted model on new rows."""
 
 from __future__ import annotations
 
@@ -12,29 +12,15 @@ import torch
 
 import mvlstm as mv
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
-from mvlstm.model.monitoring import _blocks, _period_labels, find_slips
-from mvlstm.model.registry import forecaster_class
-from mvlstm.results.reference import Reference
 from mvlstm.results.update import Update
 
-SMALL: dict[str, Any] = {"hidden_size": 3, "members": 3, "max_epochs": 4, "batch_size": 64}
-OLD, NEW = 500, 200
+from .new_rows import NEW, OLD, SMALL, fitted, table
 
 
-def table(n: int = OLD + NEW, seed: int = 0, change: int | None = None) -> pd.DataFrame:
-    """Hourly; y follows x of the hour before, more strongly from row ``change`` on."""
-    rng = np.random.default_rng(seed)
-    x, noise = rng.normal(size=(2, n))
-    factor = np.where(np.arange(n) < (n if change is None else change), 1.0, 2.0)
-    y = factor * np.r_[0.0, x[:-1]] + 0.3 * noise
-    times = pd.date_range("2024-01-01", periods=n, freq="h")
-    return pd.DataFrame({"x": x, "y": y}, index=times)
-
-
-def fitted(name: str = "MVLSTM", rows: pd.DataFrame | None = None, **changes: Any) -> Any:
-    settings = {"window": 4, "verbose": 0} | (SMALL if name == "MVLSTM" else {}) | changes
-    data = table() if rows is None else rows
-    return forecaster_class(name)(**settings).fit(data.iloc[:OLD], "y", valid=0.2)
+def weights(model: Any) -> np.ndarray:
+    """Return the weights (K, P) of a network's members."""
+    arrays, _ = model.fitted_.learned.arrays()
+    return np.asarray(arrays["weights"])
 
 
 def error(model: Any, rows: pd.DataFrame) -> float:
@@ -69,14 +55,13 @@ def test_a_change_is_learned() -> None:
 def test_what_is_kept_and_what_moves() -> None:
     rows = table()
     model = fitted(rows=rows)
-    scaler, layout, start = model.preparation_, model.layout_, model.borders_.start
-    parameters, history = model.get_params(), model.history_
-    model.update(rows)
-    assert model.preparation_ is scaler and model.layout_ is layout
-    assert model.get_params() == parameters and model.history_ is history
-    assert model.borders_.start == start
-    assert model.borders_.train == rows.index[OLD + 119]  # 60 % of the new rows
-    assert model.borders_.calibration == rows.index[-1]
+    before, parameters = model.fitted_, model.get_params()
+    after = model.update(rows).fitted_
+    assert after.preparation is before.preparation and after.layout is before.layout
+    assert model.get_params() == parameters and after.history is before.history
+    assert after.parts.start == before.parts.start
+    assert after.parts.train == rows.index[OLD + 119]  # 60 % of the new rows
+    assert after.parts.calibration == rows.index[-1]
     parts = model.predict(rows).part[:, 0]
     assert (parts == "validation").sum() == 80 and not (parts == "new").any()
     covered = model.predict(rows).take(parts == "validation").score(part="all")["coverage"]
@@ -86,16 +71,16 @@ def test_what_is_kept_and_what_moves() -> None:
 def test_a_member_changes_only_for_the_better() -> None:
     rows = table()
     model = fitted(rows=rows)
-    flat = model.trained_.flat.copy()
+    before = weights(model).copy()
     model.update(rows, learning_rate=1e6)  # ruins whatever it touches
     assert model.updates_[-1].changed == 0
-    np.testing.assert_array_equal(model.trained_.flat, flat)
+    np.testing.assert_array_equal(weights(model), before)
 
 
 def test_an_update_repeats() -> None:
     rows = table()
     one, two = fitted(rows=rows).update(rows), fitted(rows=rows).update(rows)
-    np.testing.assert_array_equal(one.trained_.flat, two.trained_.flat)
+    np.testing.assert_array_equal(weights(one), weights(two))
 
 
 def test_the_newest_rows_alone_are_enough_for_a_network() -> None:
@@ -108,13 +93,14 @@ def test_the_newest_rows_alone_are_enough_for_a_network() -> None:
 def test_full_trains_on_all_rows() -> None:
     rows = table(change=OLD)
     model = fitted(rows=rows)
-    before, sizes = error(model, rows), model.persistence_
+    before, sizes = error(model, rows), model.fitted_.calibration.persistence
     model.update(rows, refit="full")
     assert error(model, rows) < before
     assert (model.predict(rows).part == "train").all()
     assert model.updates_[-1].held_out == 0
     assert model.updates_[-1].trained == len(rows) - 4
-    assert (model.persistence_ != sizes).all()  # calibrated on the new rows, before training
+    moved = model.fitted_.calibration.persistence != sizes
+    assert moved.all()  # calibrated on the new rows, before training
     later = table(OLD + NEW + 300, change=OLD)
     assert 0.8 <= model.evaluate(later).scores.loc["MVLSTM", "coverage"] <= 1.0
 
@@ -122,12 +108,12 @@ def test_full_trains_on_all_rows() -> None:
 def test_full_takes_a_single_row_and_leaves_the_intervals() -> None:
     rows = table()
     model = fitted(rows=rows)
-    before, sizes = model.calibration_, model.spread_
-    model.update(rows.iloc[: OLD + 1], refit="full")
+    before = model.fitted_.calibration
+    after = model.update(rows.iloc[: OLD + 1], refit="full").fitted_
     assert "1 new row from 2024-01-21 20:00 to 2024-01-21 20:00" in str(model.updates_[-1])
-    assert model.borders_.calibration == rows.index[OLD]
-    np.testing.assert_array_equal(model.calibration_, before)
-    np.testing.assert_array_equal(model.spread_, sizes)
+    assert after.parts.calibration == rows.index[OLD]
+    np.testing.assert_array_equal(after.calibration.factors, before.factors)
+    np.testing.assert_array_equal(after.calibration.spread, before.spread)
 
 
 def test_what_cannot_be_measured_has_no_error(tmp_path: Path) -> None:
@@ -170,7 +156,7 @@ def test_a_series_that_the_fit_did_not_have_stays_unseen(refit: Any) -> None:
     assert (forecast.part[forecast.series == "c"] == "new").all()
     again = mv.MVLSTM(window=4, verbose=0, **SMALL).fit(known, "y", series="station")
     again.update(both, refit=refit)  # as if the other were not there
-    np.testing.assert_array_equal(again.trained_.flat, model.trained_.flat)
+    np.testing.assert_array_equal(weights(again), weights(model))
 
 
 def test_new_rows_of_unknown_series_alone_are_no_update() -> None:
@@ -181,7 +167,7 @@ def test_new_rows_of_unknown_series_alone_are_no_update() -> None:
         model.update(whole)
     linear = mv.AR(window=4).fit(old, "y", series="station")
     linear.update(whole)  # fitted anew, to all series
-    assert "c" in linear.preparation_.series.names and linear.updates_[0].rows == NEW
+    assert "c" in linear.fitted_.preparation.series.names and linear.updates_[0].rows == NEW
 
 
 def test_full_is_for_networks_with_the_whole_history() -> None:
@@ -258,7 +244,7 @@ def test_too_few_new_rows(count: int, message: str) -> None:
 
 def test_too_few_new_rows_for_a_network_are_enough_for_a_full_refit() -> None:
     rows = table().iloc[: OLD + 5]
-    with pytest.raises(DataError, match=r"needs 40.*--refit full"):
+    with pytest.raises(DataError, match=r"needs 40.*with refit='full'"):
         fitted("MVLSTM").update(rows)
     assert fitted("MVLSTM").update(rows, refit="full").updates_[-1].rows == 5
 
@@ -282,7 +268,9 @@ def test_updates_are_kept_with_the_model(tmp_path: Path) -> None:
     model.save(tmp_path / "m.safetensors")
     again = mv.load(tmp_path / "m.safetensors")
     assert len(again.updates_) == 2 and again.updates_ == model.updates_
-    assert again.n_train_ == model.n_train_ and again.reference_ == model.reference_
+    one, two = again.fitted_, model.fitted_
+    assert one.n_train == two.n_train
+    assert one.calibration.reference == two.calibration.reference is not None
     assert "200 new rows from 2024-01-30 04:00" in str(again.updates_[1])
     pd.testing.assert_frame_equal(again.predict(rows).to_frame(), model.predict(rows).to_frame())
     again.update(table(OLD + 3 * NEW))
@@ -307,175 +295,3 @@ def test_with_a_log_scale() -> None:
     before = error(model, rows)
     assert error(model.update(rows), rows) <= before
     assert model.predict(rows).interval()[0].min() >= 0
-
-
-# ------------------------------------------------------------------------------------------- slips
-
-
-def test_nothing_has_slipped_on_data_of_the_same_kind() -> None:
-    rows = table(2500)
-    found = fitted("AR", rows).evaluate(rows, since=rows.index[1000])
-    assert found.slipped == ()
-    assert found.scores.loc["AR", "n"] == 1500
-    assert found.periods is not None and found.periods["n"].sum() == 1500
-    assert found.periods.columns[0] == "week"
-
-
-def test_a_change_is_told() -> None:
-    rows = table(1200, change=700)
-    model = fitted("AR", rows)
-    with pytest.warns(MVLSTMWarning, match="has slipped"):
-        found = model.evaluate(rows, since="2024-02-01")
-    assert set(found.slipped) == {"skill", "coverage"}
-    assert found.slips is not None and (found.slips["now"] < found.slips["then"]).all()
-    assert "slips" in found.to_dict()
-    early = model.evaluate(rows.iloc[:700], since="2024-01-22")
-    assert early.slipped == ()
-
-
-def test_false_alarms_are_rare() -> None:
-    alarms = 0
-    for seed in range(25):
-        rows = table(900, seed=seed)
-        model = mv.AR(window=4, verbose=0).fit(rows.iloc[:OLD], "y", valid=0.3)
-        with np.errstate(all="ignore"), pytest.MonkeyPatch.context() as patch:
-            patch.setattr("warnings.warn", lambda *_, **__: None)
-            alarms += bool(model.evaluate(rows, since=rows.index[OLD]).slipped)
-    assert alarms <= 3  # two tests of 1 % each: 0.5 expected
-
-
-def test_rows_the_model_knows_are_left_out() -> None:
-    rows = table()
-    found = fitted("AR", rows).evaluate(rows, since=rows.index[OLD - 50])
-    assert found.scores.loc["AR", "n"] == NEW
-    assert any("knows the rows up to 2024-01-21 19:00" in note for note in found.notes)
-
-
-def test_a_model_without_reference_says_so() -> None:
-    model = fitted("AR")
-    model.reference_ = None
-    found = model.evaluate(table(), since="2024-01-22")
-    assert found.slips is None
-    assert any("cannot be told: the model has no scores of" in note for note in found.notes)
-
-
-def test_numbered_rows_are_scored_in_blocks() -> None:
-    rows = table().reset_index(drop=True)
-    found = fitted("AR", rows).evaluate(rows, since=OLD + 50)
-    assert found.periods is not None
-    assert list(found.periods["from"]) == [550, 571, 592, 614, 635, 657, 678]
-    with pytest.raises(ParameterError, match="give a whole number"):
-        fitted("AR", rows).evaluate(rows, since="2024-01-01")
-
-
-def test_since_is_read_as_the_table_was() -> None:
-    rows = table(1500)
-    text = rows.reset_index(names="when")
-    text["when"] = text["when"].dt.strftime("%d/%m/%Y %H:%M")
-    model = mv.AR(window=4).fit(text.iloc[:OLD], "y", time="when")
-    assert model.layout_.day_first
-    found = model.evaluate(text, since="01/02/2024")
-    assert found.period[0] == pd.Timestamp("2024-02-01 00:00")
-    with pytest.raises(ParameterError, match="has a time zone"):
-        model.evaluate(text, since=pd.Timestamp("2024-02-01", tz="UTC"))
-
-
-def test_a_day_that_could_be_a_month_is_refused() -> None:
-    rows = table(1500)
-    model = fitted("AR", rows)
-    both = r"could be 2024-02-01 or 2024-01-02\. Write the year first, like 2024-02-01"
-    for since in ("1.2.2024", "01/02/2024"):
-        with pytest.raises(ParameterError, match=both):
-            model.evaluate(rows, since=since)
-    with pytest.raises(ParameterError, match="is no time of this table"):
-        model.evaluate(rows, since="2024-13-01")
-    for since in ("2024-02-01", "2/2/2024", "25.1.2024"):
-        found = model.evaluate(rows, since=since)
-        start = found.period[0].strftime("%Y-%m-%d %H:%M")
-        assert f"Rows since {start} are scored." in found.notes
-
-
-def test_a_number_is_the_date_it_spells() -> None:
-    rows = table()
-    model = fitted("AR", rows)
-    found = model.evaluate(rows, since=20240125)
-    assert found.period[0] == pd.Timestamp("2024-01-25 00:00")
-    for wrong in (True, 20240125.5, float("nan"), pd.NaT):
-        with pytest.raises(ParameterError, match="is no time of this table"):
-            model.evaluate(rows, since=wrong)
-
-
-def test_time_zones() -> None:
-    rows = table().tz_localize("Europe/Vienna")
-    model = fitted("AR", rows)
-    plain, aware = (
-        model.evaluate(rows, since=since)
-        for since in ("2024-01-25", pd.Timestamp("2024-01-24 23:00", tz="UTC"))
-    )
-    pd.testing.assert_frame_equal(plain.scores, aware.scores)
-
-
-@pytest.mark.parametrize(
-    ("freq", "n", "word"),
-    [("h", 100, "day"), ("h", 2000, "week"), ("D", 90, "month"), ("D", 4000, "quarter")],
-)
-def test_the_period_suits_the_rows(freq: str, n: int, word: str) -> None:
-    labels, found = _period_labels(pd.date_range("2020-01-01", periods=n, freq=freq))
-    assert found in (word, "year")
-    assert len(set(labels)) <= 31
-
-
-def test_blocks_cover_all_times() -> None:
-    times = np.arange(7, 507)
-    blocks = _blocks(times)
-    assert set(blocks) == {7 + 50 * k for k in range(10)}
-    assert (blocks <= times).all()
-
-
-def reference(ratio: float, coverage: float, n: int = 500) -> Reference:
-    return Reference(n, ratio, 2.0 / n, coverage, 0.09 / n)
-
-
-@pytest.mark.parametrize(
-    ("now", "slipped"),
-    [
-        (reference(-1.0, 0.9), [False, False]),
-        (reference(-0.9, 0.95), [False, False]),
-        (reference(-0.5, 0.9), [True, False]),
-        (reference(-1.0, 0.8), [False, True]),
-    ],
-)
-def test_the_rule(now: Reference, slipped: list[bool]) -> None:
-    found, sentences = find_slips(reference(-1.0, 0.9), now)
-    assert found is not None and list(found["slipped"]) == slipped
-    assert [" has slipped" in sentence for sentence in sentences] == slipped
-
-
-def test_few_rows_tell_of_no_slip() -> None:
-    found, (sentence,) = find_slips(reference(-1.0, 0.9), reference(2.0, 0.1, n=39))
-    assert found is None and "fewer than 40 rows" in sentence
-
-
-def test_many_rows_without_an_error_are_not_called_few() -> None:
-    rows = table()
-    rows.loc[rows.index[OLD:], "y"] = rows["y"].iloc[OLD - 1]
-    found = fitted("Persistence", rows).evaluate(rows, since=rows.index[OLD])
-    assert found.slips is None and found.scores["n"].iloc[0] > 40
-    assert any("persistence makes no error" in note for note in found.notes)
-
-
-@pytest.mark.parametrize(
-    ("start", "n", "word"),
-    [("2024-03-05 01:00", 3, "day"), ("2024-03-05 20:00", 8, "week"), ("2024-03-05", 240, "day")],
-)
-def test_a_few_rows_lie_in_the_shortest_period_that_holds_them(start, n, word) -> None:
-    labels, found = _period_labels(pd.date_range(start, periods=n, freq="h"))
-    assert found == word and labels[0] <= start[:10]
-
-
-def test_a_damaged_reference_is_refused() -> None:
-    good = reference(-1.0, 0.9).to_dict()
-    assert Reference.from_dict(good) == reference(-1.0, 0.9)
-    for name, value in (("ratio", "x"), ("coverage_variance", -1.0), ("n", None)):
-        with pytest.raises((ValueError, TypeError)):
-            Reference.from_dict({**good, name: value})

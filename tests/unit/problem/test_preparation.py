@@ -48,8 +48,8 @@ def test_jumps_over_gaps_leave_a_differenced_fit_as_it_is() -> None:
         settings = {"window": 3, "members": 1, "hidden_size": 2, "max_epochs": 1, "verbose": 0}
         model = mv.LSTM(gaps="respect", difference="auto", **settings)
         model.fit(torn_walk(jump), "y", test=0.2)
-        assert model.preparation_.orders[-1] == 1
-        scales.append(model.preparation_.scaler.target_scale)
+        assert model.fitted_.preparation.orders[-1] == 1
+        scales.append(model.fitted_.preparation.scaler.target_scale)
     assert scales[0] == pytest.approx(scales[1])
     assert scales[0] == pytest.approx(1.0, rel=0.1)
 
@@ -91,8 +91,8 @@ def test_a_fit_scales_by_measured_values_of_the_training_rows() -> None:
     table = with_holes(600, 20.0, np.random.default_rng(0))
     model = mv.AR(window=3, missing="fill").fit(table, "y", test=0.2)
     y = table["y"][:420]
-    assert model.preparation_.target_center == pytest.approx(y.mean())
-    assert model.preparation_.target_scale == pytest.approx(y.std(ddof=0))
+    assert model.fitted_.preparation.target_center == pytest.approx(y.mean())
+    assert model.fitted_.preparation.target_scale == pytest.approx(y.std(ddof=0))
 
 
 def test_each_series_is_scaled_by_its_measured_values() -> None:
@@ -101,14 +101,14 @@ def test_each_series_is_scaled_by_its_measured_values() -> None:
     table = pd.concat(parts, ignore_index=True)
     settings = {"time": "t", "series": "who"}
     model = mv.AR(window=3, missing="fill").fit(table[table["who"] < "s3"], "y", **settings)
-    series = model.preparation_.series
+    series = model.fitted_.preparation.series
     assert series is not None
     for k in range(3):
         y = parts[k]["y"][:270]
         np.testing.assert_allclose(series.center[k, -1], y.mean())
         np.testing.assert_allclose(series.scale[k, -1], y.std(ddof=0))
-    frame = model._read(parts[3], "predict")
-    units = model._prepare(frame).units
+    frame = model.fitted_.read(parts[3], "predict")
+    units = model.fitted_.prepare(frame).units
     assert units is not None
     y = parts[3]["y"]
     np.testing.assert_allclose(units.center[3:], y.expanding().mean()[3:])
@@ -123,7 +123,7 @@ def test_values_filled_in_after_the_training_rows_change_nothing(series: dict[st
         table = table.assign(who=np.repeat(["a", "b"], 300))
     holes = table.assign(y=table["y"].where(table.index != 599))
     found = [
-        mv.AR(window=3, missing="fill").fit(one, "y", test=0.2, **series).preparation_.to_dict()
+        mv.AR(window=3, missing="fill").fit(one, "y", test=0.2, **series).fitted_.preparation
         for one in (table, holes)
     ]
-    assert found[0] == found[1]
+    assert found[0].to_dict() == found[1].to_dict()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from mvlstm.model.contributions import TOLERANCE
 
 from mvlstm.datasets.controls import make_control
 from mvlstm.methods.linear import AR
 from mvlstm.methods.mvlstm import MVLSTM
-from mvlstm.problem.windows import gather_windows
+from mvlstm.model.decomposition import TOLERANCE
 
 
 @pytest.fixture(scope="module")
@@ -23,12 +22,14 @@ def test_a_linear_model_is_taken_apart_exactly(table, horizon) -> None:
     model = AR(window=16, horizon=horizon).fit(table, "y", test=0.2)
     explanation = model.explain(table, effort="full", contributions=15)
     parts = explanation.contribution
-    prepared = model._prepare(model._read(table, "explain"))
+    fitted = model.fitted_
+    prepared = fitted.prepare(fitted.read(table, "explain"))
     origins = parts.index.get_level_values("origin").unique()
-    windows = gather_windows(prepared.table, np.asarray(origins), 16)
-    distance = windows - model.background_.mean(axis=0)  # (M, T, C)
+    windows = fitted.windows(prepared, np.asarray(origins)).values
+    distance = windows - fitted.background.windows.mean(axis=0)  # (M, T, C)
+    linear = fitted.learned.linear.weights  # (L, C, H)
     weights = np.zeros((horizon, 16, distance.shape[2]))
-    weights[:, 16 - len(model.linear_.weights) :] = np.moveaxis(model.linear_.weights, -1, 0)
+    weights[:, 16 - len(linear) :] = np.moveaxis(linear, -1, 0)
     want = distance[:, None] * weights  # (M, H, T, C)
     found = parts.to_numpy().reshape(len(origins), horizon, distance.shape[2], 16)
     np.testing.assert_allclose(found, np.moveaxis(want, 2, 3)[..., ::-1], atol=1e-9)
