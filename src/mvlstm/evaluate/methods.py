@@ -207,15 +207,8 @@ def build(
 ) -> tuple[AbstractForecaster, str]:
     """Return a method's forecaster and its tuning budget in words.
 
-    Parameters
-    ----------
-    key : str
-        One of `METHODS`.
-    budget : {"quick", "full"}
-    n_train : int
-        Training windows, from which the epochs of a quick run follow.
-    shared : dict
-        Settings for every method that has an argument of that name.
+    The epochs of a quick run follow from the number of training windows, ``n_train``. ``shared``
+    has settings for every method that has an argument of that name.
     """
     method = METHODS[key]
     settings = method.known(shared)
@@ -229,12 +222,11 @@ def build(
 
 
 def quick_epochs(n_train: int, *, windows: int = QUICK_WINDOWS, most: int = QUICK_EPOCHS[1]) -> int:
-    """Return the epochs in which a network sees about so many windows, repeats counted.
+    """Return the epochs in which a network sees about this many windows, repeats counted.
 
     Examples
     --------
     >>> quick_epochs(29_000), quick_epochs(2_900)
     (3, 20)
     """
-    least = QUICK_EPOCHS[0]
-    return min(max(least, round(windows / max(n_train, 1))), most)
+    return min(max(QUICK_EPOCHS[0], round(windows / max(n_train, 1))), most)
