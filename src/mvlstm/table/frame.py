@@ -181,18 +181,19 @@ def _chosen_again(frame: SeriesFrame, columns: Columns, cleaning: Cleaning) -> L
                 f"{[name for name in own if name]}. Leave it out, or build a frame of the table "
                 "anew."
             )
-    chosen = columns.variables
+    chosen, exclude = columns.variables, as_names("exclude", columns.exclude, names)
     variables = choose_variables(
         names,
         target=old.target,
         time=(),
         variables=None if chosen is None else as_names("variables", chosen, names),
-        exclude=as_names("exclude", columns.exclude, names),
+        exclude=exclude,
     )
     known = as_names("known", columns.known, names) or old.known
     return replace(
         old,
         variables=variables,
+        exclude=tuple(dict.fromkeys([*old.exclude, *exclude])),
         known=tuple(name for name in known if name in variables),
         missing=cleaning.missing,
         fill_limit=cleaning.fill_limit,
