@@ -161,9 +161,10 @@ class SeriesFrame:
             apart = (np.diff(kept) > 1) & (np.diff(segments) == 0)
             segments = segments + np.concatenate([[0], np.cumsum(apart)])
         if future is not None:
-            ends = dict(zip(self.segments[kept], segments, strict=True))
+            old = self.segments[kept]
+            last = np.flatnonzero(np.diff(old, append=-1))
             ahead = np.isin(future.segments, np.unique(self.segments)[whole])
-            continued = np.array([ends[old] for old in future.segments[ahead]], dtype=np.int64)
+            continued = segments[last][np.searchsorted(old[last], future.segments[ahead])]
             future = Future(future.values[ahead], future.times[ahead], continued)
         panel = None if self.panel is None else self.panel.take(kept)
         measured = None if self.measured is None else self.measured[kept]
