@@ -154,29 +154,14 @@ def _standardise(x: FloatArray) -> FloatArray:
 def lorenz96(
     n: int = 20_000, *, p: int = 10, forcing: float = 10.0, noise: float = 0.1, seed: int = 0
 ) -> tuple[pd.DataFrame, Truth]:
-    r"""Run the Lorenz-96 system, sampled every 0.1 and seen through noise.
+    r"""Run the Lorenz-96 system, sampled every 0.1 and seen through noise; the target is last.
 
     :math:`dx_i/dt = (x_{i+1} - x_{i-2}) x_{i-1} - x_i + F`, indices modulo p, integrated by
     classical Runge-Kutta with step 0.01 from :math:`N(0, 0.01^2)` after 1,000 samples of burn-in.
 
-    Parameters
-    ----------
-    n : int
-        Rows returned.
-    p : int
-        Number of variables; the last one is the target.
-    forcing : float
-        F: 10 is mildly chaotic, 40 wildly.
-    noise : float
-        Standard deviation of the observation noise.
-    seed : int
-
-    Returns
-    -------
-    table : DataFrame
-        Columns ``x0 .. x{p-1}``, target last.
-    truth : Truth
-        Drivers of the target: its neighbours i-2, i-1 and i+1.
+    Returns ``n`` rows of the columns ``x0 .. x{p-1}``, and the drivers of the target, which are its
+    neighbours i-2, i-1 and i+1. A ``forcing`` F of 10 is mildly chaotic, 40 wildly; ``noise`` is
+    the standard deviation of the observation noise.
     """
     check_whole("n", n, 2)
     check_whole("p", p, 4)

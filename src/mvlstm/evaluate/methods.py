@@ -83,8 +83,23 @@ def find_class(name: str) -> type[AbstractForecaster]:
     return own_class(name) if ":" in name else forecaster_class(name)
 
 
-NO_TUNING = {"quick": "nothing to tune", "full": "nothing to tune"}
+def _method(
+    name: str, quick: str, full: str = "", *, short: dict[str, Any] | None = None, grid: str = ""
+) -> Method:
+    """Return a method whose class and label have one name, with what each budget tunes in words.
 
+    ``short`` are the settings of a quick run; ``grid`` is the grid of a full one.
+    """
+    return Method(
+        name,
+        name,
+        quick={"grid": "quick"} if grid else short or {},
+        full={"grid": grid} if grid else {},
+        tuning={"quick": quick, "full": full or quick},
+    )
+
+
+FEWER_ROWS = {"fit_rows": 3_000, "max_iterations": 30}
 METHODS: dict[str, Method] = {
     "mvlstm": Method("MVLSTM", "MVLSTM"),
     "paper": Method("MV-LSTM (paper)", "MVLSTM", "paper"),
@@ -93,74 +108,38 @@ METHODS: dict[str, Method] = {
     "lstm": Method("LSTM", "LSTM"),
     "dual": Method("DUAL", "DUAL"),
     "retain": Method("RETAIN", "RETAIN"),
-    "clstm": Method(
+    "clstm": _method(
         "CLSTM",
-        "CLSTM",
-        quick={"penalties": (1.0, 0.37, 0.14, 0.052, 0.019)},
-        tuning={
-            "quick": "5 penalties, early stopping, at most {epochs} epochs",
-            "full": "8 penalties, early stopping, at most {epochs} epochs",
-        },
+        "5 penalties, early stopping, at most {epochs} epochs",
+        "8 penalties, early stopping, at most {epochs} epochs",
+        short={"penalties": (1.0, 0.37, 0.14, 0.052, 0.019)},
     ),
-    "strx": Method(
+    "strx": _method(
         "STRX",
-        "STRX",
-        quick={"fit_rows": 3_000, "max_iterations": 30},
-        tuning={
-            "quick": "likelihood on the last 3,000 training rows, 30 iterations",
-            "full": "likelihood on all training rows, 50 iterations",
-        },
+        "likelihood on the last 3,000 training rows, 30 iterations",
+        "likelihood on all training rows, 50 iterations",
+        short=FEWER_ROWS,
     ),
-    "arimax": Method(
+    "arimax": _method(
         "ARIMAX",
-        "ARIMAX",
-        quick={"fit_rows": 3_000, "max_iterations": 30},
-        tuning={
-            "quick": "orders by ACF and PACF; likelihood on the last 3,000 rows, 30 iterations",
-            "full": "orders by ACF and PACF; likelihood on all training rows, 50 iterations",
-        },
+        "orders by ACF and PACF; likelihood on the last 3,000 rows, 30 iterations",
+        "orders by ACF and PACF; likelihood on all training rows, 50 iterations",
+        short=FEWER_ROWS,
     ),
-    "rf": Method(
-        "RF",
-        "RF",
-        quick={"grid": "quick"},
-        full={"grid": "paper"},
-        tuning={"quick": "2 depths x 6 sizes", "full": "8 depths x 6 sizes"},
-    ),
-    "xgt": Method(
+    "rf": _method("RF", "2 depths x 6 sizes", "8 depths x 6 sizes", grid="paper"),
+    "xgt": _method(
         "XGT",
-        "XGT",
-        quick={"grid": "quick"},
-        full={"grid": "paper"},
-        tuning={
-            "quick": "3 depths, 3 penalties, best of 200 rounds",
-            "full": "8 depths, 6 penalties, best of 200 rounds",
-        },
+        "3 depths, 3 penalties, best of 200 rounds",
+        "8 depths, 6 penalties, best of 200 rounds",
+        grid="paper",
     ),
-    "enet": Method(
-        "ENET",
-        "ENET",
-        quick={"grid": "quick"},
-        full={"grid": "extended"},
-        tuning={"quick": "18 pairs of penalties", "full": "144 pairs of penalties"},
+    "enet": _method("ENET", "18 pairs of penalties", "144 pairs of penalties", grid="extended"),
+    "ar": _method("AR", "19 penalties"),
+    "gbt": _method(
+        "GBT", "2 settings, best of 300 rounds", "6 settings, best of 300 rounds", grid="default"
     ),
-    "ar": Method("AR", "AR", tuning={"quick": "19 penalties", "full": "19 penalties"}),
-    "gbt": Method(
-        "GBT",
-        "GBT",
-        quick={"grid": "quick"},
-        full={"grid": "default"},
-        tuning={
-            "quick": "2 settings, best of 300 rounds",
-            "full": "6 settings, best of 300 rounds",
-        },
-    ),
-    "persistence": Method("Persistence", "Persistence", tuning=NO_TUNING),
-    "seasonal": Method(
-        "SeasonalPersistence",
-        "SeasonalPersistence",
-        tuning={"quick": "the cycle, on training rows", "full": "the cycle, on training rows"},
-    ),
+    "persistence": _method("Persistence", "nothing to tune"),
+    "seasonal": _method("SeasonalPersistence", "the cycle, on training rows"),
 }
 
 
@@ -213,15 +192,8 @@ def build(
 ) -> tuple[AbstractForecaster, str]:
     """Return a method's forecaster and its tuning budget in words.
 
-    Parameters
-    ----------
-    key : str
-        One of `METHODS`.
-    budget : {"quick", "full"}
-    n_train : int
-        Training windows, from which the epochs of a quick run follow.
-    shared : dict
-        Settings for every method that has an argument of that name.
+    The epochs of a quick run follow from the number of training windows, ``n_train``. ``shared``
+    has settings for every method that has an argument of that name.
     """
     method = METHODS[key]
     settings = method.known(shared)
@@ -235,12 +207,11 @@ def build(
 
 
 def quick_epochs(n_train: int, *, windows: int = QUICK_WINDOWS, most: int = QUICK_EPOCHS[1]) -> int:
-    """Return the epochs in which a network sees about so many windows, repeats counted.
+    """Return the epochs in which a network sees about this many windows, repeats counted.
 
     Examples
     --------
     >>> quick_epochs(29_000), quick_epochs(2_900)
     (3, 20)
     """
-    least = QUICK_EPOCHS[0]
-    return min(max(least, round(windows / max(n_train, 1))), most)
+    return min(max(QUICK_EPOCHS[0], round(windows / max(n_train, 1))), most)

@@ -29,9 +29,9 @@ def append_rows(
 ) -> int:
     """Add rows to a CSV file, leaving out those whose key is there already.
 
-    What the file holds already stays as it is, to the letter. The file is replaced in one step, so
-    that a reader sees it with all of the new rows or none; a lock on ``.NAME.lock`` next to it
-    keeps two writers apart, and is let go even if a writer dies.
+    What the file holds already stays as it is, to the letter. The file is replaced in one step: a
+    reader sees it with all of the new rows or none; a lock on ``.NAME.lock`` next to it keeps two
+    writers apart, and is let go even if a writer dies.
 
     Parameters
     ----------
@@ -127,8 +127,8 @@ def _keys(file: Path, text: str, names: list[str], places: list[int]) -> set[tup
     short = [row for row, line in enumerate(lines, start=2) if line and len(line) != len(names)]
     if short:
         raise DataError(
-            f"Line {short[0]} of '{file}' does not have {len(names)} fields: the file was "
-            "changed or cut off. Correct it, or choose another file."
+            f"Line {short[0]} of '{file}' does not have {len(names)} fields: the file was changed "
+            "or cut off. Correct it, or choose another file."
         )
     return {tuple(line[place] for place in places) for line in lines if line}
 

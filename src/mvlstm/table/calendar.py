@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.table.columns import as_names
 from mvlstm.table.layout import CALENDAR
 from mvlstm.table.settings import CALENDAR_PARTS, Calendar
 from mvlstm.table.spacing import Step, add_steps
+from mvlstm.types import FloatArray
 
 __all__ = ["Calendar", "calendar_columns", "check_calendar", "choose_parts"]
 
@@ -97,18 +97,15 @@ def _shorter(step: Step | None, length: pd.Timedelta) -> bool:
     return bool((add_steps(start, step, 2) - start)[0] <= length)
 
 
-def calendar_columns(times: pd.Index, parts: Sequence[str]) -> NDArray[np.float64]:
+def calendar_columns(times: pd.Index, parts: Sequence[str]) -> FloatArray:
     """Return sine and cosine of each cycle's phase, (rows, 2 * parts), by the local clock."""
     assert isinstance(times, pd.DatetimeIndex)
     wall = times.tz_localize(None)
     days = np.asarray((wall - wall.normalize()) / pd.Timedelta(days=1), dtype=np.float64)
-    columns = []
-    for part in parts:
-        if part == "hour":
-            phase = days
-        elif part == "weekday":
-            phase = np.asarray(wall.day_of_week, dtype=np.float64) / 7
-        else:
-            phase = (np.asarray(wall.day_of_year, dtype=np.float64) - 1 + days) / 365.25
-        columns += [np.sin(2 * np.pi * phase), np.cos(2 * np.pi * phase)]
-    return np.stack(columns, axis=1) if columns else np.empty((len(times), 0))
+    phases = {
+        "hour": days,
+        "weekday": np.asarray(wall.day_of_week, dtype=np.float64) / 7,
+        "yearday": (np.asarray(wall.day_of_year, dtype=np.float64) - 1 + days) / 365.25,
+    }
+    waves = [wave(2 * np.pi * phases[part]) for part in parts for wave in (np.sin, np.cos)]
+    return np.stack(waves, axis=1) if waves else np.empty((len(times), 0))

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
 from mvlstm.table.columns import is_dressed, name_list, reads_as_time
+from mvlstm.types import BoolArray, FloatArray
 
 MOST_LEVELS = 50
 MOSTLY = 0.5  # share of numbers from which text is taken for numbers with something stray
@@ -59,7 +59,7 @@ def _is_number(entry: Any) -> bool:
     return True
 
 
-def category_codes(column: pd.Series[Any]) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+def category_codes(column: pd.Series[Any]) -> tuple[FloatArray, tuple[str, ...]]:
     """Return a number for each entry, NaN where it is missing, and the levels they stand for.
 
     Text that is blank is missing.
@@ -100,8 +100,8 @@ def check_levels(name: str, levels: Sequence[str]) -> None:
 
 
 def encode(
-    codes: NDArray[np.float64], found: Sequence[str], levels: Sequence[str]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    codes: FloatArray, found: Sequence[str], levels: Sequence[str]
+) -> tuple[FloatArray, BoolArray]:
     """Turn codes into one column of 0 and 1 per level, and say which rows have none of them.
 
     ``codes`` (rows,) are indices into ``found``, the table's own levels.
@@ -114,7 +114,7 @@ def encode(
 
 
 def unseen_note(
-    name: str, unseen: NDArray[np.bool_], codes: Any, found: Sequence[str], *, ahead: bool = False
+    name: str, unseen: BoolArray, codes: Any, found: Sequence[str], *, ahead: bool = False
 ) -> str:
     """Say how many rows, or rows after the last target, have a level that training did not."""
     others = [found[int(code)] for code in np.unique(codes[unseen])]

@@ -181,18 +181,19 @@ def _chosen_again(frame: SeriesFrame, columns: Columns, cleaning: Cleaning) -> L
                 f"{[name for name in own if name]}. Leave it out, or build a frame of the table "
                 "anew."
             )
-    chosen = columns.variables
+    chosen, exclude = columns.variables, as_names("exclude", columns.exclude, names)
     variables = choose_variables(
         names,
         target=old.target,
         time=(),
         variables=None if chosen is None else as_names("variables", chosen, names),
-        exclude=as_names("exclude", columns.exclude, names),
+        exclude=exclude,
     )
     known = as_names("known", columns.known, names) or old.known
     return replace(
         old,
         variables=variables,
+        exclude=tuple(dict.fromkeys([*old.exclude, *exclude])),
         known=tuple(name for name in known if name in variables),
         missing=cleaning.missing,
         fill_limit=cleaning.fill_limit,
@@ -250,8 +251,7 @@ def _read_again(
     table = with_fitted_names(table, layout)
     names = column_names(table)
     check_present(table, names, layout, caller)
-    if len(table) == 0:
-        raise DataError(f"{caller}() received an empty table; supply the most recent rows.")
+    _check_some(len(table), caller)
     time = time_columns(table, names, layout)
     dates = layout.time_kind == "datetime"
     found = read_times(table, names, time, day_first=layout.day_first, written=dates)
@@ -270,6 +270,7 @@ def _take_again(
     """Take a frame's rows as those of fit were, refusing columns of another kind."""
     names = [name for name in frame.variables if name in frame.layout.columns]
     _check_none_missing(names, layout.columns, caller)
+    _check_some(frame.n_rows, caller)
     own = {one.name for one in frame.categories}
     for name in layout.columns:
         if (name in own) != (name in layout.categories):
@@ -285,6 +286,11 @@ def _take_again(
     times, notes = _in_zone(frame.times, layout)
     raw = take_rows(frame, layout)._replace(times=times)
     return raw, [*frame.notes, *notes], [name for name in names if name not in layout.columns]
+
+
+def _check_some(n_rows: int, caller: str) -> None:
+    if n_rows == 0:
+        raise DataError(f"{caller}() received an empty table; supply the most recent rows.")
 
 
 def _index_name(table: pd.DataFrame, names: Sequence[str], layout: Layout) -> str | None:

@@ -16,7 +16,7 @@ from mvlstm.table.spacing import (
     lower_median,
     spacing,
 )
-from mvlstm.types import BoolArray, IntArray
+from mvlstm.types import IntArray
 
 FEWEST = 5  # distances that tell the step of a series
 
@@ -92,8 +92,16 @@ def find_segments(
     if not count:
         return segments, []
     if gaps == "error":
-        where = _where_uneven(times, step, distances, uneven, panel, dropped=dropped)
-        raise DataError(f"{where} {_advice(step, fitting=fitting)}")
+        row = int(uneven.argmax())
+        place = f"row {row}" if panel is None else f"series '{panel.name(row)}'"
+        cause = " (dropping rows with missing values opens gaps)" if dropped else ""
+        raise DataError(
+            f"The rows are not evenly spaced{cause}: the step is {describe_step(step)}, but "
+            f"{count:,} of {len(distances):,} {'differs' if count == 1 else 'differ'}, first "
+            f"between {describe_time(times[row])} and {describe_time(times[row + 1])} "
+            f"({describe_distance(int(distances[row]), step)}, {place}). "
+            f"{_advice(step, fitting=fitting)}"
+        )
     if gaps == "close":
         note = f"Closed {counted(count, 'gap')}: rows on both sides count as consecutive."
         return segments, [note]
@@ -101,27 +109,6 @@ def find_segments(
     segments[0] = 0
     np.cumsum(new, out=segments[1:])
     return segments, [f"No window crosses the {counted(count, 'gap')} between the rows."]
-
-
-def _where_uneven(
-    times: pd.Index,
-    step: Step,
-    distances: IntArray,
-    uneven: BoolArray,
-    panel: Panel | None,
-    *,
-    dropped: bool,
-) -> str:
-    row = int(uneven.argmax())
-    count = int(uneven.sum())
-    place = f"row {row}" if panel is None else f"series '{panel.name(row)}'"
-    cause = " (dropping rows with missing values opens gaps)" if dropped else ""
-    return (
-        f"The rows are not evenly spaced{cause}: the step is {describe_step(step)}, but "
-        f"{count:,} of {len(distances):,} {'differs' if count == 1 else 'differ'}, first between "
-        f"{describe_time(times[row])} and {describe_time(times[row + 1])} "
-        f"({describe_distance(int(distances[row]), step)}, {place})."
-    )
 
 
 def _advice(step: Step, *, fitting: bool) -> str:

@@ -22,20 +22,11 @@ class Layout:
 
     Parameters
     ----------
-    target : str
-        Name of the column to forecast.
-    time : tuple of str
-        Columns that make up the time; empty for the index.
-    variables : tuple of str or None
-        The exogenous columns in order; None before they are resolved against a table.
-    exclude : tuple of str
-        Columns left out.
-    missing : {"error", "drop", "fill"}
-        What to do with missing or infinite values.
-    fill_limit : int
-        Longest stretch of rows that ``missing="fill"`` bridges.
-    gaps : {"error", "close", "respect"}
-        What to do where the spacing of the rows changes.
+    target, time, variables, exclude, known, series
+        As in `mvlstm.table.settings.Columns`, as tuples of names; no time means the index, and
+        ``variables`` is None before they are resolved against a table.
+    missing, fill_limit, gaps
+        As in `mvlstm.table.settings.Cleaning`.
     step : Timedelta, DateOffset, int or None
         Spacing of the rows seen in fit.
     time_kind : {"datetime", "integer"}
@@ -46,12 +37,8 @@ class Layout:
         Whether text like 05/01/2013 was read with the day first; None where there was no doubt.
     levels : tuple of (str, tuple of str)
         The categorical variables and the levels each had in the training rows.
-    known : tuple of str
-        Variables whose values are known ahead, up to the time forecast.
     calendar : tuple of str
         Cycles of the clock that are inputs: some of "hour", "weekday" and "yearday".
-    series : str or None
-        Column that says which series a row belongs to, in a table of several.
     index_name : str or None
         Name of the index, if it held the times: as a file is read, it is a column.
     numbered : bool

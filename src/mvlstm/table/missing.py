@@ -37,9 +37,7 @@ def handle_missing(
     if layout.missing == "fill":
         return _fill_forward(values, absent, times, layout, panel, fitting=fitting)
     if layout.missing == "error":
-        empty = np.flatnonzero(absent.all(axis=0))
-        if len(empty):  # neither dropping rows nor filling would help
-            raise DataError(_empty_message(columns, int(empty[0]), fitting=fitting))
+        _check_empty(absent, columns, fitting=fitting)  # neither dropping nor filling would help
         advice = (
             "Use missing='drop' to leave these rows out, missing='fill' to repeat the last known "
             "value, or correct the table first."
@@ -97,14 +95,10 @@ def _no_row_message(absent: BoolArray, columns: Sequence[str], *, fitting: bool)
     counts = absent.sum(axis=0)
     worst = int(counts.argmax())
     return (
-        f"No row is complete: dropping rows with missing values leaves none of "
-        f"{len(absent):,}. Column '{columns[worst]}' lacks the most ({int(counts[worst]):,}). "
+        f"No row is complete: dropping rows with missing values leaves none of {len(absent):,}. "
+        f"Column '{columns[worst]}' lacks the most ({int(counts[worst]):,}). "
         f"{_remedy(columns, worst, fitting=fitting)}"
     )
-
-
-def _empty_message(columns: Sequence[str], j: int, *, fitting: bool) -> str:
-    return f"Column '{columns[j]}' has no value at all. {_remedy(columns, j, fitting=fitting)}"
 
 
 def _remedy(columns: Sequence[str], j: int, *, fitting: bool) -> str:
@@ -114,6 +108,15 @@ def _remedy(columns: Sequence[str], j: int, *, fitting: bool) -> str:
     if j == len(columns) - 1:
         return "Choose another target or correct the table."
     return f"Use exclude=['{columns[j]}']."
+
+
+def _check_empty(absent: BoolArray, columns: Sequence[str], *, fitting: bool) -> None:
+    """Refuse a column without any value."""
+    empty = np.flatnonzero(absent.all(axis=0))
+    if len(empty):
+        j = int(empty[0])
+        remedy = _remedy(columns, j, fitting=fitting)
+        raise DataError(f"Column '{columns[j]}' has no value at all. {remedy}")
 
 
 def _fill_forward(
@@ -127,13 +130,12 @@ def _fill_forward(
 ) -> tuple[FloatArray, BoolArray | None, list[str]]:
     """Repeat the last known value, column by column; drop the rows before the first ones."""
     columns, limit, filled = layout.columns, layout.fill_limit, 0
+    _check_empty(absent, columns, fitting=fitting)
     rows = np.arange(len(values))
     starts = 0 if panel is None else panel.starts
     keep = np.ones(len(values), dtype=bool)
     for j in np.flatnonzero(absent.any(axis=0)).tolist():
         gone = absent[:, j]
-        if gone.all():
-            raise DataError(_empty_message(columns, j, fitting=fitting))
         source = np.maximum.accumulate(np.where(gone, -1, rows))  # the last row with a value
         source[source < starts] = -1  # of another series
         age = np.where(source < 0, 0, rows - source)

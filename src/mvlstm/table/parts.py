@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 
 from mvlstm.errors import ParameterError, is_number
-from mvlstm.types import AnyArray, IntArray
 
 PartName = Literal["train", "stop", "calibration", "new"]
 HELD_OUT: tuple[PartName, ...] = ("stop", "calibration")  # the validation part
@@ -45,18 +44,6 @@ class Parts:
             "new": (self.b, self.n),
         }
         return slice(*borders[part])
-
-    def names(self, rows: IntArray) -> AnyArray:
-        """Part of each row, "train", "validation" or "new", in the shape of ``rows``.
-
-        Rows after the last one known are new.
-        """
-        choices = np.array(["train", "validation", "new"])
-        return choices[np.searchsorted([self.a, self.b], np.asarray(rows), side="right")]
-
-    def to_dict(self) -> dict[str, int]:
-        """Return the borders as plain numbers."""
-        return {"a": self.a, "m": self.m, "b": self.b, "n": self.n}
 
 
 def chronological(n_rows: int, *, test: float = 0.0, valid: float = 0.1) -> Parts:

@@ -50,17 +50,18 @@ def choose_columns(
 ) -> tuple[Layout, tuple[str, ...]]:
     """Decide what each column is: return the layout with its variables, and the categories."""
     forced = as_names("categorical", columns.categorical, names)
-    for what, argument, wanted in (
-        ("Known variable", "known", layout.known),
-        ("Categorical column", "categorical", forced),
-    ):
+    roles = {
+        "known": ("Known variable", layout.known),
+        "categorical": ("Categorical column", forced),
+    }
+    for argument, (what, wanted) in roles.items():
         for name in wanted:
             if name not in names:
                 raise DataError(missing_column_message(what, name, names, argument))
-    variables = columns.variables
-    chosen = None if variables is None else as_names("variables", variables, names)
-    if chosen is not None:
-        chosen = (*chosen, *(name for name in layout.known if name not in chosen))
+    chosen = None
+    if columns.variables is not None:
+        asked = as_names("variables", columns.variables, names)
+        chosen = tuple(dict.fromkeys([*asked, *layout.known]))
     exogenous = choose_variables(
         names,
         target=layout.target,
@@ -69,16 +70,14 @@ def choose_columns(
         variables=chosen,
         exclude=layout.exclude,
     )
-    for what, wanted in (("known", layout.known), ("categorical", forced)):
+    for argument, (_, wanted) in roles.items():
         for name in wanted:
-            if name == layout.target:
-                raise DataError(
-                    f"'{name}' is named in {what}, but it is the target. Take it out of {what}."
-                )
             if name not in exogenous:
+                others = f"not one of the variables {name_list(exogenous)}"
                 raise DataError(
-                    f"'{name}' is named in {what}, but it is not one of the variables "
-                    f"{name_list(exogenous)}. Take it out of {what}, or make it a variable."
+                    f"'{name}' is named in {argument}, but it is "
+                    f"{'the target' if name == layout.target else others}. Take it out of "
+                    f"{argument}=... or make it a variable."
                 )
     found = {name: table.iloc[:, list(names).index(name)] for name in exogenous}
     categories = tuple(
@@ -175,7 +174,7 @@ def take_rows(frame: SeriesFrame, layout: Layout) -> Raw:
     levels = {name: codes[name].levels for name in layout.columns if name in codes}
     values, panel, future = frame.values, frame.panel, frame.future
     if levels or wanted != list(range(values.shape[1])):
-        values = values[:, wanted]
+        values = np.ascontiguousarray(values[:, wanted])
     after, after_times, after_panel = np.empty((0, len(wanted))), frame.times[:0], None
     if future is not None:
         after, after_times = future.values[:, wanted], future.times

@@ -161,9 +161,10 @@ class SeriesFrame:
             apart = (np.diff(kept) > 1) & (np.diff(segments) == 0)
             segments = segments + np.concatenate([[0], np.cumsum(apart)])
         if future is not None:
-            ends = dict(zip(self.segments[kept], segments, strict=True))
+            old = self.segments[kept]
+            last = np.flatnonzero(np.diff(old, append=-1))
             ahead = np.isin(future.segments, np.unique(self.segments)[whole])
-            continued = np.array([ends[old] for old in future.segments[ahead]], dtype=np.int64)
+            continued = segments[last][np.searchsorted(old[last], future.segments[ahead])]
             future = Future(future.values[ahead], future.times[ahead], continued)
         panel = None if self.panel is None else self.panel.take(kept)
         measured = None if self.measured is None else self.measured[kept]
@@ -221,21 +222,11 @@ class SeriesFrame:
     # ---------------------------------------------------------------------------------- what comes
 
     def future_times(self, origins: IntArray, horizon: int) -> NDArray[Any]:
-        """Return the times of the steps ahead of given rows.
+        """Return the times of the steps ahead of given rows (M,), as an array (M, horizon).
 
         Where the row ahead exists (in the same segment) it is that row's time; beyond, the last
-        time known plus as many steps as are missing.
-
-        Parameters
-        ----------
-        origins : int array, (M,)
-            Row numbers of the last values known.
-        horizon : int
-
-        Returns
-        -------
-        array, (M, horizon)
-            ``datetime64`` for dates, ``int64`` for integers, Timestamps for dates with a zone.
+        time known plus as many steps as are missing. Dates are ``datetime64``, with a zone
+        Timestamps, and integers ``int64``.
         """
         origins = np.asarray(origins, dtype=np.int64)
         columns = [self._times_ahead(origins, ahead) for ahead in range(1, horizon + 1)]
@@ -264,12 +255,8 @@ class SeriesFrame:
     def values_ahead(self, steps: int) -> tuple[FloatArray, BoolArray]:
         """Return inputs known ahead as they are this many rows later, and which rows have them.
 
-        Returns
-        -------
-        values : (rows, inputs known ahead)
-            Zero where unknown.
-        given : (rows,)
-            Whether all are known: in the table, from its future rows or by the calendar.
+        The values (rows, inputs known ahead) are zero where unknown; a row has them (rows,) if
+        all are known: in the table, from its future rows or by the calendar.
         """
         columns = np.flatnonzero(self.layout.ahead)
         line = self._line
@@ -322,11 +309,8 @@ class SeriesFrame:
 
     def __repr__(self) -> str:
         """Describe the frame in one line."""
-        span = (
-            f", {describe_time(self.times.min())} to {describe_time(self.times.max())}"
-            if self.n_rows
-            else ""
-        )
+        ends = [describe_time(time) for time in (self.times.min(), self.times.max())]
+        span = f", {ends[0]} to {ends[1]}" if self.n_rows else ""
         series = "" if self.panel is None else f"{len(np.unique(self.panel.codes)):,} series, "
         return (
             f"SeriesFrame({self.n_rows:,} rows, {series}{self.n_variables} variables, "

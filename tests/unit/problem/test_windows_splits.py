@@ -130,14 +130,6 @@ def test_impossible_shares_are_refused(options: dict[str, float]) -> None:
         chronological(1000, **options)
 
 
-def test_parts_name_their_rows() -> None:
-    parts = chronological(10, test=0.2, valid=0.2)
-    names = parts.names(np.array([[0, 5], [6, 7], [8, 12]]))
-    assert names.tolist() == [["train", "train"], ["validation", "validation"], ["new", "new"]]
-    assert parts.rows("validation") == slice(6, 8)
-    assert Parts(**parts.to_dict()) == parts
-
-
 def test_windows_belong_where_their_labels_lie() -> None:
     frame = make_frame(100)
     parts, windows = split_windows(frame, window=10, horizon=3, test=0.2, valid=0.2)

@@ -127,6 +127,14 @@ def test_a_future_without_what_is_known_ahead_is_left_out() -> None:
     assert again.rows(slice(10, None)).n_rows == again.n_rows - 10
 
 
+def test_no_rows_are_refused_as_in_a_table() -> None:
+    frame = build_frame(table(), target="y")
+    with pytest.raises(DataError, match="The table is empty"):
+        build_frame(frame.rows(slice(0, 0)), target="y")
+    with pytest.raises(DataError, match="received an empty table"):
+        rebuild_frame(frame.rows(np.zeros(N, dtype=bool)), frame.layout)
+
+
 def test_rows_left_out_between_others_open_a_gap() -> None:
     keep = np.ones(N, dtype=bool)
     keep[50:60] = False
