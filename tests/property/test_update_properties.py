@@ -39,7 +39,7 @@ def test_the_error_never_rises(new, horizon, drift, seed, counts) -> None:
     model.update(table)
     assert error() <= before * (1 + 1e-12)
     assert model.updates_[-1].rows == new
-    borders = model.borders_
-    assert borders.start <= borders.train <= borders.stop <= borders.calibration == old + new - 1
+    parts = model.fitted_.parts
+    assert parts.start <= parts.train <= parts.stop <= parts.calibration == old + new - 1
     if counts:
         assert model.predict(table).interval()[0].min() >= 0

@@ -403,11 +403,18 @@ class AbstractForecaster(BaseEstimator, ABC):
         self.fitted_, self.settings_ = fitted, self.get_params()
 
     def _require_fitted(self, caller: str) -> Fitted:
-        """Return what was fitted, unless nothing was, or settings were changed since."""
+        """Return what was fitted, unless nothing was, or settings were changed since.
+
+        An attribute, whose name ends with "_", tells of the fit, whatever the settings are now.
+        """
+        attribute = caller.endswith("_")
         if not hasattr(self, "fitted_"):
+            before = f"asking for {caller}" if attribute else f"{caller}()"
             raise NotFittedError(
-                f"{type(self).__name__} is not fitted; call fit() before {caller}()."
+                f"{type(self).__name__} is not fitted; call fit() before {before}."
             )
+        if attribute:
+            return self.fitted_
         settings = {k: v for k, v in self.settings_.items() if k not in FREE_SETTINGS}
         for name, value in settings.items():
             if not _same(getattr(self, name), value):

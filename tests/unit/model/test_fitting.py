@@ -113,10 +113,10 @@ def test_parts_without_windows_are_refused() -> None:
     with pytest.raises(DataError, match="validation rows"):
         begin(method, frame(30), test=0.2, valid=0.2)
     rows = table()
-    rows.loc[180:239, "y"] = np.nan
+    rows.loc[216:239, "y"] = np.nan
     holed = build_frame(rows, target="y", missing="fill")
     with pytest.raises(DataError, match=r"earlier validation rows have no target.*missing='drop'"):
-        begin(mv.AR(window=5, missing="fill", verbose=0), holed, test=0.2, valid=0.2)
+        begin(mv.AR(window=5, missing="fill", verbose=0), holed, test=0.2, valid=0.08)
 
 
 def test_a_target_that_never_changes_or_is_too_large_is_refused() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -135,8 +138,11 @@ def test_what_a_fit_found_is_read_from_the_fitted_model(model, name) -> None:
     assert getattr(model, name) is getattr(model.fitted_, field)
     with pytest.raises(AttributeError):
         setattr(model, name, None)
-    with pytest.raises(NotFittedError, match=name):
+    with pytest.raises(NotFittedError, match=f"call fit\\(\\) before asking for {name}\\.$"):
         getattr(mv.MVLSTM(), name)
+    assert not hasattr(mv.MVLSTM(), name)
+    found = getattr(model, name)
+    assert getattr(model.set_params(window=9), name) is found  # it is of the fit all the same
 
 
 def test_another_forecaster_may_hold_the_fitted_model(model, table) -> None:
@@ -153,3 +159,21 @@ def test_a_clone_holds_nothing(model, table) -> None:
 
     with pytest.raises(NotFittedError):
         clone(model).predict(table)
+
+
+@pytest.mark.parametrize("kind", [mv.AR, mv.MVLSTM, mv.GBT])
+def test_a_copy_or_a_pickle_forecasts_the_same(kind, table) -> None:
+    small = {"hidden_size": 3, "members": 2, "max_epochs": 1} if kind is mv.MVLSTM else {}
+    small |= {"grid": "quick", "max_rounds": 3} if kind is mv.GBT else {}
+    model = kind(window=4, verbose=0, **small).fit(table, "y", test=0.2)
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(other.predict(table).members, model.predict(table).members)
+
+
+def test_warnings_are_of_the_line_that_asked(model, table) -> None:
+    far = table.copy()
+    far.iloc[-3:] = 1e3
+    for use in (model.predict, model.forecast, model.evaluate):
+        with pytest.warns(mv.MVLSTMWarning) as caught:
+            use(far)
+        assert {one.filename for one in caught} == {__file__}
