@@ -135,7 +135,7 @@ class WindowNormal(Trial):
     network = WindowNetwork
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        super().check()
         check_option("link", self.link, ("none",))
         check_option("head", self.head, ("mixture",))
 
@@ -193,7 +193,7 @@ class ForgetBias(Trial):
     network = ForgetNetwork
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        super().check()
         check_option("cell", self.cell, ("lstm",))
 
 
@@ -249,7 +249,7 @@ class Scheduled(Trial):
     schedule: str = "cosine"
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        super().check()
         check_option("schedule", self.schedule, ("cosine", "halving"))
 
     def _learn(self, problem: Problem) -> None:
@@ -278,12 +278,12 @@ class Kinds(AbstractForecaster):
     table_dtype = np.float32
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        super().check()
         check_option("combine", self.combine, ("mean", "weights"))
         if isinstance(self.kinds, str) or not self.kinds:
             raise ParameterError(f"kinds={self.kinds!r} must be a list, such as ['link=none'].")
         for kind in self.kinds:
-            self._model(kind)._check_parameters()
+            self._model(kind).check()
 
     def _model(self, kind: str) -> MVLSTM:
         changes = {name: values[0] for name, values in parse_grid([kind]).items()}

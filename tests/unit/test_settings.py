@@ -39,7 +39,7 @@ def test_every_choice_is_one_of_the_forecaster(name: str) -> None:
     declaration = getattr(all_settings, f"{name}Settings")
     for one in declared(declaration):
         for word in all_settings.choices(one.type):
-            getattr(mv, name)(**{one.name: word})._check_parameters()
+            getattr(mv, name)(**{one.name: word}).check()
 
 
 def test_a_subclass_changes_a_default_and_keeps_the_text() -> None:

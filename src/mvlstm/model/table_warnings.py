@@ -142,7 +142,7 @@ def require_ahead(prepared: Prepared, caller: str) -> None:
         f"{caller}() needs {name_list(frame.layout.known)}, known ahead, for the {horizon} "
         f"steps after {describe_time(frame.times[row])}{whose}; of step {there + 1}, "
         f"{describe_time(times[there])}, the row is missing or has an empty value.{more} Add the "
-        "rows to the end of the table with the target left empty, or pass them as future=...."
+        "rows to the end of the table with the target left empty, or pass them with future=...."
     )
 
 

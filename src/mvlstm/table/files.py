@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pandas as pd
 
-from mvlstm.errors import DataError, ParameterError
+from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
 from mvlstm.storage import write_atomic
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -25,6 +25,9 @@ PARQUET_SUFFIXES = (".parquet", ".pq")
 _HEAD = 65_536
 _MARK = r"[. \u00a0\u2009\u202f]"  # of thousands: a dot or a space, which may be narrow or fixed
 _MARKED = rf"\s*[+-]?(?:[1-9]\d{{0,2}}(?:{_MARK}\d{{3}})+|\d+)(?:,\d*)?\s*"  # 1.234.567,8
+_GROUPED = r"[+-]?[1-9]\d{0,2}(?:\.\d{3})*"  # 1.234.567 and 950
+LOOKED_AT = 1_000  # rows, for dots that may mark thousands
+FEWEST_DOTS = 5  # of them in a column
 _OFFSET = r":\d\d(?:\.\d+)?(?:[+-]\d\d:?\d\d|Z)$"  # from UTC, at the end of a time
 
 
@@ -130,6 +133,8 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
         ) from error
     if decimal == ",":
         table = table.apply(_without_thousands)
+    elif separator != ",":
+        _doubt_dots(file, _parse(file, separator, decimal, encoding, nrows=LOOKED_AT, dtype=str))
     nameless = [j for j, name in enumerate(names[: table.shape[1]]) if j and not name.strip()]
     blank = [j for j in nameless if table.iloc[:, j].isna().all()]  # as spreadsheets leave them
     table = table.drop(columns=table.columns[blank])
@@ -140,7 +145,12 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
 
 
 def _parse(
-    file: Path, sep: str, decimal: str, encoding: str, nrows: int | None = None
+    file: Path,
+    sep: str,
+    decimal: str,
+    encoding: str,
+    nrows: int | None = None,
+    dtype: type | None = None,
 ) -> pd.DataFrame:
     return pd.read_csv(
         file,
@@ -152,7 +162,24 @@ def _parse(
         low_memory=False,
         compression="gzip" if file.suffix.lower() == ".gz" else None,
         nrows=nrows,
+        dtype=dtype,
     )
+
+
+def _doubt_dots(file: Path, texts: pd.DataFrame) -> None:
+    """Warn of a column with numbers such as ``1.234`` and ``950``, and no others."""
+    for name, column in texts.items():
+        entries = column.dropna().str.strip()
+        dotted = entries.str.contains(".", regex=False)
+        bare = entries[~dotted].str.len() == 3
+        if dotted.sum() >= FEWEST_DOTS and bare.any() and entries.str.fullmatch(_GROUPED).all():
+            warnings.warn(
+                f"The dots in column '{name}' of '{file.name}' look like marks of thousands, as in "
+                "1.234 next to 950, but were read as decimal points. If they mark thousands, use "
+                "decimal=','.",
+                MVLSTMWarning,
+                stacklevel=4,
+            )
 
 
 def _rows_with_values(table: pd.DataFrame) -> int:

@@ -95,7 +95,7 @@ def test_a_failure_is_a_row_and_the_rest_go_on(
     def broken(self: mv.GBT, problem: object) -> None:
         raise RuntimeError("no luck today")
 
-    monkeypatch.setattr(mv.GBT, "_learn", broken)
+    monkeypatch.setattr(mv.GBT, "learn", broken)
     monkeypatch.setitem(module.METHODS, "dual", module.Method("DUAL", "NotThere"))
     found = run(table, "gbt,dual,ar")
     rows = found.rows.set_index("method")
@@ -234,7 +234,7 @@ def test_the_validation_error_is_of_rows_that_nothing_was_fitted_to(
 ) -> None:
     model = mv.AR(window=3, verbose=0).fit(table, "y", test=0.2)
     forecast = model.predict(table)
-    later = model.borders_.calibration_rows(forecast.time)[:, 0]
+    later = model.fitted_.parts.calibration_rows(forecast.time)[:, 0]
     expected = forecast.take(later).score(part="validation")["rmse"]
     assert small.rows.set_index("method").loc["AR", "valid_rmse"] == pytest.approx(expected)
 

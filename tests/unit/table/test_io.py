@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mvlstm.errors import DataError, ParameterError
+from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
 from mvlstm.storage import write_atomic
 from mvlstm.table import files as io
 from mvlstm.table.files import read_table, write_table
@@ -292,3 +292,13 @@ def test_parquet_without_pyarrow_names_the_remedy(
     with pytest.raises(DataError, match="Writing Parquet needs pyarrow"):
         write_table(tmp_path / "new.parquet", pd.DataFrame({"a": [1]}))
     assert not (tmp_path / "new.parquet").exists()
+
+
+def test_dots_that_look_like_marks_of_thousands_are_doubted(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    grouped = ["1.234", "950", "2.000", "1.071", "3.500", "1.188", "12.000"]
+    path.write_text("y;x\n" + "".join(f"{y};1.5\n" for y in grouped))
+    with pytest.warns(MVLSTMWarning, match=r"dots in column 'y'.*decimal=','"):
+        read_table(path)
+    path.write_text("y;x\n" + "".join(f"{y};1.5\n" for y in [*grouped, "2.5"]))
+    read_table(path)  # a warning would be an error

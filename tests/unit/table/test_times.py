@@ -428,7 +428,7 @@ def test_business_days_are_a_step_of_their_own() -> None:
     friday = table.loc[:"2024-05-31"]
     ahead = pd.DatetimeIndex(model.forecast(friday).time[0])
     assert list(ahead) == [pd.Timestamp("2024-06-03"), pd.Timestamp("2024-06-04")]
-    assert step_from_json(step_to_json(model.layout_.step)) == model.layout_.step
+    assert step_from_json(step_to_json(model.fitted_.layout.step)) == model.fitted_.layout.step
     holiday = table.drop(pd.Timestamp("2024-05-01"))
     with pytest.raises(DataError, match=r"step is 1 business day, .*2 business days"):
         mv.AR(window=3, verbose=0).fit(holiday, "y", test=0.2)
