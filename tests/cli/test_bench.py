@@ -187,7 +187,7 @@ TUNE = ("--time", "when", "--window", 3, "--max-epochs", 1, "--device", "cpu", "
 def selecting(model: mv.MVLSTM, path: Path) -> float:
     """Return a model's error at the times that select."""
     forecast = model.predict(pd.read_csv(path))
-    rows = model.borders_.calibration_rows(forecast.time).ravel()
+    rows = model.fitted_.parts.calibration_rows(forecast.time).ravel()
     rows = (forecast.part.ravel() == "validation") & ~rows
     return float(np.sqrt(np.mean((forecast.mean.to_numpy() - forecast.actual.ravel())[rows] ** 2)))
 
@@ -274,7 +274,7 @@ def test_a_search_for_a_target_alone_says_so(run: Run, table: Path, tmp_path: Pa
     model = tmp_path / "model.safetensors"
     fitted = run(*command[1:-1], model, "--members", 1, "--device", "cpu", "--quiet")
     assert fitted.code == 0, fitted.stderr
-    assert mv.load(model).layout_.names == ("y",)
+    assert mv.load(model).fitted_.layout.names == ("y",)
 
 
 def test_a_search_takes_columns_as_a_fit_does(run: Run, tmp_path: Path) -> None:
@@ -298,10 +298,10 @@ def test_a_search_takes_columns_as_a_fit_does(run: Run, tmp_path: Path) -> None:
     fitted = run(*command[1:-1], model, "--members", 1, "--device", "cpu", "--quiet")
     assert fitted.code == 0, fitted.stderr
     loaded = mv.load(model)
-    assert loaded.layout_.known == ("holiday",)
+    assert loaded.fitted_.layout.known == ("holiday",)
     assert loaded.get_params()["transform"] == "log1p"
-    assert set(loaded.layout_.categories) >= {"kind", "day"}
-    assert "calendar" in loaded.layout_.names
+    assert set(loaded.fitted_.layout.categories) >= {"kind", "day"}
+    assert "calendar" in loaded.fitted_.layout.names
 
 
 def test_a_search_warns_of_its_table_once(run: Run, tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ def test_a_search_over_several_series(run: Run, tmp_path: Path) -> None:
     fitted = run(*command[1:-1], model, "--members", 1, "--seed", 0, "--device", "cpu", "--quiet")
     assert fitted.code == 0, fitted.stderr
     loaded = mv.load(model)
-    assert loaded.layout_.series == "shop"
+    assert loaded.fitted_.layout.series == "shop"
     assert found["ranking"][0]["valid_rmse"] == pytest.approx(selecting(loaded, path), rel=1e-4)
 
 
