@@ -304,19 +304,6 @@ def test_a_search_takes_columns_as_a_fit_does(run: Run, tmp_path: Path) -> None:
     assert "calendar" in loaded.fitted_.layout.names
 
 
-def test_a_search_warns_of_its_table_once(run: Run, tmp_path: Path) -> None:
-    from cli.conftest import make_table
-
-    rows = make_table(150)
-    marked = [f"{v:,}".replace(",", ".") for v in (1000 + 200 * rows["y"]).round().astype(int)]
-    path = tmp_path / "marked.csv"
-    rows.assign(y=marked).to_csv(path, index=False, sep=";")
-    words = ("tune", os.path.relpath(path), "--target", "y", *TUNE, "--grid", "hidden=2")
-    done = run(*words, "--records", tmp_path / "state", "--json")
-    assert done.code == 0, done.stderr
-    assert done.stderr.count("look like marks of thousands") == 1
-
-
 def test_what_was_done_to_the_table_is_noted(run: Run, tmp_path: Path) -> None:
     from cli.conftest import make_table
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mvlstm._words import did_you_mean
 from mvlstm.errors import ParameterError
 from mvlstm.evaluate.own_classes import own_class
 from mvlstm.model.forecaster import AbstractForecaster
-from mvlstm.model.registry import forecaster_class
+from mvlstm.model.registry import FORECASTERS, Entry, forecaster_class
 
 Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = ("quick", "full")
@@ -31,18 +31,14 @@ class Method:
         Class in the registry, or one's own: FILE.py:CLASS or MODULE:CLASS.
     preset : str, optional
         Class method that builds it, such as ``paper``.
-    quick, full : dict
-        Settings within each budget, besides what all methods share.
-    tuning : dict
-        What is chosen on validation rows, in words, by budget; ``{epochs}`` stands for the most.
+    entry : Entry
+        What the registry says of it: settings within each budget, and what they try.
     """
 
     label: str
     forecaster: str
     preset: str | None = None
-    quick: dict[str, Any] = field(default_factory=dict)
-    full: dict[str, Any] = field(default_factory=dict)
-    tuning: dict[str, str] = field(default_factory=dict)
+    entry: Entry = field(default_factory=lambda: Entry(""))
 
     @property
     def kind(self) -> type[AbstractForecaster]:
@@ -83,85 +79,16 @@ def find_class(name: str) -> type[AbstractForecaster]:
     return own_class(name) if ":" in name else forecaster_class(name)
 
 
-NO_TUNING = {"quick": "nothing to tune", "full": "nothing to tune"}
+def _methods() -> Iterator[tuple[str, Method]]:
+    """Yield every method of the registry by its key, each followed by its presets."""
+    for name, entry in FORECASTERS.items():
+        plain = Method(name, name, None, entry)
+        yield entry.key or name.lower(), plain
+        for preset, label in entry.presets.items():
+            yield preset, replace(plain, label=label, preset=preset)
 
-METHODS: dict[str, Method] = {
-    "mvlstm": Method("MVLSTM", "MVLSTM"),
-    "paper": Method("MV-LSTM (paper)", "MVLSTM", "paper"),
-    "indep": Method("MV-Indep", "MVLSTM", "indep"),
-    "fusion": Method("MV-Fusion", "MVLSTM", "fusion"),
-    "lstm": Method("LSTM", "LSTM"),
-    "dual": Method("DUAL", "DUAL"),
-    "retain": Method("RETAIN", "RETAIN"),
-    "clstm": Method(
-        "CLSTM",
-        "CLSTM",
-        quick={"penalties": (1.0, 0.37, 0.14, 0.052, 0.019)},
-        tuning={
-            "quick": "5 penalties, early stopping, at most {epochs} epochs",
-            "full": "8 penalties, early stopping, at most {epochs} epochs",
-        },
-    ),
-    "strx": Method(
-        "STRX",
-        "STRX",
-        quick={"fit_rows": 3_000, "max_iterations": 30},
-        tuning={
-            "quick": "likelihood on the last 3,000 training rows, 30 iterations",
-            "full": "likelihood on all training rows, 50 iterations",
-        },
-    ),
-    "arimax": Method(
-        "ARIMAX",
-        "ARIMAX",
-        quick={"fit_rows": 3_000, "max_iterations": 30},
-        tuning={
-            "quick": "orders by ACF and PACF; likelihood on the last 3,000 rows, 30 iterations",
-            "full": "orders by ACF and PACF; likelihood on all training rows, 50 iterations",
-        },
-    ),
-    "rf": Method(
-        "RF",
-        "RF",
-        quick={"grid": "quick"},
-        full={"grid": "paper"},
-        tuning={"quick": "2 depths x 6 sizes", "full": "8 depths x 6 sizes"},
-    ),
-    "xgt": Method(
-        "XGT",
-        "XGT",
-        quick={"grid": "quick"},
-        full={"grid": "paper"},
-        tuning={
-            "quick": "3 depths, 3 penalties, best of 200 rounds",
-            "full": "8 depths, 6 penalties, best of 200 rounds",
-        },
-    ),
-    "enet": Method(
-        "ENET",
-        "ENET",
-        quick={"grid": "quick"},
-        full={"grid": "extended"},
-        tuning={"quick": "18 pairs of penalties", "full": "144 pairs of penalties"},
-    ),
-    "ar": Method("AR", "AR", tuning={"quick": "19 penalties", "full": "19 penalties"}),
-    "gbt": Method(
-        "GBT",
-        "GBT",
-        quick={"grid": "quick"},
-        full={"grid": "default"},
-        tuning={
-            "quick": "2 settings, best of 300 rounds",
-            "full": "6 settings, best of 300 rounds",
-        },
-    ),
-    "persistence": Method("Persistence", "Persistence", tuning=NO_TUNING),
-    "seasonal": Method(
-        "SeasonalPersistence",
-        "SeasonalPersistence",
-        tuning={"quick": "the cycle, on training rows", "full": "the cycle, on training rows"},
-    ),
-}
+
+METHODS: dict[str, Method] = dict(_methods())
 
 
 def find_method(key: str) -> Method:
@@ -225,13 +152,12 @@ def build(
     """
     method = METHODS[key]
     settings = method.known(shared)
-    settings |= method.quick if budget == "quick" else method.full
+    settings |= method.entry.quick if budget == "quick" else method.entry.full
     if budget == "quick" and method.kind.ensemble:
         settings["max_epochs"] = quick_epochs(n_train)
     model = method.create(settings)
-    words = method.tuning.get(budget, "one setting, early stopping, at most {epochs} epochs")
-    words = words.format(epochs=model.get_params().get("max_epochs"))
-    return model, words
+    words = method.entry.words(budget)
+    return model, words.format(epochs=model.get_params().get("max_epochs"))
 
 
 def quick_epochs(n_train: int, *, windows: int = QUICK_WINDOWS, most: int = QUICK_EPOCHS[1]) -> int:

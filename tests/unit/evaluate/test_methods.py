@@ -23,7 +23,7 @@ def test_every_method_can_be_built(key: str, budget: str) -> None:
     assert type(model).__name__ == METHODS[key].forecaster
     assert model.window == 7
     assert words
-    model._check_parameters()
+    model.check()
 
 
 def test_shared_settings_that_a_method_lacks_are_left_out_and_its_own_are_not() -> None:
