@@ -16,6 +16,7 @@ from mvlstm.model.registry import FORECASTERS, forecaster_class
 from mvlstm.testing import CHECKS, check_forecaster
 from mvlstm.testing.checks import check_save_and_load, example_table, fitted
 
+
 def small(name: str, **changes: Any) -> Any:
     """Return an unfitted forecaster with settings that train in a moment."""
     settings: dict[str, Any] = {"window": 6, "verbose": 0}
