@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import mvlstm
+from mvlstm.model.registry import FORECASTERS
 
 PAGES = {
     "automation": ("Life with a model", "automation.md"),
@@ -41,21 +42,7 @@ GROUPS = {
         "MVLSTM.save": "reliability#files",
         "load": "reliability#files",
     },
-    "Other forecasters": {
-        "LSTM": METHODS,
-        "DUAL": METHODS,
-        "RETAIN": METHODS,
-        "CLSTM": METHODS,
-        "STRX": METHODS,
-        "ARIMAX": METHODS,
-        "RF": METHODS,
-        "XGT": METHODS,
-        "ENET": METHODS,
-        "AR": METHODS,
-        "GBT": METHODS,
-        "Persistence": METHODS,
-        "SeasonalPersistence": METHODS,
-    },
+    "Other forecasters": {name: METHODS for name in FORECASTERS if name != "MVLSTM"},
     "Comparing and tuning": {
         "compare": "compare",
         "backtest": "compare#rolling-origins",

@@ -50,8 +50,8 @@ class Candidate(mv.MVLSTM):
 
     remedies: ClassVar[dict[str, Any]] = {}
 
-    def _network(self, *args: Any, **kwargs: Any) -> MVLSTMNetwork:
-        plain = super()._network(*args, **kwargs)
+    def network(self, *args: Any, **kwargs: Any) -> MVLSTMNetwork:
+        plain = super().network(*args, **kwargs)
         if not self.remedies:
             return plain
         inherited = {f.name: getattr(plain, f.name) for f in fields(plain)}

@@ -1,17 +1,14 @@
-"""What was tried for `MVLSTM` and did not stay, as rows of `search.toml`.
+"""What was tried for `MVLSTM` and did not stay, as rows of the suite `search`.
 
-Each class is `MVLSTM` with one thing changed; the arguments it has besides stand at its head.
-`Kinds` is an ensemble of several settings side by side.
+Each class is `MVLSTM` with one thing changed, and declares the settings it has besides. `Kinds` is
+an ensemble of several settings side by side.
 """
 
-from __future__ import annotations
-
-import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+# Annotations are read when settings are declared, hence no `from __future__ import annotations`.
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from math import cos, lgamma, log, pi
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal
 from unittest.mock import patch
 
 import numpy as np
@@ -22,52 +19,35 @@ from torch import Tensor
 from mvlstm import MVLSTM
 from mvlstm.cli.tune import parse_grid
 from mvlstm.errors import ParameterError, check_option
-from mvlstm.methods.network.link import LinkName
-from mvlstm.methods.network.trained import Labels
+from mvlstm.methods.network.base import LearnedNetwork
+from mvlstm.methods.network.trained import learn_labels
 from mvlstm.model.calibration import calibrate
 from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.learned import Arrays, Learned, Saved
 from mvlstm.nn.mixture import Prediction, mean_loss
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.nn.parameters import Parameters
-from mvlstm.problem.predictive import Predictive
+from mvlstm.problem.inputs import Windows
+from mvlstm.problem.predictive import Mixture, Predictive
 from mvlstm.problem.problem import Problem
+from mvlstm.settings import MODEL, TRAINING, MVLSTMSettings, setting, settings
 from mvlstm.train.stepper import Stepper
+from mvlstm.types import FloatArray
 
-Class = TypeVar("Class", bound=type)
-OURS = inspect.signature(MVLSTM).parameters
 LEAST_SPREAD = 0.05  # of a window, in deviations of the training rows
 HALVED_AFTER = 8  # epochs
 
 
-def trial(cls: Class) -> Class:
-    """Give a class the arguments of `MVLSTM`, and those that its own annotations add."""
-    added = {name: vars(cls)[name] for name in inspect.get_annotations(cls) if name in vars(cls)}
-    left_out = () if issubclass(cls, MVLSTM) else ("members",)
-    defaults = {name: one.default for name, one in OURS.items() if name not in left_out} | added
-
-    def __init__(self: Any, **given: Any) -> None:
-        for name in given:
-            check_option("argument", name, defaults)
-        vars(self).update({**defaults, **given})
-
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    listed = [inspect.Parameter(name, keyword, default=value) for name, value in defaults.items()]
-    first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    vars(__init__)["__signature__"] = inspect.Signature([first, *listed])
-    cls.__init__ = __init__  # type: ignore[misc]
-    return cls
-
-
 class Trial(MVLSTM):
-    """`MVLSTM` with a network of another class, which takes the arguments that the trial adds."""
+    """`MVLSTM` with a network of another class, which takes the settings that the trial adds."""
 
-    network: ClassVar[type[MVLSTMNetwork]] = MVLSTMNetwork
+    kind: ClassVar[type[MVLSTMNetwork]] = MVLSTMNetwork
 
-    def _network(self, *args: Any, **kwargs: Any) -> MVLSTMNetwork:
-        plain = super()._network(*args, **kwargs)
+    def network(self, *args: Any, **kwargs: Any) -> MVLSTMNetwork:
+        plain = super().network(*args, **kwargs)
         same = {f.name: getattr(plain, f.name) for f in fields(plain)}
-        more = {f.name: getattr(self, f.name) for f in fields(self.network) if f.name not in same}
-        return self.network(**same, **more)
+        more = {f.name: getattr(self, f.name) for f in fields(self.kind) if f.name not in same}
+        return self.kind(**same, **more)
 
 
 # ----------------------------------------------------------------------------------- the likelihood
@@ -98,12 +78,12 @@ def student_nll(prediction: Prediction, y: Tensor, freedom: float) -> Tensor:
     return -torch.logsumexp(prediction.log_prior + density, dim=-1)
 
 
-@trial
+@settings(panel=TRAINING)
 class StudentT(Trial):
     """Components with heavy tails in training; forecasts take them for normals, calibrated."""
 
-    freedom: float = 4.0
-    network = StudentNetwork
+    kind = StudentNetwork
+    freedom: float = setting(default=4.0, doc="Degrees of freedom.")
 
 
 # --------------------------------------------------------------------------------------- the inputs
@@ -124,17 +104,17 @@ class WindowNetwork(MVLSTMNetwork):
         )
 
 
-@trial
+@settings(panel=MODEL)
 class WindowNormal(Trial):
     """Windows less their own mean, by their own deviation; forecasts are put back by the target's.
 
     Training labels and the target's column are taken to be standardised alike, as they nearly are.
     """
 
-    link: LinkName = "none"
-    network = WindowNetwork
+    kind = WindowNetwork
+    link: Literal["none"] = "none"
 
-    def _check_parameters(self) -> None:
+    def check(self) -> None:
         super().check()
         check_option("link", self.link, ("none",))
         check_option("head", self.head, ("mixture",))
@@ -150,12 +130,12 @@ class NoiseNetwork(MVLSTMNetwork):
         return super().__call__(p, x, dropout)
 
 
-@trial
+@settings(panel=TRAINING)
 class InputNoise(Trial):
     """Normal noise on the inputs in training; it is not fixed by the seed."""
 
-    noise: float = 0.05
-    network = NoiseNetwork
+    kind = NoiseNetwork
+    noise: float = setting(default=0.05, doc="Standard deviation of the noise.")
 
 
 class DroppedNetwork(MVLSTMNetwork):
@@ -163,11 +143,10 @@ class DroppedNetwork(MVLSTMNetwork):
         return super().__call__(p, x if dropout is None else dropout(x, 0, 2))
 
 
-@trial
 class InputDropout(Trial):
     """Dropout of the inputs, value by value, in place of that of the summaries."""
 
-    network = DroppedNetwork
+    kind = DroppedNetwork
 
 
 # ------------------------------------------------------------------------------ the initial weights
@@ -185,14 +164,14 @@ class ForgetNetwork(MVLSTMNetwork):
         return drawn
 
 
-@trial
+@settings(panel=MODEL)
 class ForgetBias(Trial):
     """Another initial bias of the LSTM's forget gate, which is one in `MVLSTM`."""
 
-    forget: float = 0.0
-    network = ForgetNetwork
+    kind = ForgetNetwork
+    forget: float = setting(default=0.0, doc="The bias.")
 
-    def _check_parameters(self) -> None:
+    def check(self) -> None:
         super().check()
         check_option("cell", self.cell, ("lstm",))
 
@@ -218,133 +197,126 @@ def orthogonal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     return found
 
 
-@trial
 class Orthogonal(Trial):
     """Orthogonal recurrent weights to begin with, in place of Glorot's."""
 
-    network = OrthogonalNetwork
+    kind = OrthogonalNetwork
 
 
 # ------------------------------------------------------------------------------------- the training
 
 
-@contextmanager
-def scheduled(factor: Callable[[int], float]) -> Iterator[None]:
-    """Multiply the learning rates of every epoch by ``factor(epoch)``."""
-    plain = Stepper.run_epoch
-
-    def run_epoch(stepper: Any, epoch: int, *args: Any) -> Any:
-        full = vars(stepper).setdefault("full_rate", stepper.learning_rate.clone())
-        stepper.learning_rate.copy_(full * factor(epoch))
-        return plain(stepper, epoch, *args)
-
-    with patch.object(Stepper, "run_epoch", run_epoch):
-        yield
-
-
-@trial
-class Scheduled(Trial):
+@settings(panel=TRAINING)
+class Scheduled(MVLSTM):
     """A learning rate that falls to zero in half a cosine, or is halved every eight epochs."""
 
-    schedule: str = "cosine"
+    schedule: Literal["cosine", "halving"] = setting(default="cosine", doc="How the rate falls.")
 
-    def _check_parameters(self) -> None:
+    def check(self) -> None:
         super().check()
         check_option("schedule", self.schedule, ("cosine", "halving"))
 
-    def _learn(self, problem: Problem) -> None:
-        factors = {
-            "cosine": lambda epoch: 0.5 + 0.5 * cos(pi * epoch / self.max_epochs),
-            "halving": lambda epoch: 0.5 ** (epoch // HALVED_AFTER),
-        }
-        with scheduled(factors[self.schedule]):
-            super()._learn(problem)
+    def learn(self, problem: Problem) -> LearnedNetwork:
+        with patch.object(Stepper, "run_epoch", self._falling(Stepper.run_epoch)):
+            return super().learn(problem)
+
+    def _falling(self, plain: Any) -> Any:
+        def run_epoch(stepper: Any, epoch: int, *args: Any) -> Any:
+            full = vars(stepper).setdefault("full_rate", stepper.learning_rate.clone())
+            stepper.learning_rate.copy_(full * self.share(epoch))
+            return plain(stepper, epoch, *args)
+
+        return run_epoch
+
+    def share(self, epoch: int) -> float:
+        """Return the share of the full rate in an epoch."""
+        if self.schedule == "cosine":
+            return 0.5 + 0.5 * cos(pi * epoch / self.max_epochs)
+        return 0.5 ** (epoch // HALVED_AFTER)
 
 
 # ---------------------------------------------------------------------------- members of many kinds
 
 
-@trial
-class Kinds(AbstractForecaster):
+@settings(panel=MODEL)
+class Kinds(AbstractForecaster, MVLSTMSettings):
     """Members of several kinds, such as "link=none,gates=variable", in one ensemble.
 
     Member k is the mean of the k-th of every kind, with equal weights or with those of the least
-    squared error on the stopping rows, before the links are fitted to these too.
+    squared error on the stopping rows, before the links are fitted to these too. ``size`` stands
+    in place of ``members``, which a suite sets for ensembles of one kind.
     """
 
-    kinds: Sequence[str] = ("link=linear", "link=none")
-    size: int = 5
-    combine: str = "mean"
-    table_dtype = np.float32
+    kinds: Sequence[str] = setting(default=("link=linear", "link=none"), doc="Settings of each.")
+    size: int = setting(default=5, doc="Members of each kind.")
+    combine: Literal["mean", "weights"] = setting(default="mean", doc="How kinds are weighted.")
+    precision = np.float32
 
-    def _check_parameters(self) -> None:
+    def check(self) -> None:
         super().check()
         check_option("combine", self.combine, ("mean", "weights"))
         if isinstance(self.kinds, str) or not self.kinds:
             raise ParameterError(f"kinds={self.kinds!r} must be a list, such as ['link=none'].")
         for kind in self.kinds:
-            self._model(kind).check()
+            self.model(kind).check()
 
-    def _model(self, kind: str) -> MVLSTM:
+    def model(self, kind: str) -> MVLSTM:
+        """Return the forecaster of one kind."""
         changes = {name: values[0] for name, values in parse_grid([kind]).items()}
-        shared = {name: getattr(self, name) for name in OURS if name != "members"}
+        shared = {f.name: getattr(self, f.name) for f in fields(MVLSTMSettings)}
         for name in changes:
             check_option("kinds", name, shared)
         return MVLSTM(**(shared | {"members": self.size} | changes))
 
-    def _learn(self, problem: Problem) -> None:
+    def learn(self, problem: Problem) -> Learned:
         alone = replace(problem, run=replace(problem.run, checkpoint=None))
-        begun = {name: value for name, value in vars(self).items() if name.endswith("_")}
-        self.models_ = [self._model(kind) for kind in self.kinds]
-        for model in self.models_:
-            model.__dict__.update(begun)
-            model._learn(alone)
-            calibrate(model, problem)
-            self.stopped_ = self.stopped_ or model.stopped_
-            self.notes_ = (*self.notes_, *model.history_.notes)
-        self.shares_ = np.full(len(self.kinds), 1 / len(self.kinds))
+        models = [self.model(kind) for kind in self.kinds]
+        every = [model.learn(alone) for model in models]
+        shares = np.full(len(every), 1 / len(every))
         if self.combine == "weights":
-            self.shares_ = least_squares([stop_errors(model, problem) for model in self.models_])
+            pairs = zip(models, every, strict=True)
+            shares = least_squares([stop_errors(model, one, problem) for model, one in pairs])
+        return LearnedKinds(
+            every=every,
+            spreads=[calibrate(one, problem)[0].spread for one in every],
+            shares=shares,
+            notes=tuple(note for one in every for note in one.history.notes),
+            stopped=next((one.stopped for one in every if one.stopped), None),
+        )
 
-    def _predict_rows(self, prepared: Any, origins: Any) -> Predictive:
-        return self._joined([model._predict_rows(prepared, origins) for model in self.models_])
-
-    def _predictive(self, windows: Any, *, exact: bool = False) -> Predictive:
-        return self._joined([model._predictive(windows, exact=exact) for model in self.models_])
-
-    def _joined(self, every: Sequence[Predictive]) -> Predictive:
-        members: Any = 0.0
-        mixtures = []
-        for share, model, found in zip(self.shares_, self.models_, every, strict=True):
-            members = members + share * found.members
-            weights, *rest = found.mixture(model.spread_)
-            by_member = (*weights.shape[:2], self.size, -1)
-            mixtures.append([one.reshape(by_member) for one in (share * weights, *rest)])
-        joined = [np.concatenate(parts, axis=-1) for parts in zip(*mixtures, strict=True)]
-        return Predictive(members, *(one.reshape(*one.shape[:2], -1) for one in joined))
-
-    def _predict_windows(self, windows: Any) -> Any:
-        found = [model._predict_windows(windows) for model in self.models_]
-        return np.tensordot(self.shares_, found, axes=1)
-
-    def _weights(self) -> Any:
-        raise ParameterError("Kinds cannot be saved; save the models of its kinds.")
-
-    def _set_weights(self, arrays: Any, extra: Any) -> None:
+    def restore(self, saved: Saved) -> Learned:
         raise NotImplementedError
 
 
-def stop_errors(model: MVLSTM, problem: Problem) -> Any:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearnedKinds(Learned):
+    every: list[LearnedNetwork]
+    spreads: list[FloatArray]
+    shares: FloatArray
+
+    def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
+        found = [one.predict(windows, spread=spread, exact=exact) for one in self.every]
+        members = np.tensordot(self.shares, [one.members for one in found], axes=1)
+        mixtures = [one.with_spread(own) for one, own in zip(found, self.spreads, strict=True)]
+        weights = [share * one.weights for share, one in zip(self.shares, mixtures, strict=True)]
+        parts = (weights, [one.means for one in mixtures], [one.variances for one in mixtures])
+        return Predictive(members, Mixture(*(np.concatenate(part, axis=-1) for part in parts)))
+
+    def arrays(self) -> tuple[Arrays, dict[str, Any]]:
+        raise ParameterError("Kinds cannot be saved; save the models of its kinds.")
+
+
+def stop_errors(model: MVLSTM, learned: LearnedNetwork, problem: Problem) -> FloatArray:
     """Return the errors of a model's mean on the stopping rows, its link as training had it."""
-    rows = problem.origins["stop"]
-    trained = replace(model.trained_, labels=Labels.learn(model.link, problem))
-    return trained.rows(problem.prepared.table, rows).mean(axis=0) - problem.labels("stop")
+    trained = replace(learned.trained, labels=learn_labels(model.link, problem))
+    means = trained.rows(problem.prepared.table, problem.origins["stop"]).mean(axis=0)
+    return np.asarray(means - problem.labels("stop"))
 
 
-def least_squares(errors: Sequence[Any]) -> Any:
+def least_squares(errors: Sequence[FloatArray]) -> FloatArray:
     """Return weights, none negative and one in all, whose mean of the errors has least squares."""
     each = np.stack([one.ravel() for one in errors], axis=1)  # (M H, kinds)
     each = each[np.isfinite(each).all(axis=1)]
     size = np.linalg.norm(each)  # any would do: it changes the sum of what is found, not its shares
     found, _ = nnls(np.vstack([each, np.full(len(errors), size)]), np.append(0 * each[:, 0], size))
-    return found / found.sum()
+    return np.asarray(found / found.sum())

@@ -85,7 +85,7 @@ _MODULES = {
     "testing": "mvlstm.testing",
 }
 _NAMES = {
-    **_FORECASTERS,
+    **{name: entry.path for name, entry in _FORECASTERS.items()},
     "load": "mvlstm.model.saving",
     "backtest": "mvlstm.evaluate.backtest",
     "compare": "mvlstm.evaluate.compare",

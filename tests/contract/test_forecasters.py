@@ -16,26 +16,11 @@ from mvlstm.testing import CHECKS, check_forecaster
 from mvlstm.testing.checks import check_save_and_load, example_table, fitted
 from mvlstm.train.config import Kind
 
-SMALL_NETWORK = {"hidden_size": 3, "members": 2, "max_epochs": 2, "batch_size": 32}
-SMALL: dict[str, dict[str, Any]] = {
-    "MVLSTM": SMALL_NETWORK,
-    "LSTM": SMALL_NETWORK,
-    "DUAL": SMALL_NETWORK,
-    "RETAIN": SMALL_NETWORK,
-    "CLSTM": SMALL_NETWORK | {"penalties": (0.1,)},
-    "ENET": {"grid": "quick"},
-    "RF": {"grid": "quick", "max_trees": 5, "n_jobs": 1},
-    "XGT": {"grid": "quick", "max_rounds": 5, "n_jobs": 1},
-    "GBT": {"grid": "quick", "max_rounds": 10},
-    "STRX": {"max_iterations": 5},
-    "ARIMAX": {"max_iterations": 5, "order": (1, 0, 1)},
-}
-
 
 def small(name: str, **changes: Any) -> Any:
     """Return an unfitted forecaster with settings that train in a moment."""
     settings: dict[str, Any] = {"window": 6, "verbose": 0}
-    return forecaster_class(name)(**(settings | SMALL.get(name, {}) | changes))
+    return forecaster_class(name)(**(settings | FORECASTERS[name].small | changes))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

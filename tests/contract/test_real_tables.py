@@ -15,10 +15,10 @@ from tests.contract.test_forecasters import small
 import mvlstm as mv
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.model.forecaster import AbstractForecaster
-from mvlstm.model.registry import FORECASTERS
+from mvlstm.model.registry import FORECASTERS, forecaster_class
 
-ONE_SERIES = ("STRX", "ARIMAX")  # model one series at a time
-NO_CALENDAR = (*ONE_SERIES, "Persistence", "SeasonalPersistence")
+ONE_SERIES = [name for name in FORECASTERS if forecaster_class(name).one_series]
+NO_CALENDAR = [n for n in FORECASTERS if "calendar" not in forecaster_class(n)().get_params()]
 MIXED = ("MVLSTM", "LSTM", "AR", "ENET", "RF", "XGT", "GBT", "DUAL", "RETAIN", "CLSTM")
 TIMES = pd.date_range("2024-01-01", periods=420, freq="h", name="time")
 CUT = 390  # values of the target and of past variables change from here on

@@ -51,7 +51,7 @@ def test_python_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.Mon
     for code, shown in _snippets(page):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, page.name, "exec"), namespace)
+            exec(compile(code, page.name, "exec", dont_inherit=True), namespace)
         if shown is not None:
             _assert_prints(printed.getvalue(), shown)
 

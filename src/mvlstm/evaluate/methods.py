@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mvlstm._words import did_you_mean
 from mvlstm.errors import ParameterError
 from mvlstm.evaluate.own_classes import own_class
 from mvlstm.model.forecaster import AbstractForecaster
-from mvlstm.model.registry import forecaster_class
+from mvlstm.model.registry import FORECASTERS, Entry, forecaster_class
 
 Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = ("quick", "full")
@@ -31,18 +31,14 @@ class Method:
         Class in the registry, or one's own: FILE.py:CLASS or MODULE:CLASS.
     preset : str, optional
         Class method that builds it, such as ``paper``.
-    quick, full : dict
-        Settings within each budget, besides what all methods share.
-    tuning : dict
-        What is chosen on validation rows, in words, by budget; ``{epochs}`` stands for the most.
+    entry : Entry
+        What the registry says of it: settings within each budget, and what they try.
     """
 
     label: str
     forecaster: str
     preset: str | None = None
-    quick: dict[str, Any] = field(default_factory=dict)
-    full: dict[str, Any] = field(default_factory=dict)
-    tuning: dict[str, str] = field(default_factory=dict)
+    entry: Entry = field(default_factory=lambda: Entry(""))
 
     @property
     def kind(self) -> type[AbstractForecaster]:
@@ -83,64 +79,16 @@ def find_class(name: str) -> type[AbstractForecaster]:
     return own_class(name) if ":" in name else forecaster_class(name)
 
 
-def _method(
-    name: str, quick: str, full: str = "", *, short: dict[str, Any] | None = None, grid: str = ""
-) -> Method:
-    """Return a method whose class and label have one name, with what each budget tunes in words.
-
-    ``short`` are the settings of a quick run; ``grid`` is the grid of a full one.
-    """
-    return Method(
-        name,
-        name,
-        quick={"grid": "quick"} if grid else short or {},
-        full={"grid": grid} if grid else {},
-        tuning={"quick": quick, "full": full or quick},
-    )
+def _methods() -> Iterator[tuple[str, Method]]:
+    """Yield every method of the registry by its key, each followed by its presets."""
+    for name, entry in FORECASTERS.items():
+        plain = Method(name, name, None, entry)
+        yield entry.key or name.lower(), plain
+        for preset, label in entry.presets.items():
+            yield preset, replace(plain, label=label, preset=preset)
 
 
-FEWER_ROWS = {"fit_rows": 3_000, "max_iterations": 30}
-METHODS: dict[str, Method] = {
-    "mvlstm": Method("MVLSTM", "MVLSTM"),
-    "paper": Method("MV-LSTM (paper)", "MVLSTM", "paper"),
-    "indep": Method("MV-Indep", "MVLSTM", "indep"),
-    "fusion": Method("MV-Fusion", "MVLSTM", "fusion"),
-    "lstm": Method("LSTM", "LSTM"),
-    "dual": Method("DUAL", "DUAL"),
-    "retain": Method("RETAIN", "RETAIN"),
-    "clstm": _method(
-        "CLSTM",
-        "5 penalties, early stopping, at most {epochs} epochs",
-        "8 penalties, early stopping, at most {epochs} epochs",
-        short={"penalties": (1.0, 0.37, 0.14, 0.052, 0.019)},
-    ),
-    "strx": _method(
-        "STRX",
-        "likelihood on the last 3,000 training rows, 30 iterations",
-        "likelihood on all training rows, 50 iterations",
-        short=FEWER_ROWS,
-    ),
-    "arimax": _method(
-        "ARIMAX",
-        "orders by ACF and PACF; likelihood on the last 3,000 rows, 30 iterations",
-        "orders by ACF and PACF; likelihood on all training rows, 50 iterations",
-        short=FEWER_ROWS,
-    ),
-    "rf": _method("RF", "2 depths x 6 sizes", "8 depths x 6 sizes", grid="paper"),
-    "xgt": _method(
-        "XGT",
-        "3 depths, 3 penalties, best of 200 rounds",
-        "8 depths, 6 penalties, best of 200 rounds",
-        grid="paper",
-    ),
-    "enet": _method("ENET", "18 pairs of penalties", "144 pairs of penalties", grid="extended"),
-    "ar": _method("AR", "19 penalties"),
-    "gbt": _method(
-        "GBT", "2 settings, best of 300 rounds", "6 settings, best of 300 rounds", grid="default"
-    ),
-    "persistence": _method("Persistence", "nothing to tune"),
-    "seasonal": _method("SeasonalPersistence", "the cycle, on training rows"),
-}
+METHODS: dict[str, Method] = dict(_methods())
 
 
 def find_method(key: str) -> Method:
@@ -192,26 +140,33 @@ def build(
 ) -> tuple[AbstractForecaster, str]:
     """Return a method's forecaster and its tuning budget in words.
 
-    The epochs of a quick run follow from the number of training windows, ``n_train``. ``shared``
-    has settings for every method that has an argument of that name.
+    Parameters
+    ----------
+    key : str
+        One of `METHODS`.
+    budget : {"quick", "full"}
+    n_train : int
+        Training windows, from which the epochs of a quick run follow.
+    shared : dict
+        Settings for every method that has an argument of that name.
     """
     method = METHODS[key]
     settings = method.known(shared)
-    settings |= method.quick if budget == "quick" else method.full
+    settings |= method.entry.quick if budget == "quick" else method.entry.full
     if budget == "quick" and method.kind.ensemble:
         settings["max_epochs"] = quick_epochs(n_train)
     model = method.create(settings)
-    words = method.tuning.get(budget, "one setting, early stopping, at most {epochs} epochs")
-    words = words.format(epochs=model.get_params().get("max_epochs"))
-    return model, words
+    words = method.entry.words(budget)
+    return model, words.format(epochs=model.get_params().get("max_epochs"))
 
 
 def quick_epochs(n_train: int, *, windows: int = QUICK_WINDOWS, most: int = QUICK_EPOCHS[1]) -> int:
-    """Return the epochs in which a network sees about this many windows, repeats counted.
+    """Return the epochs in which a network sees about so many windows, repeats counted.
 
     Examples
     --------
     >>> quick_epochs(29_000), quick_epochs(2_900)
     (3, 20)
     """
-    return min(max(QUICK_EPOCHS[0], round(windows / max(n_train, 1))), most)
+    least = QUICK_EPOCHS[0]
+    return min(max(least, round(windows / max(n_train, 1))), most)

@@ -212,6 +212,7 @@ class AbstractStateSpace(AbstractForecaster):
     """
 
     local: ClassVar[bool] = False  # the filter runs over the whole past
+    one_series: ClassVar[bool] = True
     seed_matters: ClassVar[bool] = False  # it says at most which windows calibrate
     mode: Mode
     fit_rows: int | None
@@ -250,11 +251,6 @@ class AbstractStateSpace(AbstractForecaster):
         """Fit by maximum likelihood to the training rows, or find the order for each window's."""
         name = type(self).__name__
         _require_statsmodels(name)
-        if problem.prepared.frame.panel is not None:
-            raise DataError(
-                f"{name} models one series, not several at once. Fit one model for each, or use "
-                "AR, GBT or MVLSTM."
-            )
         preparation = problem.prepared.preparation
         if preparation.ahead > 1:
             raise DataError(

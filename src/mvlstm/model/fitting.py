@@ -44,6 +44,10 @@ class Method(Protocol):
     transform: TransformChoice
 
     @property
+    def one_series(self) -> bool:
+        """Whether a table of several series is refused."""
+
+    @property
     def difference(self) -> str:
         """Whether columns with a unit root are differenced: "none" or "auto"."""
 
@@ -130,6 +134,11 @@ def begin(
     preparation: Preparation | None = None,
 ) -> Start:
     """Divide the rows and learn the preparation, unless it is given."""
+    if frame.panel is not None and method.one_series:
+        raise DataError(
+            f"{type(method).__name__} models one series, not several at once. Fit one model for "
+            "each, or use AR, GBT or MVLSTM."
+        )
     T, H = int(method.window), int(method.horizon)  # numpy's whole numbers may overflow
     parts = chronological(len(frame.clock), test=test, valid=valid)
     if parts.a < 2:

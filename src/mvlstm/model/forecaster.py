@@ -80,6 +80,7 @@ class AbstractForecaster(BaseEstimator, ABC):
     members_differ: ClassVar[bool] = False  # whether each of them may have settings of its own
     seed_matters: ClassVar[bool] = True  # whether another seed, if there is one, fits another model
     local: ClassVar[bool] = True  # whether a forecast depends on its window alone
+    one_series: ClassVar[bool] = False  # whether a table of several series is refused
     precision: DTypeLike = np.float64  # of the prepared table
 
     fitted_: Fitted

@@ -22,35 +22,43 @@ from mvlstm.errors import ParameterError
 from mvlstm.evaluate.methods import find_method
 
 OWN = """
-import numpy as np
+from dataclasses import dataclass
 from mvlstm import LSTM
-from mvlstm.model.forecaster import AbstractForecaster
-from mvlstm.methods.naive import Persistence
+from mvlstm.methods.naive import LastValue, Persistence
 from mvlstm.methods.network.base import AbstractNetwork
+from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.problem.predictive import Predictive
+from mvlstm.settings import MODEL, NetworkSettings, PersistenceSettings, setting, settings
 
-class Raised(Persistence):
-    def __init__(
-        self, *, window=30, horizon=1, by=0.5, missing="error", gaps="error", verbose=1
-    ):
-        super().__init__(
-            window=window, horizon=horizon, missing=missing, gaps=gaps, verbose=verbose
+@settings(panel=MODEL)
+class Raised(AbstractForecaster, PersistenceSettings):
+    by: float = setting(default=0.5, doc="What is added to the last value.")
+
+    def learn(self, problem):
+        return LastValuePlus(
+            by=self.by, **vars(LastValue.of(problem.prepared.preparation, problem.horizon))
         )
-        self.by = by
 
-    def _predict_rows(self, prepared, origins):
-        return Predictive(super()._predict_rows(prepared, origins).members + self.by)
+    def restore(self, saved):
+        return LastValuePlus(
+            by=self.by, **vars(LastValue.of(saved.preparation, int(self.horizon)))
+        )
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LastValuePlus(LastValue):
+    by: float
+
+    def predict(self, windows, *, spread=True, exact=False):
+        return Predictive(super().predict(windows).members + self.by)
 
 class Small(LSTM):
     pass
 
-class Alike(AbstractNetwork):
-    def __init__(
-        self, *, window=30, horizon=1, members=2, missing="error", gaps="error", verbose=1
-    ):
+class Alike(AbstractNetwork, NetworkSettings):
+    def network(self, layout, label_scale):
         pass
 
-    def _network(self, groups, n_variables, label_scale):
+    def wrap(self, trained, saved=None):
         pass
 
 class Loose(Persistence):
@@ -193,8 +201,8 @@ def test_other_code_makes_other_jobs(folder: Path) -> None:
         ({"method": "owm.py:Raised"}, ("'owm.py' cannot be read", "No such file")),
         ({"method": "own.py:Rased"}, ("no class 'Rased' in 'own.py'", "Did you mean 'Raised'?")),
         ({"method": "own.py:Nothing"}, ("'own.py:Nothing' is no forecaster", "subclass")),
-        ({"method": "own.py:np"}, ("'own.py:np' is no forecaster",)),
-        ({"method": "own.py:Half"}, ("lacks _learn", "_predict_rows")),
+        ({"method": "own.py:MODEL"}, ("'own.py:MODEL' is no forecaster",)),
+        ({"method": "own.py:Half"}, ("lacks learn, restore",)),
         ({"method": "own.py:Loose"}, ("'own.py:Loose' does not name window", "without **")),
         ({"method": "own.py:Needy"}, ("'own.py:Needy' has no default for depth",)),
         ({"method": "own.py"}, ("no method 'own.py'", "FILE.py:CLASS")),

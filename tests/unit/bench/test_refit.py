@@ -11,7 +11,7 @@ from mvlstm.bench.job import run_job
 from mvlstm.bench.spec import Job
 from mvlstm.bench.suite_files import parse_suite
 from mvlstm.errors import ParameterError
-from mvlstm.methods.network import members
+from mvlstm.methods.network import base
 
 TREE = {
     "name": "again",
@@ -40,13 +40,13 @@ def job() -> Job:
 def test_test_rows_are_forecast_by_what_saw_all_others(job, monkeypatch) -> None:
     plain = run_job(replace(job, refit=""), device="cpu")
     seen = []
-    train_again = members.train_again
+    train_again = base.train_again
 
     def watched(trained, problem, settings, *epochs):
         seen.append((problem, epochs))
         return train_again(trained, problem, settings, *epochs)
 
-    monkeypatch.setattr(members, "train_again", watched)
+    monkeypatch.setattr(base, "train_again", watched)
     again = run_job(job, device="cpu")
     ((problem, (epochs, _)),) = seen
     rows = problem.origins["train"]

@@ -52,7 +52,7 @@ def test_a_search_continues_from_its_records(
 ) -> None:
     asked: dict[str, Any] = {"model": mv.AR(verbose=0), "grid": {"window": [2, 4]}}
     first = mv.tune(make_table(), "y", **asked, records=tmp_path)
-    monkeypatch.setattr("mvlstm.bench.run.run_job", lambda *_, **__: pytest.fail("ran again"))
+    monkeypatch.setattr("mvlstm.bench.execution.run_job", lambda *_, **__: pytest.fail("ran again"))
     again = mv.tune(make_table(), "y", **asked, records=tmp_path)
     pd.testing.assert_frame_equal(first.ranking, again.ranking)
 

@@ -16,18 +16,8 @@ from mvlstm.evaluate import backtest as rolling
 from mvlstm.model import decomposition, explaining
 from mvlstm.model.registry import FORECASTERS, forecaster_class
 
-SMALL: dict[str, Any] = {"hidden_size": 3, "members": 2, "max_epochs": 3, "batch_size": 64}
-SETTINGS: dict[str, dict[str, Any]] = {
-    **{name: SMALL for name in ("MVLSTM", "LSTM", "DUAL", "RETAIN")},
-    "CLSTM": SMALL | {"penalties": (0.1,)},
-    "ENET": {"grid": "quick"},
-    "RF": {"grid": "quick", "max_trees": 5, "n_jobs": 1},
-    "XGT": {"grid": "quick", "max_rounds": 5, "n_jobs": 1},
-    "GBT": {"grid": "quick", "max_rounds": 10},
-    "STRX": {"max_iterations": 5},
-    "ARIMAX": {"max_iterations": 5, "order": (1, 0, 0)},
-}
-PLAIN = ("Persistence", "SeasonalPersistence")  # their forecasts are values of the table
+OTHERS: dict[str, dict[str, Any]] = {"ARIMAX": {"order": (1, 0, 0)}}
+PLAIN = [n for n in FORECASTERS if "transform" not in forecaster_class(n)().get_params()]
 
 
 def counts(n: int = 500, seed: int = 0, base: float = 1.5) -> pd.DataFrame:
@@ -51,7 +41,9 @@ def corrected_by_all(model: Any) -> Any:
 
 
 def fitted(name: str = "MVLSTM", table: pd.DataFrame | None = None, **changes: Any) -> Any:
-    settings = {"window": 6, "verbose": 0, "transform": "log1p"} | SETTINGS.get(name, {}) | changes
+    few = {"max_epochs": 3, "batch_size": 64} if forecaster_class(name).ensemble else {}
+    few = {**FORECASTERS[name].small, **few, **OTHERS.get(name, {})}
+    settings = {"window": 6, "verbose": 0, "transform": "log1p"} | few | changes
     data = counts() if table is None else table
     return forecaster_class(name)(**settings).fit(data, "y", test=0.2, valid=0.2)
 
