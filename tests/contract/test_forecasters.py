@@ -10,11 +10,11 @@ import pytest
 from sklearn.base import clone
 
 import mvlstm as mv
-from mvlstm.methods.network import kinds as mixed
-from mvlstm.methods.network.training import Kind
+from mvlstm.methods.network import kinds
 from mvlstm.model.registry import FORECASTERS, forecaster_class
 from mvlstm.testing import CHECKS, check_forecaster
 from mvlstm.testing.checks import check_save_and_load, example_table, fitted
+from mvlstm.train.config import Kind
 
 SMALL_NETWORK = {"hidden_size": 3, "members": 2, "max_epochs": 2, "batch_size": 32}
 SMALL: dict[str, dict[str, Any]] = {
@@ -63,7 +63,7 @@ def test_contract_of_variants(variant, check) -> None:
 def keep(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let members of all kinds stay, whatever they do."""
     monkeypatch.setattr(
-        mixed, "find_harmful", lambda errors, plain, ensembles: np.zeros(len(plain), bool)
+        kinds, "find_harmful", lambda errors, plain, ensembles: np.zeros(len(plain), bool)
     )
 
 
@@ -74,7 +74,7 @@ def test_contract_of_members_of_several_kinds(keep, check) -> None:
 
 def test_the_contracts_table_gives_members_of_several_kinds(keep) -> None:
     model = fitted(small("MVLSTM", members=5), example_table())
-    assert set(model.trained_.kinds.tolist()) == set(Kind)
+    assert set(model.fitted_.learned.trained.kinds.tolist()) == set(Kind)
 
 
 class Own(mv.Persistence):

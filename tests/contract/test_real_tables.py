@@ -212,7 +212,7 @@ def test_a_panel_has_parts_that_end_at_the_same_times_and_scores_by_series() -> 
     frame = forecast.to_frame()
     assert list(frame.columns[:3]) == ["series", "origin", "step"]
     last = frame[frame["part"] == "train"].groupby("series")["time"].max()
-    assert last["near"] == last["far"] == model.borders_.train
+    assert last["near"] == last["far"] == model.fitted_.parts.train
     assert forecast.mean.index.names == ["series", "origin", "step"]
     evaluation = model.evaluate(table)
     assert evaluation.by_series is not None
@@ -481,7 +481,7 @@ def test_what_comes_after_a_series_that_ended_early_is_new() -> None:
     both = pd.concat([table, short]).drop(columns="holiday")
     model = mv.AR(window=4, verbose=0).fit(both, "y", series="station", test=0.2)
     ahead = model.forecast(both)
-    assert (ahead.part == "new").all() and ahead.time.min() < model.borders_.train
+    assert (ahead.part == "new").all() and ahead.time.min() < model.fitted_.parts.train
 
 
 def test_a_young_series_gets_the_rows_that_follow_it() -> None:

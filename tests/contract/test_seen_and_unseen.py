@@ -11,6 +11,7 @@ import pytest
 import mvlstm as mv
 from mvlstm.errors import DataError
 from mvlstm.evaluate.compare import compare
+from mvlstm.model.fitting import begin
 from mvlstm.table.frame import build_frame
 
 pytestmark = pytest.mark.filterwarnings("ignore::mvlstm.errors.MVLSTMWarning")
@@ -112,7 +113,7 @@ class TestFilledTargets:
         table = self.table()
         frame = build_frame(table, target="y", missing="fill")
         model = mv.AR(window=3, horizon=horizon, missing="fill", verbose=0)
-        problem = model._start(frame, test=10, valid=0.1)
+        problem = begin(model, frame, test=10, valid=0.1).problem
         steps = np.arange(1, horizon + 1)
         for part in ("train", "stop", "calibration"):
             rows = problem.origins[part]
@@ -168,9 +169,10 @@ class TestFilledTargets:
         e = np.where(rng.random(600) < 0.5, -1.5, 1) * rng.random(600)
         table = pd.DataFrame({"y": np.exp(4 + e - np.where(rng.random(600) < 0.1, 3, 0))})
         model = mv.AR(window=3, horizon=3, missing="fill", transform="log1p", verbose=0)
-        whole = model.fit(table, "y", test=0.2).mean_factor_
+        whole = model.fit(table, "y", test=0.2).fitted_.calibration.mean_factor
         table.iloc[465, 0] = np.nan
-        np.testing.assert_allclose(model.fit(table, "y", test=0.2).mean_factor_, whole, rtol=0.2)
+        holed = model.fit(table, "y", test=0.2).fitted_.calibration.mean_factor
+        np.testing.assert_allclose(holed, whole, rtol=0.2)
 
     def test_rows_known_ahead_do_not_move_a_fold(self) -> None:
         table = daily(300, zone=None)
@@ -205,7 +207,7 @@ class TestSeries:
             mv.AR(window=3, verbose=0).fit(one, "y", series="place", test=0.2)
             for one in (late, other)
         ]
-        assert (fits[0].calibration_ == fits[1].calibration_).all()
+        assert (fits[0].fitted_.calibration.factors == fits[1].fitted_.calibration.factors).all()
         forecast = fits[0].predict(late)
         assert (forecast.part[forecast.series == "s2"] == "new").all()
 
@@ -336,7 +338,7 @@ class TestOlderRows:
         scores, found = model.evaluate(table), model.explain(table, effort="quick")
         assert (scores.part, scores.scores["n"].iloc[0]) == (part, rows)
         assert (found.part, found.n_windows) == (part, rows)
-        assert scores.period[0] > model.borders_.stop
+        assert scores.period[0] > model.fitted_.parts.stop
         note = (
             "595 rows from before 2024-01-26 00:00, the first that the model was fitted on, are "
             "left out."

@@ -24,11 +24,10 @@ def test_the_fit_of_before_goes_on_forecasting(table, monkeypatch, error, tmp_pa
     before = model.predict(table).mean
 
     def fails(self, problem):
-        self.trained_ = None
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(mv.MVLSTM, "_learn", fails)
+        patch.setattr(mv.MVLSTM, "learn", fails)
         with pytest.raises(type(error)):
             model.fit(5 * table + 1, "y")
     np.testing.assert_array_equal(model.predict(table).mean, before)
@@ -42,7 +41,7 @@ def test_a_first_fit_that_fails_leaves_none(table, monkeypatch) -> None:
     def fails(self, problem):
         raise ParameterError("too large")
 
-    monkeypatch.setattr(mv.AR, "_learn", fails)
+    monkeypatch.setattr(mv.AR, "learn", fails)
     model = mv.AR(window=4, verbose=0)
     with pytest.raises(ParameterError):
         model.fit(table, "y")

@@ -132,9 +132,13 @@ def test_a_checkpoint_of_another_fit_is_refused(
 def test_a_finished_fit_is_not_in_the_way(table: pd.DataFrame, tmp_path: Path) -> None:
     first = mv.MVLSTM(**SETTINGS).fit(table, "y", test=0.2, checkpoint=tmp_path)
     same = mv.MVLSTM(**SETTINGS).fit(table, "y", test=0.2, checkpoint=tmp_path)
-    np.testing.assert_array_equal(same.trained_.flat, first.trained_.flat)
+    np.testing.assert_array_equal(
+        same.fitted_.learned.trained.flat, first.fitted_.learned.trained.flat
+    )
     other = mv.MVLSTM(**SETTINGS | {"seed": 8}).fit(table, "y", test=0.2, checkpoint=tmp_path)
-    assert not np.array_equal(other.trained_.flat, first.trained_.flat)
+    assert not np.array_equal(
+        other.fitted_.learned.trained.flat, first.fitted_.learned.trained.flat
+    )
 
 
 def test_a_damaged_checkpoint_is_refused(
@@ -159,7 +163,9 @@ def test_every_network_has_checkpoints(
             press_ctrl_c(patch, 7)
             kind(**settings, device="cpu", verbose=0).fit(table, "y", checkpoint=folder)
         resumed = kind(**settings, device="cpu", verbose=0).fit(table, "y", checkpoint=folder)
-        np.testing.assert_array_equal(resumed.trained_.flat, plain.trained_.flat)
+        np.testing.assert_array_equal(
+            resumed.fitted_.learned.trained.flat, plain.fitted_.learned.trained.flat
+        )
 
 
 def test_a_folder_that_cannot_be_written_is_named(table: pd.DataFrame, tmp_path: Path) -> None:

@@ -12,9 +12,13 @@ import torch
 import mvlstm as mv
 from mvlstm.errors import ParameterError
 from mvlstm.methods import clstm
+from mvlstm.methods.network import base
+from mvlstm.methods.network.trained import TrainedNetwork
 from mvlstm.nn.clstm import every_step_loss, input_membership
 from mvlstm.nn.lstm import LSTMNetwork
 from mvlstm.train.sparse import Groups, SparseConfig, sparse_path
+
+from .learned import own_importance
 
 SMALL = {"window": 3, "hidden_size": 6, "members": 2, "max_epochs": 3, "verbose": 0}
 TRAINED = {"max_epochs": 25, "batch_size": 64, "learning_rate": 1e-2}
@@ -40,7 +44,7 @@ def model(easy):
 
 def test_it_selects_the_driver_with_exact_zeros(model) -> None:
     assert set(model.selected_) == {"b", "y"}
-    importance = model._model_importance()
+    importance = own_importance(model)
     assert (importance[[0, 2, 3]] == 0).all()
     assert np.isclose(importance.sum(), 1)
 
@@ -133,7 +137,7 @@ def test_short_windows_links_and_horizons(easy, settings: dict) -> None:
 def test_a_path_that_selects_nothing_still_forecasts(easy) -> None:
     model = mv.CLSTM(**SMALL, penalties=[100.0]).fit(easy[:300], target="y")
     assert model.selected_ == ()
-    assert np.isnan(model._model_importance()).all()
+    assert np.isnan(own_importance(model)).all()
     assert np.isfinite(model.predict(easy).mean).all()
 
 
@@ -150,7 +154,7 @@ def test_it_selects_the_true_drivers_of_the_synthetic_series(seed: int) -> None:
     chosen = set(model.selected_) - {"y"}
     assert {"x2", "x3"} <= chosen
     assert len(chosen) <= 3
-    weights = dict(zip(table.columns, model._model_importance(), strict=True))
+    weights = dict(zip(table.columns, own_importance(model), strict=True))
     assert all(weights[name] == 0 for name in table.columns if name not in model.selected_)
     scores = model.evaluate(table).scores
     assert scores.loc["CLSTM", "rmse"] < scores.loc["persistence", "rmse"]
@@ -160,20 +164,20 @@ def test_the_refits_that_choose_leave_the_checkpoint_to_the_members(easy, tmp_pa
     settings = SMALL | {"penalties": [3e-1, 3e-2]}
     plain = mv.CLSTM(**settings).fit(easy, target="y", test=0.2)
     kept = mv.CLSTM(**settings).fit(easy, target="y", test=0.2, checkpoint=tmp_path)
-    np.testing.assert_array_equal(kept.refit_rmse_, plain.refit_rmse_)
-    np.testing.assert_array_equal(kept.trained_.flat, plain.trained_.flat)
+    pd.testing.assert_frame_equal(kept.path_, plain.path_)
+    np.testing.assert_array_equal(kept.predict(easy).members, plain.predict(easy).members)
 
 
 def test_a_time_limit_is_shared_by_the_refits_and_the_members(easy, monkeypatch) -> None:
-
     shares = []
-    fit = clstm.TrainedNetwork.fit
+    fit = clstm.fit_network
 
-    def watched(network, problem, *rest, **more):
+    def watched(network, problem, *rest):
         shares.append(problem.run.time_limit)
-        return fit(network, problem, *rest, **more)
+        return fit(network, problem, *rest)
 
-    monkeypatch.setattr(clstm.TrainedNetwork, "fit", watched)
+    for module in (clstm, base):  # of the refits, of the members
+        monkeypatch.setattr(module, "fit_network", watched)
     model = mv.CLSTM(**SMALL, penalties=[3e-1, 3e-2])
     model.fit(easy, target="y", test=0.2, time_limit=600)
     *refits, members = shares
@@ -193,19 +197,16 @@ def test_training_with_penalties_keeps_to_a_time_limit(easy) -> None:
         model.fit(easy, target="y", test=0.2, time_limit=1e-3)
     cut, stopped = (str(one.message) for one in caught)
     assert "cut training with penalties short" in cut and "at its time limit" in stopped
-    assert (model.norms_ > 0).all()  # no step was taken that could have left one out
+    assert (model.path_[list("abcdy")] > 0).all(
+        axis=None
+    )  # no step was taken that could have left one out
 
 
 def test_an_interrupted_choice_ends_the_fit(easy, monkeypatch) -> None:
-
-    fit = clstm.TrainedNetwork.fit
-
-    def interrupted(network, problem, labels, settings, **more):
-        found = fit(network, problem, labels, settings, **more)
-        settings.stopped_ = "interrupt"
-        return found
-
-    monkeypatch.setattr(clstm.TrainedNetwork, "fit", interrupted)
+    fit = clstm.fit_network
+    monkeypatch.setattr(
+        clstm, "fit_network", lambda *args: fit(*args)._replace(stopped="interrupt")
+    )
     with pytest.raises(KeyboardInterrupt):
         mv.CLSTM(**SMALL, penalties=[3e-1, 3e-2]).fit(easy, target="y", test=0.2)
 
@@ -214,7 +215,7 @@ def test_the_choice_is_judged_by_a_link_that_has_not_seen_its_rows(easy) -> None
     settings = SMALL | {"members": 1, "link": "linear", "penalties": np.array([3e-1])}
     model = mv.CLSTM(**settings).fit(easy, target="y", test=0.2)
     # the member that is kept is trained as the refit was: its own validation error is the refit's
-    assert model.refit_rmse_[0] == pytest.approx(model.history_.best_rmse[0], rel=1e-4)
+    assert model.path_["refit RMSE"].iloc[0] == pytest.approx(model.history_.best_rmse[0], rel=1e-4)
 
 
 def test_a_state_of_other_variables_is_not_gone_on_with(easy, tmp_path: Path, monkeypatch) -> None:
@@ -242,26 +243,25 @@ def test_tolerance_says_how_much_worse_fewer_variables_may_be(
     def made_up(self, *_) -> np.ndarray:
         return np.array([[0, 0, 1.0], [0, 1, 1.0], [1, 1, 1.0]])
 
-    fit = clstm.TrainedNetwork.fit
+    fit = clstm.fit_network
 
-    def fitted(network, problem, labels, settings):
-        trained, history = fit(network, problem, labels, settings)
+    def refitted(network, problem, labels, training):
+        outcome = fit(network, problem, labels, training)
         errors = np.random.default_rng(0).normal(size=problem.labels("stop").shape)
         worse = errors + np.sign(errors) * extra[len(network.columns)]
 
-        class Known(clstm.TrainedNetwork):
-            def rows(self, table, origins):
+        class Known(TrainedNetwork):
+            def rows(self, table, ends):
                 return (problem.labels("stop") + worse)[None]
 
-        if settings.members == 1:
-            trained = Known(**{f: getattr(trained, f) for f in trained.__dataclass_fields__})
-        return trained, history
+        return outcome._replace(trained=Known(**vars(outcome.trained)))
 
     monkeypatch.setattr(mv.CLSTM, "_norms", made_up)
-    monkeypatch.setattr(clstm.TrainedNetwork, "fit", fitted)
+    monkeypatch.setattr(clstm, "fit_network", refitted)
     model = mv.CLSTM(**(SMALL | {"max_epochs": 1, "members": 2}), tolerance=tolerance)
-    model.set_params(penalties=[1.0, 0.1, 0.01]).fit(easy[["a", "b", "y"]][:300], target="y")
-    assert model.place_ == place
+    penalties = [1.0, 0.1, 0.01]
+    model.set_params(penalties=penalties).fit(easy[["a", "b", "y"]][:300], target="y")
+    assert model.penalty_ == penalties[place]
 
 
 def test_a_bad_tolerance_is_refused(easy) -> None:

@@ -12,6 +12,8 @@ import mvlstm as mv
 from mvlstm.nn.additive import grow, scores
 from mvlstm.nn.dual import DUALNetwork
 
+from .learned import own_importance, windows_at
+
 SMALL = {"window": 5, "hidden_size": 6, "members": 2, "max_epochs": 2, "verbose": 0}
 
 
@@ -107,20 +109,19 @@ def test_fast_scores_bear_extreme_values(q: float) -> None:
 def test_fit_attention_save_load(table, settings: dict, tmp_path: Path) -> None:
     model = mv.DUAL(**(SMALL | settings)).fit(table, target="y", test=0.2)
     forecast = model.predict(table)
-    importance = model._model_importance()
+    importance = own_importance(model)
     assert np.isnan(importance[-1])
     assert np.isclose(importance[:-1].sum(), 1)
-    prepared = model._prepare(model._read(table, "predict"))
-    prior = model._attention(prepared, np.arange(50, 60)).prior
+    prior = model.fitted_.learned.attention(windows_at(model, table, np.arange(50, 60))).prior
     assert prior.shape == (2, 10, model.horizon, 11)
     np.testing.assert_allclose(prior.sum(axis=-1), 1, atol=1e-6)
     assert (prior[..., -1] == 0).all()
     model.save(tmp_path / "m.safetensors")
     again = mv.load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(again.predict(table).means, forecast.means)
-    np.testing.assert_array_equal(again._model_importance(), importance)
+    np.testing.assert_array_equal(own_importance(again), importance)
 
 
 def test_a_target_alone_is_refused(table) -> None:
-    with pytest.raises(mv.errors.DataError, match="variables beside the target"):
+    with pytest.raises(mv.errors.DataError, match="variables besides the target"):
         mv.DUAL(**SMALL).fit(table[["y"]], target="y")

@@ -14,6 +14,7 @@ import mvlstm as mv
 from mvlstm.methods.linear import GRIDS, MOST_ROUNDS, TOLERANCE, elastic_net
 from mvlstm.methods.ridge import PENALTIES
 
+from .learned import own_importance
 from .plain import flat_windows
 
 
@@ -28,7 +29,7 @@ def test_ar_is_ridge_with_the_penalty_chosen_on_the_stopping_rows(table: pd.Data
     fits = [SklearnRidge(alpha=a).fit(*data["train"]) for a in PENALTIES]
     X, y = data["stop"]
     best = min(fits, key=lambda fit: float(np.mean((fit.predict(X) - y) ** 2)))
-    assert model.linear_.penalty[0] == pytest.approx(best.alpha)
+    assert model.fitted_.learned.linear.penalty[0] == pytest.approx(best.alpha)
     new = model.predict(table).mean.to_numpy()[-len(data["new"][1]) :]
     np.testing.assert_allclose(new, best.predict(data["new"][0]), atol=1e-9)
 
@@ -37,7 +38,7 @@ def test_enet_equals_scikit_learn(table: pd.DataFrame) -> None:
     model = mv.ENET(window=4, grid="quick", verbose=0).fit(table, "y", test=0.2)
     data = flat_windows(table, window=4)
     X, y = data["train"]
-    a, b = model.linear_.penalty[0]
+    a, b = model.fitted_.learned.linear.penalty[0]
     direct = ElasticNet(
         alpha=a + b, l1_ratio=a / (a + b), precompute=True, tol=TOLERANCE, max_iter=MOST_ROUNDS
     ).fit(X, (y - y.mean()) / y.std())
@@ -70,14 +71,14 @@ def test_steps_ahead_have_a_model_each(table: pd.DataFrame) -> None:
     model = mv.AR(window=4, horizon=2, verbose=0).fit(table, "y", test=0.2)
     X = flat_windows(table, window=4)["train"][0][:-1]  # labels of both steps are training rows
     y = table["y"].to_numpy()[5 : 5 + len(X)]
-    direct = SklearnRidge(alpha=model.linear_.penalty[1]).fit(X, y)
-    weights = model.linear_.weights[..., 1].reshape(-1)
+    direct = SklearnRidge(alpha=model.fitted_.learned.linear.penalty[1]).fit(X, y)
+    weights = model.fitted_.learned.linear.weights[..., 1].reshape(-1)
     np.testing.assert_allclose(weights, direct.coef_, atol=1e-9)
 
 
 def test_own_importance_finds_the_drivers(table: pd.DataFrame) -> None:
     model = mv.AR(window=4, verbose=0).fit(table, "y", test=0.2)
-    own = model._model_importance()
+    own = own_importance(model)
     assert own is not None and own.sum() == pytest.approx(1.0)
     assert set(np.argsort(own)[-3:]) == {2, 3, 10}  # the drivers and the target's own past
 
@@ -89,7 +90,9 @@ def test_saved_and_loaded(table: pd.DataFrame, tmp_path: Path, name: str) -> Non
     model.save(tmp_path / "m.safetensors")
     again = mv.load(tmp_path / "m.safetensors")
     pd.testing.assert_series_equal(again.predict(table).mean, model.predict(table).mean)
-    np.testing.assert_array_equal(again.linear_.penalty, model.linear_.penalty)
+    np.testing.assert_array_equal(
+        again.fitted_.learned.linear.penalty, model.fitted_.learned.linear.penalty
+    )
 
 
 def test_unknown_grid_is_refused(table: pd.DataFrame) -> None:

@@ -11,11 +11,13 @@ from sklearn.linear_model import Ridge as Reference
 
 import mvlstm as mv
 from mvlstm.methods.network.link import Link
-from mvlstm.methods.network.members import fit_frame
 from mvlstm.methods.ridge import Moments
 from mvlstm.methods.robust import HUBER, fit_robust, refit_robust
+from mvlstm.model.fitting import begin
 from mvlstm.problem.windows import gather_windows
 from mvlstm.table.frame import build_frame
+
+from .learned import fit_frame
 
 
 @pytest.fixture
@@ -92,8 +94,8 @@ def test_labels_without_spread_are_left_to_least_squares() -> None:
 def test_the_link_that_is_kept_learned_from_the_stopping_rows_too(walk) -> None:
     frame = build_frame(pd.DataFrame(walk[:900], columns=["x", "y"]), target="y")
     model = mv.MVLSTM(window=4, hidden_size=2, members=1, max_epochs=1, verbose=0)
-    problem = fit_frame(model, frame, test=0.2, valid=0.1)
-    kept = model.trained_.labels.link.ridge
+    model, problem = fit_frame(model, frame, test=0.2, valid=0.1)
+    kept = model.fitted_.learned.trained.labels.link.ridge
     rows = np.concatenate([problem.origins["train"], problem.origins["stop"]])
     labels = problem.prepared.labels(rows, 1)
     again = refit_robust(
@@ -123,7 +125,7 @@ def test_a_target_that_is_mostly_zero_settles(walk) -> None:
 
 def test_a_window_counts_once_when_fitted_again(walk) -> None:
     frame = build_frame(pd.DataFrame(walk, columns=["x", "y"]), target="y")
-    problem = mv.MVLSTM(window=5, verbose=0)._start(frame, test=0.2, valid=0.1)
+    problem = begin(mv.MVLSTM(window=5, verbose=0), frame, test=0.2, valid=0.1).problem
     link = Link.learn("linear", problem)
     train = problem.origins["train"]
     again = [
@@ -140,5 +142,5 @@ def test_no_step_ahead_is_missed_of_what_is_known(walk) -> None:
     lags = []
     for known in (None, "known"):
         model = mv.MVLSTM(**few, link="linear").fit(table, "y", known=known, test=0.2)
-        lags.append(len(model.trained_.labels.link.ridge.weights))
+        lags.append(len(model.fitted_.learned.trained.labels.link.ridge.weights))
     assert lags[0] < 12 <= lags[1]

@@ -71,8 +71,11 @@ def test_fit_predict_save_load(table, settings: dict, tmp_path: Path) -> None:
 
 def test_a_learned_normal_has_its_own_variance(table) -> None:
     model = mv.LSTM(**SMALL, loss="nll", link="none").fit(table, target="y")
-    sigma2 = np.exp(model.trained_.parameter("log_sigma2")) * model.trained_.labels.scale**2
-    variances = model.predict(table).variances[0, 0] / model.calibration_
+    sigma2 = (
+        np.exp(model.fitted_.learned.trained.parameter("log_sigma2"))
+        * model.fitted_.learned.trained.labels.scale**2
+    )
+    variances = model.predict(table).variances[0, 0] / model.fitted_.calibration.factors
     np.testing.assert_allclose(variances, sigma2[:, 0], rtol=1e-6)
 
 
@@ -82,8 +85,12 @@ def test_a_member_does_not_depend_on_its_neighbours(table, name: str) -> None:
         getattr(mv, name)(**(SMALL | {"members": members, "link": "none"})).fit(table, target="y")
         for members in (1, 3)
     )
-    np.testing.assert_array_equal(alone.trained_.flat[0], beside.trained_.flat[0])
-    assert not np.array_equal(beside.trained_.flat[0], beside.trained_.flat[1])
+    np.testing.assert_array_equal(
+        alone.fitted_.learned.trained.flat[0], beside.fitted_.learned.trained.flat[0]
+    )
+    assert not np.array_equal(
+        beside.fitted_.learned.trained.flat[0], beside.fitted_.learned.trained.flat[1]
+    )
 
 
 def test_unknown_options_are_named(table) -> None:

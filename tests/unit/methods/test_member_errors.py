@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 
 import mvlstm as mv
-from mvlstm.methods.network.members import (
-    Member,
-    fit_frame,
-    forecast_part,
-    member_errors,
-    take_members,
-)
+from mvlstm.methods.network.members import member_errors, take_members
+from mvlstm.model.fitting import fit
 from mvlstm.table.frame import build_frame
+from mvlstm.train.config import Member
 
 SHARES = {"test": 0.2, "valid": 0.2}
 MEMBERS = [Member(seed, rate) for rate in (1e-2, 1e-3) for seed in (0, 1)]
@@ -32,14 +28,14 @@ def frame():
 def test_together_it_is_the_error_of_the_mean_on_all_validation_rows(frame) -> None:
     found = member_errors(make(), frame, MEMBERS, together=2, **SHARES)
     model = make(members=4, l2=1.0)
-    problem = fit_frame(model, frame, members=MEMBERS, **SHARES)
+    fitted, problem = fit(model, frame, members=MEMBERS, **SHARES)
     rows = np.concatenate([problem.origins["stop"], problem.origins["calibration"]])
-    forecast = forecast_part(model, problem, rows)
+    forecast = fitted.forecast(problem.prepared, rows)
     means = forecast.members.reshape(2, 2, len(rows), 1).mean(axis=1)
     expected = np.sqrt(((means - forecast.actual) ** 2).mean(axis=(1, 2)))
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     alone = member_errors(make(), frame, MEMBERS, **SHARES)
-    np.testing.assert_allclose(alone, model.history_.best_rmse, rtol=1e-5)
+    np.testing.assert_allclose(alone, fitted.history.best_rmse, rtol=1e-5)
 
 
 def test_the_link_is_judged_before_it_is_fitted_to_the_validation_rows(frame, monkeypatch) -> None:
@@ -58,12 +54,11 @@ def test_a_mean_with_a_failed_member_counts_as_failed(frame) -> None:
 
 
 def test_rows_that_members_left_out_do_not_judge_their_settings(frame) -> None:
-    model = make(leave_out=0.4)
-    found = member_errors(model, frame, MEMBERS, **SHARES)
-    assert not np.allclose(found, model.history_.best_rmse)
+    found = member_errors(make(leave_out=0.4), frame, MEMBERS, **SHARES)
     again = make(leave_out=0.4, members=4, l2=1.0)
-    problem = fit_frame(again, frame, members=MEMBERS, **SHARES)
-    forecast = forecast_part(again, problem, problem.origins["stop"])
+    fitted, problem = fit(again, frame, members=MEMBERS, **SHARES)
+    assert not np.allclose(found, fitted.history.best_rmse)
+    forecast = fitted.forecast(problem.prepared, problem.origins["stop"])
     expected = np.sqrt(((forecast.members - forecast.actual) ** 2).mean(axis=(1, 2)))
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
@@ -82,24 +77,24 @@ def test_errors_of_a_transformed_target_are_in_its_own_units(together: int) -> N
     frame = build_frame(table, target="y")
     found = member_errors(make(transform="log1p"), frame, MEMBERS, together=together, **SHARES)
     model = make(transform="log1p", members=4, l2=1.0)
-    problem = fit_frame(model, frame, members=MEMBERS, **SHARES)
+    fitted, problem = fit(model, frame, members=MEMBERS, **SHARES)
     parts = ("stop", "calibration") if together == 2 else ("stop",)
     rows = np.concatenate([problem.origins[part] for part in parts])
-    few = take_members(model, problem, slice(0, together))
-    expected = forecast_part(few, problem, rows).score(part="all")["rmse"]
+    few = take_members(fitted, problem, slice(0, together))
+    expected = few.forecast(problem.prepared, rows).score(part="all")["rmse"]
     assert found[0] == pytest.approx(expected, rel=1e-4)
-    assert found.min() > 2 * model.history_.best_rmse.max()  # which is that of the logarithms
+    assert found.min() > 2 * fitted.history.best_rmse.max()  # which is that of the logarithms
 
 
 @pytest.mark.parametrize("together", [1, 2])
 def test_absolute_errors_are_those_of_the_median(frame, together: int) -> None:
     found = member_errors(make(), frame, MEMBERS, together=together, measure="mae", **SHARES)
     model = make(members=4, l2=1.0)
-    problem = fit_frame(model, frame, members=MEMBERS, **SHARES)
+    fitted, problem = fit(model, frame, members=MEMBERS, **SHARES)
     parts = ("stop", "calibration") if together == 2 else ("stop",)
     rows = np.concatenate([problem.origins[part] for part in parts])
     last = slice(4 - together, 4)
-    forecast = forecast_part(take_members(model, problem, last), problem, rows)
+    forecast = take_members(fitted, problem, last).forecast(problem.prepared, rows)
     expected = np.abs(forecast.median.to_numpy() - forecast.actual[:, 0]).mean()
     assert len(found) == 4 // together and found[-1] == pytest.approx(expected, rel=1e-4)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -141,7 +143,7 @@ def test_evaluate_falls_back_on_calibration_rows_and_says_so(table) -> None:
     evaluation = model.evaluate(table)
     assert evaluation.part == "calibration"
     assert any("no new rows" in note for note in evaluation.notes)
-    with pytest.raises(DataError, match=r"--test 0.2"):
+    with pytest.raises(DataError, match=r"test=0.2"):
         model.evaluate(table.iloc[:300])
 
 
@@ -164,10 +166,12 @@ def test_differencing_is_undone_exactly(table) -> None:
     walk["y"] = walk["y"].cumsum()
     model = mv.MVLSTM(**(QUICK | {"difference": "auto", "link": "none", "horizon": 2}))
     model.fit(walk, target="y", test=0.2)
-    assert model.preparation_.orders[-1] == 1
-    model.trained_.flat[:] = 0.0
-    forecast = model.predict(walk)
-    step = model.trained_.labels.center
+    assert model.fitted_.preparation.orders[-1] == 1
+    learned = model.fitted_.learned
+    zero = replace(learned.trained, flat=np.zeros_like(learned.trained.flat))
+    fitted = model.fitted_.with_learned(replace(learned, trained=zero))
+    forecast = model.holding(fitted).predict(walk)
+    step = learned.trained.labels.center
     last = walk["y"].loc[forecast.origin].to_numpy()
     np.testing.assert_allclose(forecast.members[0] - last[:, None], step, atol=1e-5)
 
@@ -222,11 +226,11 @@ def test_the_weights_that_read_the_clock_are_penalised(table, tmp_path) -> None:
     dated = table.set_index(times).assign(wind=np.where(np.arange(len(table)) % 3, "N", "S"))
     small = {"window": 4, "hidden_size": 2, "members": 1, "max_epochs": 1, "verbose": 0}
     model = mv.MVLSTM(**small, calendar=["hour"]).fit(dated, "y", known=dated.columns[0])
-    network = model.trained_.network
-    read = [model.layout_.inputs[column] for column in network.clocks]
+    network = model.fitted_.learned.trained.network
+    read = [model.fitted_.layout.inputs[column] for column in network.clocks]
     assert read == ["hour sin", "hour cos"] and network.clock_penalty == 3e-3
     model.save(tmp_path / "model.safetensors")
-    assert mv.load(tmp_path / "model.safetensors").trained_.network == network
+    assert mv.load(tmp_path / "model.safetensors").fitted_.learned.trained.network == network
     assert mv.MVLSTM.paper().clock_penalty == 0
 
 

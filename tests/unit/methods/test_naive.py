@@ -10,7 +10,10 @@ import pytest
 
 import mvlstm as mv
 from mvlstm.methods.naive import find_season
+from mvlstm.problem.inputs import Windows
 from mvlstm.table.spacing import find_step
+
+from .learned import windows_at
 
 
 def make_table(rows: int = 400, freq: str = "h") -> pd.DataFrame:
@@ -35,8 +38,9 @@ def test_further_steps_take_the_last_whole_cycle() -> None:
     model = mv.SeasonalPersistence(window=4, horizon=3, period=2, verbose=0).fit(table, "y")
     y = table["y"].to_numpy()
     np.testing.assert_array_equal(model.predict(table).members[0, 0], [y[2], y[3], y[2]])
-    windows = model._prepare(model._read(table, "predict")).table[None, :4]
-    np.testing.assert_allclose(model._predict_windows(windows)[0, 0], [y[2], y[3], y[2]])
+    alone = Windows.of(windows_at(model, table, np.array([3])).values)  # in no table
+    members = model.fitted_.learned.predict(alone).members
+    np.testing.assert_allclose(members[0, 0], [y[2], y[3], y[2]])
 
 
 def test_the_cycle_may_be_longer_than_the_window() -> None:
@@ -73,13 +77,12 @@ def test_the_better_of_day_and_week_is_taken() -> None:
 def test_scrambling_takes_the_past_of_the_donor() -> None:
     table = make_table()
     model = mv.SeasonalPersistence(window=4, period=24, verbose=0).fit(table, "y")
-    prepared = model._prepare(model._read(table, "predict"))
-    origins = prepared.origins(4, 1)[50:60]
-    plain = model._predict_rows(prepared, origins).members
+    learned, windows = model.fitted_.learned, windows_at(model, table, np.arange(53, 63))
+    plain = learned.predict(windows).members
     donors = np.arange(10)[::-1]
-    moved = model._predict_scrambled(prepared, origins, (1,), donors).members
+    moved = learned.scrambled(windows, np.array([1]), donors)
     np.testing.assert_array_equal(moved, plain[:, donors])
-    same = model._predict_scrambled(prepared, origins, (0,), donors).members
+    same = learned.scrambled(windows, np.array([0]), donors)
     np.testing.assert_array_equal(same, plain)
 
 

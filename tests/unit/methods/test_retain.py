@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
 import mvlstm as mv
 from mvlstm.nn.retain import RETAINNetwork
+
+from .learned import own_importance, windows_at
 
 SMALL = {"window": 5, "hidden_size": 6, "members": 2, "max_epochs": 2, "verbose": 0}
 
@@ -78,58 +79,63 @@ def test_the_network_matches_a_numpy_forward_pass(T: int) -> None:
             np.testing.assert_allclose(omega, mean[k, b] - own["bo"], atol=1e-10)
 
 
-@pytest.mark.parametrize("by_lag", [False, True])
-def test_contributions_add_up_to_the_forecast(table, model, by_lag: bool) -> None:
-    parts = model.contributions(table, by_lag=by_lag)
-    forecast = model.predict(table).mean
-    assert parts.index.equals(forecast.index)
-    assert parts.shape[1] == (11 * 5 if by_lag else 11) + 1
-    np.testing.assert_allclose(parts.sum(axis=1), forecast, atol=1e-5)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"horizon": 3, "link": "linear", "difference": "auto"},
+        {"horizon": 2, "transform": "log1p"},
+    ],
+)
+def test_contributions_add_up_to_the_forecast(table, changes: dict) -> None:
+    rows = table.assign(y=np.exp(table["y"] / 3)) if "transform" in changes else table
+    model = mv.RETAIN(**SMALL, **changes).fit(rows, target="y", test=0.2)
+    explanation = model.explain(rows, effort="quick", contributions=6)
+    steps = range(1, model.horizon + 1)
+    forecast = model.predict(rows)
+    known = explanation.contribution.index.get_level_values("origin").unique()
+    known = known.intersection(forecast.origin)
+    assert len(known) >= 5
+    for origin in known:
+        row = forecast.origin.get_loc(origin)
+        for step in steps:
+            point = explanation.at(origin, step)
+            total = point.background + point.by_variable["contribution"].sum()
+            assert point.forecast == pytest.approx(total, rel=1e-9)
+            members = forecast.members[:, row, step - 1]
+            assert point.forecast == pytest.approx(members.mean(), abs=1e-3 * rows["y"].std())
 
 
-def test_contributions_add_up_with_a_link_and_several_steps(table) -> None:
-    model = mv.RETAIN(**SMALL, horizon=3, link="linear", difference="auto")
-    model.fit(table, target="y", test=0.2)
-    parts, forecast = model.contributions(table), model.predict(table).mean
-    assert list(parts.index) == list(forecast.index)
-    np.testing.assert_allclose(parts.sum(axis=1), forecast, atol=1e-5)
+def test_signed_attention_is_the_sum_of_the_coefficients(table, model) -> None:
+    learned, windows = model.fitted_.learned, windows_at(model, table, np.array([40, 200]))
+    found = learned.signed_attention(windows)
+    assert found.shape == (2, 2, 1, 11)
+    names = learned.trained.network.shapes
+    for k in range(2):
+        own = {name: learned.trained.parameter(name)[k] for name in names}
+        for place, window in enumerate(windows.values):
+            _, coefficients = retain_forward(own, window.astype(np.float64))
+            np.testing.assert_allclose(found[k, place], coefficients.sum(axis=1), atol=1e-5)
 
 
-@pytest.mark.parametrize("panel", [False, True])
-def test_contributions_to_a_transformed_target_add_up_in_its_units(table, panel: bool) -> None:
-    rows = table.assign(y=np.exp(table["y"] / 3), time=np.arange(len(table)))
-    more = {"time": "time"}
-    if panel:
-        rows = pd.concat([rows.assign(s="a"), rows.assign(s="b", y=9 * rows["y"])])
-        more |= {"series": "s"}
-    model = mv.RETAIN(**SMALL, horizon=2, transform="log1p").fit(rows, "y", test=0.2, **more)
-    parts, forecast = model.contributions(rows, by_lag=True), model.predict(rows).mean
-    assert parts.index.equals(forecast.index)
-    np.testing.assert_allclose(parts.sum(axis=1), forecast, rtol=1e-6)
-
-
-def test_a_lags_contribution_vanishes_with_its_input(table, model) -> None:
-    parts = model.contributions(table, by_lag=True)
-    center = model.preparation_.scaler.center[2]
-    changed = table.copy()
-    changed.iloc[100, 2] = center  # the scaled input is zero
-    row = model.contributions(changed, by_lag=True).iloc[101 - 5]  # the window that ends there
-    assert abs(row["x2", 1]) < 1e-6 < abs(parts.iloc[101 - 5]["x2", 1])
-
-
-def test_both_importances_sum_to_one(model) -> None:
-    absolute, signed = model.variable_importance(), model.variable_importance("signed")
+def test_both_importances_sum_to_one(table, model) -> None:
+    absolute, signed = model.fitted_.learned.importance
     assert (absolute >= 0).all()
     assert np.isclose(absolute.sum(), 1)
     assert np.isclose(signed.sum(), 1)
-    np.testing.assert_array_equal(absolute, model._model_importance())
+    np.testing.assert_array_equal(absolute, own_importance(model))
+    windows = windows_at(model, table, np.arange(4, 349))  # of the training rows
+    mean = model.fitted_.learned.signed_attention(windows).mean(axis=(0, 1, 2))
+    np.testing.assert_allclose(signed, mean / mean.sum(), rtol=1e-3)
 
 
 def test_save_and_load(table, model, tmp_path: Path) -> None:
     model.save(tmp_path / "m.safetensors")
     again = mv.load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(again.predict(table).means, model.predict(table).means)
-    np.testing.assert_array_equal(again.importance_, model.importance_)
+    np.testing.assert_array_equal(
+        again.fitted_.learned.importance, model.fitted_.learned.importance
+    )
 
 
 def test_the_shortest_window(table) -> None:

@@ -14,6 +14,9 @@ from statsmodels.tsa.statespace.structural import UnobservedComponents
 
 import mvlstm as mv
 from mvlstm.methods.statespace import choose_orders
+from mvlstm.problem.inputs import Windows
+
+from .learned import own_importance, windows_at
 
 QUICK = {"window": 5, "verbose": 0, "max_iterations": 15}
 
@@ -72,23 +75,21 @@ def test_it_uses_the_row_before(model: mv.STRX | mv.ARIMAX, table: pd.DataFrame)
     forecast = model.predict(table)
     error = (forecast.members[0] - forecast.actual)[forecast.part[:, 0] == "new"]
     assert np.sqrt(np.mean(error[:, 0] ** 2)) < 0.4 < 1.8 < table["y"].std()
-    own = model._model_importance()
+    own = own_importance(model)
     assert own is not None
     assert own[0] > 0.9 and own[-1] == 0.0 and own.sum() == pytest.approx(1.0)
 
 
 def test_scrambling_exchanges_shares(model: mv.STRX | mv.ARIMAX, table: pd.DataFrame) -> None:
-    prepared = model._prepare(model._read(table, "predict"))
-    origins = prepared.origins(5, 2)[100:140]
-    plain = model._predict_rows(prepared, origins).members
+    learned, windows = model.fitted_.learned, windows_at(model, table, np.arange(104, 144))
+    plain = learned.predict(windows).members
     donors = np.roll(np.arange(40), 11)
-    nothing = model._predict_scrambled(prepared, origins, (0, 1), np.arange(40)).members
+    nothing = learned.scrambled(windows, np.array([0, 1]), np.arange(40))
     np.testing.assert_allclose(nothing, plain, atol=1e-9)
-    everything = model._predict_scrambled(prepared, origins, (0, 1, 2), donors).members
+    everything = learned.scrambled(windows, np.array([0, 1, 2]), donors)
     np.testing.assert_allclose(everything, plain[:, donors], atol=1e-9)
     moved = [
-        np.mean((model._predict_scrambled(prepared, origins, (n,), donors).members - plain) ** 2)
-        for n in (0, 1)
+        np.mean((learned.scrambled(windows, np.array([n]), donors) - plain) ** 2) for n in (0, 1)
     ]
     assert moved[0] > 20 * moved[1]
 
@@ -96,9 +97,8 @@ def test_scrambling_exchanges_shares(model: mv.STRX | mv.ARIMAX, table: pd.DataF
 def test_a_window_is_filtered_from_its_start(
     model: mv.STRX | mv.ARIMAX, table: pd.DataFrame
 ) -> None:
-    prepared = model._prepare(model._read(table, "predict"))
-    window = prepared.table[60:65]
-    alone = model._predict_windows(window[None])
+    window = windows_at(model, table, np.array([64])).values
+    alone = model.fitted_.learned.predict(Windows.of(window)).members
     cut = model.predict(table.iloc[60:67]).members[:, 0]
     np.testing.assert_allclose(alone[:, 0], cut, atol=1e-9)
 
@@ -136,9 +136,15 @@ def direct_model(name: str, y: np.ndarray, x: np.ndarray) -> UnobservedComponent
 
 def scaled_rows(model: mv.STRX | mv.ARIMAX, table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return the target as the model scales it, NaN where it was not measured, and the others."""
-    prepared = model._prepare(model._read(table, "predict"))
+    prepared = model.fitted_.prepare(model.fitted_.read(table, "predict"))
     y = np.where(table["y"].notna(), prepared.table[:, -1], np.nan)
     return y, prepared.table[:, :-1]
+
+
+def unscaled(model: mv.STRX | mv.ARIMAX, y: object) -> np.ndarray:
+    """Return scaled targets in their own units."""
+    preparation = model.fitted_.preparation
+    return np.asarray(y) * preparation.target_scale + preparation.target_center
 
 
 def with_holes(table: pd.DataFrame) -> pd.DataFrame:
@@ -161,7 +167,7 @@ def test_targets_filled_in_count_as_missing(name: str, table: pd.DataFrame) -> N
     for origin in (211, 242, 245, 246, 290):
         later = results.append(y[last + 1 : origin + 1], exog=x[last:origin], refit=False)
         held = later.forecast(3, exog=np.repeat(x[origin : origin + 1], 3, axis=0))
-        expected = model._unscaled(np.asarray(held))
+        expected = unscaled(model, held)
         np.testing.assert_allclose(found[origin - 4], expected, rtol=0, atol=1e-8)
 
 
@@ -170,15 +176,15 @@ def test_a_window_is_fitted_to_what_was_measured(table: pd.DataFrame) -> None:
     model = build("STRX", mode="window", window=20, windows=2, missing="fill")
     model.fit(holes, "y", test=10, valid=10)
     y, x = scaled_rows(model, holes)
-    prepared = model._prepare(model._read(holes, "predict"))
-    found = model._predict_rows(prepared, np.array([230])).members
+    learned, window = model.fitted_.learned, windows_at(model, holes, np.array([230]))
+    found = learned.predict(window).members
     with warnings.catch_warnings(action="ignore"):
         results = direct_model("STRX", y[212:231], x[211:230]).fit(
             disp=False, maxiter=15, cov_type="none"
         )
-    expected = model._unscaled(np.asarray(results.forecast(1, exog=x[230:231])))
+    expected = unscaled(model, results.forecast(1, exog=x[230:231]))
     np.testing.assert_allclose(found[0, 0], expected, rtol=0, atol=1e-8)
-    same = model._predict_scrambled(prepared, np.array([230]), (0, 2), np.array([0])).members
+    same = learned.scrambled(window, np.array([0, 2]), np.array([0]))
     np.testing.assert_allclose(same, found)
 
 
@@ -196,7 +202,7 @@ def test_levels_may_jump_where_there_are_gaps(name: str) -> None:
     for rows in (gapped, jumps):
         model = build(name, gaps="respect", max_iterations=50, **order).fit(rows, "y", test=0.2)
         errors.append(model.evaluate(rows).scores["rmse"].iloc[0])
-        gains.append(model.filter_.gains(60)[-1])
+        gains.append(model.fitted_.learned.filter.gains(60)[-1])
     assert errors[1] == pytest.approx(errors[0], rel=0.02) and errors[0] < 1.3
     np.testing.assert_allclose(gains[1], gains[0], atol=0.05)
 
@@ -210,7 +216,7 @@ def test_window_mode_fits_each_window(name: str) -> None:
     forecast = model.predict(table.iloc[-14:])
     alone = model.predict(table.iloc[-13:])
     np.testing.assert_allclose(forecast.mean.iloc[-1], alone.mean.iloc[-1], rtol=1e-6)
-    assert model._model_importance() is None
+    assert own_importance(model) is None
     if name == "ARIMAX":
         assert model.order_[0] in (1, 2, 3, 4) and model.order_[2] == 0
 
@@ -283,10 +289,8 @@ def test_bad_settings_are_refused(
 def test_it_takes_any_number_of_regressors(name: str, columns: list[str]) -> None:
     table = make_table(120)[columns]
     model = build(name).fit(table, "y", test=0.2)
-    assert len(model.coefficients_) == len(columns) - 1
-    prepared = model._prepare(model._read(table, "predict"))
-    origins = prepared.origins(5, 1)
-    expected = model._predict_rows(prepared, origins).members
-    own = (len(columns) - 1,)
-    moved = model._predict_scrambled(prepared, origins, own, np.arange(len(origins))).members
+    assert len(model.fitted_.learned.coefficients) == len(columns) - 1
+    learned, windows = model.fitted_.learned, windows_at(model, table, np.arange(4, 119))
+    expected = learned.predict(windows).members
+    moved = learned.scrambled(windows, np.array([len(columns) - 1]), np.arange(115))
     np.testing.assert_allclose(moved, expected, atol=1e-9)

@@ -14,6 +14,7 @@ import mvlstm as mv
 from mvlstm.methods import trees as module
 from mvlstm.methods.tree_arrays import Trees, from_forest, from_histogram
 
+from .learned import own_importance
 from .plain import flat_windows
 
 
@@ -53,7 +54,7 @@ def new_rows(model: mv.RF | mv.XGT | mv.GBT, table: pd.DataFrame) -> np.ndarray:
 def test_rf_equals_scikit_learn(table: pd.DataFrame) -> None:
     model = fitted("RF", table)
     data = flat_windows(table, window=4)
-    chosen = model.chosen_[0]
+    chosen = model.fitted_.learned.chosen[0]
     direct = RandomForestRegressor(
         n_estimators=chosen["trees"],
         max_depth=chosen["depth"],
@@ -65,7 +66,7 @@ def test_rf_equals_scikit_learn(table: pd.DataFrame) -> None:
         new_rows(model, table), direct.predict(data["new"][0]), rtol=0, atol=1e-12
     )
     own = direct.feature_importances_.reshape(4, 11).sum(axis=0)
-    np.testing.assert_allclose(model._model_importance(), own, atol=1e-12)
+    np.testing.assert_allclose(own_importance(model), own, atol=1e-12)
 
 
 def test_rf_chooses_on_the_stopping_rows(table: pd.DataFrame) -> None:
@@ -80,7 +81,7 @@ def test_rf_chooses_on_the_stopping_rows(table: pd.DataFrame) -> None:
         return float(np.mean((forest.predict(X) - y) ** 2))
 
     best = min(((d, c) for d in (3, 5) for c in (3, 10)), key=lambda one: error(*one))
-    assert model.chosen_[0] == {"depth": best[0], "trees": best[1]}
+    assert model.fitted_.learned.chosen[0] == {"depth": best[0], "trees": best[1]}
 
 
 def test_xgt_equals_xgboost(table: pd.DataFrame) -> None:
@@ -88,7 +89,7 @@ def test_xgt_equals_xgboost(table: pd.DataFrame) -> None:
 
     model = fitted("XGT", table)
     data = flat_windows(table, window=4)
-    chosen = model.chosen_[0]
+    chosen = model.fitted_.learned.chosen[0]
     direct = xgboost.XGBRegressor(
         n_estimators=12,
         max_depth=chosen["depth"],
@@ -104,7 +105,7 @@ def test_xgt_equals_xgboost(table: pd.DataFrame) -> None:
 def test_gbt_equals_scikit_learn(table: pd.DataFrame) -> None:
     model = fitted("GBT", table)
     data = flat_windows(table, window=4)
-    chosen = model.chosen_[0]
+    chosen = model.fitted_.learned.chosen[0]
     last = {part: table["y"].to_numpy()[-len(y) - 1 : -1] for part, (_, y) in data.items()}
     last["train"] = table["y"].to_numpy()[3:279]
     relative = chosen["relative"]
@@ -148,8 +149,8 @@ def test_saved_and_loaded_with_several_steps(
     model.save(tmp_path / "m.safetensors")
     again = mv.load(tmp_path / "m.safetensors")
     pd.testing.assert_series_equal(again.predict(table).mean, model.predict(table).mean)
-    np.testing.assert_array_equal(again._model_importance(), model._model_importance())
-    assert again.chosen_ == model.chosen_
+    np.testing.assert_array_equal(own_importance(again), own_importance(model))
+    assert again.fitted_.learned.chosen == model.fitted_.learned.chosen
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -217,8 +218,8 @@ def test_boosting_splits_short_tables_too(
     one = module.Boosting(0.1, 8, 200, 0.5, 1.0, False)
     monkeypatch.setitem(module.SETTINGS, "quick", (one,))
     model = fitted("GBT", table)
-    assert model.chosen_[0]["least"] == 5
-    assert len(model.trees_[0].feature) > len(model.trees_[0].roots)
+    assert model.fitted_.learned.chosen[0]["least"] == 5
+    assert len(model.fitted_.learned.trees[0].feature) > len(model.fitted_.learned.trees[0].roots)
 
 
 @pytest.mark.parametrize(

@@ -168,11 +168,9 @@ def test_a_file_that_lowers_a_rate_where_no_epoch_was_is_refused(model, tmp_path
     model.save(tmp_path / "good.safetensors")
     kept = mv.load(tmp_path / "good.safetensors").history_
     np.testing.assert_array_equal(kept.lowered, history.lowered)
-    try:
-        model.history_ = replace(history, lowered=history.lowered + shift)
-        model.save(tmp_path / "bad.safetensors")
-    finally:
-        model.history_ = history
+    shifted = replace(history, lowered=history.lowered + shift)
+    bad = model.holding(replace(model.fitted_, history=shifted))
+    bad.save(tmp_path / "bad.safetensors")
     with pytest.raises(ModelFileError, match="lowers the rate of member 0"):
         mv.load(tmp_path / "bad.safetensors")
 
@@ -208,7 +206,8 @@ def test_training_again_takes_both_rates_for_the_steps_found(table, monkeypatch)
     again = mv.MVLSTM(**SETTINGS, learning_rate=0.05, verbose=0).fit(table, "y", test=0.2)
     seen.clear()
     again.update(table, refit="full")
-    full, slow = further_training.epochs_over(again, again.n_train_, again.updates_[-1].trained)
+    had, windows = again.fitted_.n_train, again.updates_[-1].trained
+    full, slow = again.epochs_over(again.history_, had, windows)
     for k in range(3):
         rates = [epoch[k] for epoch in seen if k in epoch]
         assert rates == pytest.approx([1.0] * full[k] + [0.1] * slow[k])
@@ -217,10 +216,10 @@ def test_training_again_takes_both_rates_for_the_steps_found(table, monkeypatch)
 def test_epochs_over_other_numbers_of_windows_make_as_many_steps() -> None:
     rmse = np.array([[3.0, 1.0, 2.0, 0.9, 0.8, 1.0]])
     model = mv.MVLSTM(batch_size=10)
-    model.history_ = History(rmse, rmse, np.array([5]), lowered=np.array([3]))
+    history = History(rmse, rmse, np.array([5]), lowered=np.array([3]))
 
     def over(had: int, windows: int) -> list[int]:
-        return [int(epochs[0]) for epochs in further_training.epochs_over(model, had, windows)]
+        return [int(epochs[0]) for epochs in model.epochs_over(history, had, windows)]
 
     assert over(100, 100) == [2, 2]
     assert over(100, 109) == [2, 2], "as many whole batches"
@@ -243,7 +242,7 @@ def test_training_again_takes_the_steps_found(table, monkeypatch, changes) -> No
 
     monkeypatch.setattr(Stepper, "run_epoch", watched)
     best = sum(model.history_.epochs_found).max()
-    left = model.n_train_ - int(model.leave_out * model.n_train_)
+    left = model.fitted_.n_train - int(model.leave_out * model.fitted_.n_train)
     found = best * (left // min(model.batch_size, left))
     model.update(table, refit="full")
     assert abs(sum(steps) - found) <= 2 * steps[0]  # whole epochs at either rate
@@ -269,7 +268,7 @@ def test_training_again_turns_from_the_weights_that_a_fit_would_keep(table, monk
 
 def test_a_member_that_fails_when_trained_again_stays_as_it_was(table, monkeypatch) -> None:
     model = mv.MVLSTM(**SETTINGS | {"members": 2}, verbose=0).fit(table, "y", test=0.2)
-    before, kept = model.trained_.flat.copy(), []
+    before, kept = model.fitted_.learned.trained.flat.copy(), []
     run = further_training._run
 
     def failing(*args):
@@ -281,14 +280,15 @@ def test_a_member_that_fails_when_trained_again_stays_as_it_was(table, monkeypat
 
         return run(*most, fail)
 
-    train_again = further_training.train_again
+    train_again = mv.MVLSTM.train_again
 
-    def watched(*args):
-        kept.append(train_again(*args).flat)
-        return replace(args[0], flat=kept[0])
+    def watched(self, *args):
+        found = train_again(self, *args)
+        kept.append(found.trained.flat)
+        return found
 
     monkeypatch.setattr(further_training, "_run", failing)
-    monkeypatch.setattr(further_training, "train_again", watched)
+    monkeypatch.setattr(mv.MVLSTM, "train_again", watched)
     with pytest.warns(MVLSTMWarning, match="1 member could not be trained again"):
         model.update(table, refit="full")
     np.testing.assert_array_equal(kept[0][1], before[1])
@@ -320,9 +320,9 @@ def test_the_paper_s_models_just_end(table) -> None:
 
 def test_if_all_fail_when_trained_again_nothing_changes(table, monkeypatch) -> None:
     model = mv.MVLSTM(**SETTINGS | {"members": 2}, verbose=0).fit(table, "y", test=0.2)
-    before = model.trained_.flat.copy()
+    before = model.fitted_.learned.trained.flat.copy()
     errors = loop.validation_errors
     monkeypatch.setattr(loop, "validation_errors", lambda *args: errors(*args) * torch.nan)
     with pytest.raises(TrainingError, match="trained again"):
         model.update(table, refit="full")
-    np.testing.assert_array_equal(model.trained_.flat, before)
+    np.testing.assert_array_equal(model.fitted_.learned.trained.flat, before)

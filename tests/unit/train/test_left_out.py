@@ -11,6 +11,7 @@ import torch
 
 import mvlstm as mv
 from mvlstm.errors import ParameterError
+from mvlstm.model.fitting import begin
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.table.frame import build_frame
 from mvlstm.train.config import Member, TrainConfig
@@ -98,7 +99,7 @@ def several() -> pd.DataFrame:
 def test_of_several_series_a_stretch_of_time_is_left_out() -> None:
     model = mv.MVLSTM(window=5, verbose=0)
     frame = build_frame(several(), target="y", time="time", series="place")
-    problem = model._start(frame, test=0.2, valid=0.2)
+    problem = begin(model, frame, test=0.2, valid=0.2).problem
     rows = problem.in_time_order("train")
     assert sorted(rows) == sorted(problem.origins["train"])
     times = problem.prepared.frame.order[rows]

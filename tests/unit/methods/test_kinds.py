@@ -11,19 +11,25 @@ import pytest
 import torch
 
 import mvlstm as mv
-import mvlstm.methods.network.kinds as mixed
+import mvlstm.methods.network.kinds as kinds_module
 import mvlstm.methods.network.training as networks
 from mvlstm.datasets.controls import make_control
 from mvlstm.errors import ModelFileError, ParameterError
 from mvlstm.methods.network import further_training
 from mvlstm.methods.network.kinds import ensembles_of, find_harmful, keeps_its_levels
-from mvlstm.methods.network.members import Member, fit_frame, member_errors, take_members
-from mvlstm.methods.network.trained import Bare, Labels
-from mvlstm.methods.network.training import KINDS, SEEDS_APART, SHRINKAGE, Kind, kinds_of
+from mvlstm.methods.network.members import member_errors, take_members
+from mvlstm.methods.network.trained import TrainedNetwork, labels_by_row, learn_labels
+from mvlstm.methods.network.training import SHRINKAGE, kinds_of
+from mvlstm.model.fitting import begin, fit
+from mvlstm.problem.inputs import Windows
 from mvlstm.problem.problem import Run
+from mvlstm.problem.target_scale import Bare
 from mvlstm.table.frame import build_frame
 from mvlstm.train.checkpoint import AGAIN, NAME
+from mvlstm.train.config import KINDS, Kind, Member, make_members
 from mvlstm.train.shrinkage import Shrinkage
+
+from .learned import fit_frame
 
 SMALL = {"window": 4, "hidden_size": 3, "members": 5, "max_epochs": 3, "verbose": 0}
 
@@ -41,25 +47,39 @@ def table(n: int = 500, seed: int = 0) -> pd.DataFrame:
 def keep(monkeypatch) -> None:
     """Let members of all kinds stay, whatever they do."""
     monkeypatch.setattr(
-        mixed, "find_harmful", lambda errors, plain, ensembles: np.zeros(len(plain), bool)
+        kinds_module, "find_harmful", lambda errors, plain, ensembles: np.zeros(len(plain), bool)
     )
 
 
 @pytest.fixture
 def drop(monkeypatch) -> None:
     """Find members that are not plain harmful, whatever they do."""
-    monkeypatch.setattr(mixed, "find_harmful", lambda errors, plain, ensembles: ~plain)
+    monkeypatch.setattr(kinds_module, "find_harmful", lambda errors, plain, ensembles: ~plain)
 
 
 def fitted(**changes) -> mv.MVLSTM:
     return mv.MVLSTM(**SMALL | changes).fit(table(), "y", test=0.2)
 
 
+def trained(model: mv.MVLSTM) -> TrainedNetwork:
+    """The members of a fitted model."""
+    return model.fitted_.learned.trained
+
+
+class Watched(mv.MVLSTM):
+    """Keeps what it learned last: a search for settings fits no model."""
+
+    def learn(self, problem):
+        learned = super().learn(problem)
+        self.found = learned.trained
+        return learned
+
+
 # ----------------------------------------------------------------------------------- which they are
 
 
 def test_of_five_members_one_is_plain_and_two_do_without_the_link(keep) -> None:
-    assert fitted(members=7).trained_.kinds.tolist() == [
+    assert trained(fitted(members=7)).kinds.tolist() == [
         Kind.PLAIN,
         Kind.BARE,
         Kind.SPARSE,
@@ -68,35 +88,34 @@ def test_of_five_members_one_is_plain_and_two_do_without_the_link(keep) -> None:
         Kind.PLAIN,
         Kind.BARE,
     ]
-    assert fitted(members=4).trained_.kinds is None, "a small ensemble is plain"
-    assert fitted(link="linear").trained_.kinds is None
+    assert trained(fitted(members=4)).kinds is None, "a small ensemble is plain"
+    assert trained(fitted(link="linear")).kinds is None
 
 
 def test_a_target_alone_has_no_sparse_members(keep) -> None:
     model = mv.MVLSTM(**SMALL).fit(table()[["y"]], "y", test=0.2)
-    assert model.trained_.kinds.tolist() == [0, Kind.BARE, 0, Kind.BARE, 0]
+    assert trained(model).kinds.tolist() == [0, Kind.BARE, 0, Kind.BARE, 0]
 
 
 def test_a_share_of_an_ensemble_without_a_plain_member_is_plain() -> None:
-    first, last = np.arange(4), np.arange(7, 10)
+    first, last = make_members(0, 4), make_members(0, 3, first=7, learning_rate=0.01)
     assert kinds_of(first, alone=False).tolist() == [0, Kind.BARE, Kind.SPARSE, Kind.BARE]
     assert not kinds_of(last, alone=False).any()
-    both = np.concatenate([last, SEEDS_APART + first])
+    both = [*last, *make_members(1, 4, ensemble=1)]
     assert kinds_of(both, alone=False).tolist() == [0, 0, 0, 0, Kind.BARE, Kind.SPARSE, Kind.BARE]
     model = mv.MVLSTM(**SMALL | {"members": 3})
-    members = [Member(int(seed), 0.01) for seed in last]
     frame = build_frame(table(), target="y")
-    fit_frame(model, frame, test=0.2, valid=0.1, members=members, ensemble=10)
-    assert model.trained_.kinds is None and model.trained_.labels.bare is None
+    found, _ = fit(model, frame, test=0.2, valid=0.1, members=last, ensemble=10)
+    assert found.learned.trained.kinds is None and found.learned.trained.labels.bare is None
 
 
 def test_each_kind_is_what_it_would_be_alone(keep, monkeypatch) -> None:
     learn = Bare.learn  # with a range that no link's forecast leaves
     monkeypatch.setattr(Bare, "learn", lambda labels, left: learn(labels, 1e9))
     every, linear = fitted(), fitted(link="linear")
-    kinds = every.trained_.kinds
+    kinds = trained(every).kinds
     plain = kinds == Kind.PLAIN
-    np.testing.assert_array_equal(every.trained_.flat[plain], linear.trained_.flat[plain])
+    np.testing.assert_array_equal(trained(every).flat[plain], trained(linear).flat[plain])
     members = every.predict(table()).members
     np.testing.assert_array_equal(members[plain], linear.predict(table()).members[plain])
     train = networks.train  # members of one kind, all of them shrunk
@@ -110,16 +129,16 @@ def test_each_kind_is_what_it_would_be_alone(keep, monkeypatch) -> None:
     shrunk, bare = fitted(link="linear"), fitted(link="none", isolation=1e-2)
     for model, kind in ((shrunk, Kind.SPARSE), (bare, Kind.BARE)):
         own = kinds == kind
-        np.testing.assert_allclose(every.trained_.flat[own], model.trained_.flat[own], atol=1e-6)
+        np.testing.assert_allclose(trained(every).flat[own], trained(model).flat[own], atol=1e-6)
         theirs = model.predict(table()).members[own]
         np.testing.assert_allclose(members[own], theirs, atol=1e-5)
-    assert np.abs(shrunk.trained_.flat - linear.trained_.flat).max() > 1e-3
+    assert np.abs(trained(shrunk).flat - trained(linear).flat).max() > 1e-3
 
 
 def test_harmful_members_are_trained_again_as_plain_ones(drop) -> None:
     again, linear = fitted(), fitted(link="linear")
-    assert again.trained_.kinds is None and again.trained_.labels.bare is None
-    np.testing.assert_array_equal(again.trained_.flat, linear.trained_.flat)
+    assert trained(again).kinds is None and trained(again).labels.bare is None
+    np.testing.assert_array_equal(trained(again).flat, trained(linear).flat)
     np.testing.assert_array_equal(again.history_.valid_rmse, linear.history_.valid_rmse)
     assert again.history_.notes == linear.history_.notes
     ours, theirs = again.predict(table()), linear.predict(table())
@@ -149,29 +168,31 @@ def test_every_ensemble_decides_for_itself() -> None:
     assert np.flatnonzero(find_harmful(errors, plain, two)).tolist() == [1, 4]
 
 
-def test_ensembles_are_told_apart_by_seeds_and_settings() -> None:
-    repeats = [Member(seed, 0.01) for seed in (0, 1, 10_000, 10_001)]
+def test_ensembles_are_told_apart_by_number_and_settings() -> None:
+    repeats = [*make_members(0, 2), *make_members(1, 2, ensemble=1)]
     assert ensembles_of(repeats).tolist() == [0, 0, 1, 1]
     settings = [Member(seed, rate) for rate in (0.01, 0.001) for seed in (0, 1)]
     assert ensembles_of(settings).tolist() == [0, 0, 1, 1]
 
 
 def test_settings_of_a_small_ensemble_are_tried_with_plain_members(keep) -> None:
-    model = mv.MVLSTM(**SMALL)
-    members = [Member(seed, 0.01) for seed in range(5)]
+    model = Watched(**SMALL)
+    members = make_members(0, 5, learning_rate=0.01)
     rows = build_frame(table(), target="y")
     member_errors(model, rows, members, together=5, ensemble=3, test=0.2, valid=0.1)
-    assert model.trained_.kinds is None
+    assert model.found.kinds is None
     member_errors(model, rows, members[:3], together=3, ensemble=5, test=0.2, valid=0.1)
-    assert model.trained_.kinds.tolist() == list(KINDS[:3])
+    assert model.found.kinds.tolist() == list(KINDS[:3])
 
 
 @pytest.mark.parametrize("rates", [(0.01, 0.001), (0.01, 0.01)])
 def test_members_tried_one_by_one_are_plain(keep, rates) -> None:
-    model = mv.MVLSTM(**SMALL)
-    members = [Member(k, rate) for k, rate in enumerate(rates)]
+    model = Watched(**SMALL)
+    members = [
+        replace(one, learning_rate=r) for one, r in zip(make_members(0, 2), rates, strict=True)
+    ]
     member_errors(model, build_frame(table(), target="y"), members, test=0.2, valid=0.1)
-    assert model.trained_.kinds is None and model.trained_.labels.bare is None
+    assert model.found.kinds is None and model.found.labels.bare is None
 
 
 def test_a_setting_tried_with_five_members_is_judged_as_the_ensemble_it_would_be(
@@ -180,17 +201,17 @@ def test_a_setting_tried_with_five_members_is_judged_as_the_ensemble_it_would_be
     rows, parts = build_frame(table(), target="y"), {"test": 0.2, "valid": 0.1}
     rates = (0.01, 0.003)
     monkeypatch.setattr(
-        mixed, "find_harmful", lambda errors, plain, ensembles: ~plain & (ensembles == 1)
+        kinds_module, "find_harmful", lambda errors, plain, ensembles: ~plain & (ensembles == 1)
     )
-    model = mv.MVLSTM(**SMALL)
-    members = [Member(seed, rate, l2=1e-4) for rate in rates for seed in range(5)]
+    model = Watched(**SMALL)
+    members = [m for rate in rates for m in make_members(0, 5, learning_rate=rate, l2=1e-4)]
     found = member_errors(model, rows, members, together=5, ensemble=5, **parts)
-    assert model.trained_.kinds.tolist() == [*KINDS, *[Kind.PLAIN] * 5]
+    assert model.found.kinds.tolist() == [*KINDS, *[Kind.PLAIN] * 5]
     for place, (rate, link) in enumerate(zip(rates, ("auto", "linear"), strict=True)):
         alone = mv.MVLSTM(**SMALL | {"learning_rate": rate, "link": link})
-        problem = fit_frame(alone, rows, **parts)
+        alone, problem = fit_frame(alone, rows, **parts)
         both = np.concatenate([problem.origins[part] for part in ("stop", "calibration")])
-        before = replace(alone.trained_, labels=Labels.learn(link, problem))
+        before = replace(trained(alone), labels=learn_labels(link, problem))
         means = before.rows(problem.prepared.table, both).mean(axis=0)
         errors = means - problem.prepared.labels(both, 1)
         assert found[place] == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-5)
@@ -198,9 +219,9 @@ def test_a_setting_tried_with_five_members_is_judged_as_the_ensemble_it_would_be
 
 def test_some_members_can_be_taken_out(keep) -> None:
     model = mv.MVLSTM(**SMALL)
-    problem = fit_frame(model, build_frame(table(), target="y"), test=0.2, valid=0.1)
-    few = take_members(model, problem, slice(1, 3))
-    assert few.trained_.kinds.tolist() == [Kind.BARE, Kind.SPARSE]
+    model, problem = fit_frame(model, build_frame(table(), target="y"), test=0.2, valid=0.1)
+    few = model.holding(take_members(model.fitted_, problem, slice(1, 3)))
+    assert trained(few).kinds.tolist() == [Kind.BARE, Kind.SPARSE]
     np.testing.assert_array_equal(few.predict(table()).members, model.predict(table()).members[1:3])
 
 
@@ -212,17 +233,17 @@ def test_a_series_without_a_level_has_links_only(seed) -> None:
     walks, _ = make_control("walks", 400, seed=seed)
     target = walks.columns[-1]
     model = mv.MVLSTM(**SMALL | {"max_epochs": 1}).fit(walks, target, test=0.2)
-    assert model.trained_.kinds is None
+    assert trained(model).kinds is None
     trend = table().assign(y=lambda t: t["y"] + 0.1 * np.arange(len(t)))
-    assert mv.MVLSTM(**SMALL | {"max_epochs": 1}).fit(trend, "y").trained_.kinds is None
+    assert trained(mv.MVLSTM(**SMALL | {"max_epochs": 1}).fit(trend, "y")).kinds is None
 
 
 def test_a_series_that_the_link_tells_all_about_has_links_only() -> None:
     t = np.arange(400)
     smooth = pd.DataFrame({"x": np.cos(t / 9), "y": np.sin(t / 9)})
     model = mv.MVLSTM(**SMALL)
-    problem = model._start(build_frame(smooth, target="y"), test=0.2, valid=0.1)
-    labels = Labels.learn("auto", problem)
+    problem = begin(model, build_frame(smooth, target="y"), test=0.2, valid=0.1).problem
+    labels = learn_labels("auto", problem)
     assert labels.scale < 0.1 * labels.bare.scale
     assert not keeps_its_levels(problem, labels)
 
@@ -232,39 +253,37 @@ def test_a_series_that_the_link_tells_all_about_has_links_only() -> None:
 )
 def test_a_series_that_returns_to_its_mean_may_do_without(changes) -> None:
     model = mv.MVLSTM(**SMALL | changes)
-    problem = model._start(build_frame(table(), target="y"), test=0.2, valid=0.1)
-    assert keeps_its_levels(problem, Labels.learn("auto", problem))
+    problem = begin(model, build_frame(table(), target="y"), test=0.2, valid=0.1).problem
+    assert keeps_its_levels(problem, learn_labels("auto", problem))
 
 
 def test_with_few_windows_all_are_plain() -> None:
     short = mv.MVLSTM(**SMALL).fit(table(250), "y", test=0.2)
-    assert short.trained_.kinds is None
+    assert trained(short).kinds is None
 
 
 @pytest.mark.parametrize("sigma", [1.0, "calibrated"])
 def test_sigma_in_the_targets_units_needs_one_kind(sigma) -> None:
-    with pytest.raises(ParameterError, match=r"Set link to 'linear' \(--link linear\)"):
+    with pytest.raises(ParameterError, match=r"link='auto'\. Use link='linear'"):
         mv.MVLSTM(**SMALL, sigma=sigma, target_scale="raw").fit(table(), "y")
 
 
 def test_a_member_without_a_link_may_fail(monkeypatch) -> None:
-    by_row = Labels.by_row
-
     def broken(labels, problem):
-        found = by_row(labels, problem)
+        found = labels_by_row(labels, problem)
         if labels.bare is not None:
             found[1] = np.inf
         return found
 
-    monkeypatch.setattr(Labels, "by_row", broken)
+    monkeypatch.setattr(networks, "labels_by_row", broken)
     model, linear = fitted(), fitted(link="linear")
-    np.testing.assert_array_equal(model.trained_.flat, linear.trained_.flat)
+    np.testing.assert_array_equal(trained(model).flat, trained(linear).flat)
 
 
 def test_a_sparse_member_may_fail(monkeypatch) -> None:
     monkeypatch.setattr(Shrinkage, "__call__", lambda self, flat, *_: flat.fill_(torch.nan))
     model, linear = fitted(), fitted(link="linear")
-    np.testing.assert_array_equal(model.trained_.flat, linear.trained_.flat)
+    np.testing.assert_array_equal(trained(model).flat, trained(linear).flat)
 
 
 # ---------------------------------------------------------------------- beyond the levels it showed
@@ -281,7 +300,7 @@ def test_the_link_carries_a_level_that_training_never_showed(keep) -> None:
     with warnings.catch_warnings(action="ignore"):
         forecast = model.predict(shifted)
     error = np.abs(forecast.members - forecast.actual).mean(axis=(1, 2))  # (K,)
-    has = ~model.trained_.is_bare
+    has = ~trained(model).is_bare
     saturated = np.abs(forecast.actual - y.max()).mean()  # the most that a network alone can say
     assert error[~has].max() < saturated / 3
     assert error[~has].mean() < 4 * error[has].mean()
@@ -301,12 +320,14 @@ def test_gradients_are_those_of_the_forecasts(keep, shift) -> None:
     rng = np.random.default_rng(0)
     windows = rng.normal(size=(3, 4, 3))
     windows[..., -1] += shift
-    slope = model._gradient(windows)  # (K, M, H, T, C)
+    learned = model.fitted_.learned
+    slope = learned.gradient(windows)  # (K, M, H, T, C)
     for place in [(0, 0), (3, 1), (3, 2)]:
         up, down = windows.copy(), windows.copy()
         up[(slice(None), *place)] += 1e-2
         down[(slice(None), *place)] -= 1e-2
-        rise = (model._predict_windows(up) - model._predict_windows(down)) / 2e-2
+        after, before = (learned.predict(Windows.of(one)).members for one in (up, down))
+        rise = (after - before) / 2e-2
         np.testing.assert_allclose(slope[(..., *place)], rise, atol=2e-3)
 
 
@@ -331,8 +352,8 @@ def test_a_saved_model_forecasts_the_same(case, request, tmp_path) -> None:
     model = fitted()
     model.save(tmp_path / "m.safetensors")
     again = mv.load(tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(again.trained_.kinds, model.trained_.kinds)
-    assert again.trained_.labels.bare == model.trained_.labels.bare
+    np.testing.assert_array_equal(trained(again).kinds, trained(model).kinds)
+    assert trained(again).labels.bare == trained(model).labels.bare
     np.testing.assert_array_equal(again.predict(table()).members, model.predict(table()).members)
 
 
@@ -341,44 +362,46 @@ def test_a_saved_model_forecasts_the_same(case, request, tmp_path) -> None:
 def test_all_kinds_are_brought_up_to_date(case, refit, request) -> None:
     request.getfixturevalue(case)
     model = fitted()
-    kinds = model.trained_.kinds
+    kinds = trained(model).kinds
     assert (kinds is None) == (case == "drop")
     longer = pd.concat([table(), table(120, seed=2)], ignore_index=True)
     model.update(longer, refit=refit)
-    np.testing.assert_array_equal(model.trained_.kinds, kinds)
+    np.testing.assert_array_equal(trained(model).kinds, kinds)
     record = model.updates_[-1]
     assert record.rmse_after <= record.rmse_before
 
 
 def test_a_fit_stopped_while_members_are_trained_again_goes_on(drop, tmp_path, monkeypatch) -> None:
     whole = fitted()
-    train = mixed.TrainedNetwork.fit.__func__
+    train = kinds_module.fit_network
     calls = []
 
-    def stops(cls, *args, **options):
+    def stops(*args):
         calls.append(1)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return train(cls, *args, **options)
+        return train(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(mixed.TrainedNetwork, "fit", classmethod(stops))
+        patch.setattr(kinds_module, "fit_network", stops)
         with pytest.raises(KeyboardInterrupt):
             mv.MVLSTM(**SMALL).fit(table(), "y", test=0.2, checkpoint=tmp_path)
     assert (tmp_path / NAME).is_file() and not (tmp_path / AGAIN).is_file()
     resumed = mv.MVLSTM(**SMALL).fit(table(), "y", test=0.2, checkpoint=tmp_path)
-    np.testing.assert_array_equal(resumed.trained_.flat, whole.trained_.flat)
+    np.testing.assert_array_equal(trained(resumed).flat, trained(whole).flat)
     assert (tmp_path / AGAIN).is_file()
 
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_fit_whose_members_have_all_stopped_can_be_taken_up(tmp_path, monkeypatch, kept) -> None:
     patient = SMALL | {"max_epochs": 200, "patience": 1, "averaging": 0.0, "learning_rate": 0.05}
-    monkeypatch.setattr(mixed, "find_harmful", lambda errors, plain, ensembles: ~plain & (not kept))
+    monkeypatch.setattr(
+        kinds_module, "find_harmful", lambda errors, plain, ensembles: ~plain & (not kept)
+    )
     whole = mv.MVLSTM(**patient).fit(table(), "y", test=0.2, checkpoint=tmp_path)
     assert (whole.history_.epochs < 200).all()
     again = mv.MVLSTM(**patient).fit(table(), "y", test=0.2, checkpoint=tmp_path)
-    np.testing.assert_array_equal(again.trained_.flat, whole.trained_.flat)
+    np.testing.assert_array_equal(trained(again).flat, trained(whole).flat)
     np.testing.assert_array_equal(again.history_.lowered, whole.history_.lowered)
 
 
@@ -401,7 +424,7 @@ def test_another_fit_does_not_overwrite_one_that_is_half_done(drop, tmp_path, mo
         mv.MVLSTM(**SMALL, seed=1).fit(table(), "y", test=0.2, checkpoint=tmp_path)
     assert (tmp_path / NAME).read_bytes() == first
     resumed = mv.MVLSTM(**SMALL).fit(table(), "y", test=0.2, checkpoint=tmp_path)
-    np.testing.assert_array_equal(resumed.trained_.flat, fitted().trained_.flat)
+    np.testing.assert_array_equal(trained(resumed).flat, trained(fitted()).flat)
     mv.MVLSTM(**SMALL, seed=1).fit(table(), "y", test=0.2, checkpoint=tmp_path)  # now it may
 
 
@@ -410,7 +433,7 @@ def test_copies_stand_in_where_there_is_no_time(drop) -> None:
         model = mv.MVLSTM(**SMALL | {"max_epochs": 5000, "patience": 5000}).fit(
             table(), "y", test=0.2, time_limit=1.0
         )
-    assert model.trained_.kinds.tolist() == [0, 0, Kind.SPARSE, Kind.SPARSE, Kind.SPARSE]
+    assert trained(model).kinds.tolist() == [0, 0, Kind.SPARSE, Kind.SPARSE, Kind.SPARSE]
     assert any("copies of members" in note for note in model.history_.notes)
     assert model.history_.seconds <= model.fit_seconds_
     members = model.predict(table()).members
@@ -432,11 +455,13 @@ def test_a_second_training_without_time_changes_nothing_but_members_without_a_li
     with pytest.warns(mv.MVLSTMWarning, match="time limit"):
         stopped = fitted()
     with monkeypatch.context() as patch:
-        patch.setattr(mixed, "find_harmful", lambda errors, plain, ensembles: np.zeros(5, bool))
+        patch.setattr(
+            kinds_module, "find_harmful", lambda errors, plain, ensembles: np.zeros(5, bool)
+        )
         every = fitted()
-    assert stopped.trained_.kinds.tolist() == [0, 0, Kind.SPARSE, Kind.SPARSE, Kind.SPARSE]
+    assert trained(stopped).kinds.tolist() == [0, 0, Kind.SPARSE, Kind.SPARSE, Kind.SPARSE]
     sources = [0, 0, 2, 2, 4]  # of the members, some of which are copies
-    np.testing.assert_array_equal(stopped.trained_.flat, every.trained_.flat[sources])
+    np.testing.assert_array_equal(trained(stopped).flat, trained(every).flat[sources])
     np.testing.assert_array_equal(stopped.history_.best_epoch, every.history_.best_epoch[sources])
     assert any("copies of members" in note for note in stopped.history_.notes)
 
@@ -456,18 +481,22 @@ def test_a_second_training_cut_short_replaces_no_better_member(drop, monkeypatch
     with pytest.warns(mv.MVLSTMWarning, match="time limit"):
         stopped = fitted(max_epochs=10)
     with monkeypatch.context() as patch:
-        patch.setattr(mixed, "find_harmful", lambda errors, plain, ensembles: np.zeros(5, bool))
+        patch.setattr(
+            kinds_module, "find_harmful", lambda errors, plain, ensembles: np.zeros(5, bool)
+        )
         every = fitted(max_epochs=10)
-    linked = ~every.trained_.is_bare
+    linked = ~trained(every).is_bare
     assert (stopped.history_.best_rmse[linked] <= every.history_.best_rmse[linked]).all()
     assert stopped.history_.best_rmse.max() <= every.history_.best_rmse[linked].max()
-    assert not stopped.trained_.is_bare.any()
+    assert not trained(stopped).is_bare.any()
 
 
 def test_a_kind_that_no_member_is_is_named(keep, tmp_path) -> None:
     model = fitted(max_epochs=1)
-    model.trained_.kinds[2] = 7
-    model.save(tmp_path / "m.safetensors")
+    kinds = trained(model).kinds.copy()
+    kinds[2] = 7
+    learned = replace(model.fitted_.learned, trained=replace(trained(model), kinds=kinds))
+    model.holding(model.fitted_.with_learned(learned)).save(tmp_path / "m.safetensors")
     with pytest.raises(ModelFileError, match=r"its 'kinds' has a 7"):
         mv.load(tmp_path / "m.safetensors")
 
@@ -482,17 +511,18 @@ def test_updates_shrink_the_same_members(keep, refit, monkeypatch) -> None:
     )
     model = fitted()
     model.update(pd.concat([table(), table(120, seed=2)], ignore_index=True), refit=refit)
-    assert [m.shrinkage > 0 for m in given[:5]] == [k != Kind.PLAIN for k in model.trained_.kinds]
-    assert [m.variant for m in given[:5]] == [int(k == Kind.BARE) for k in model.trained_.kinds]
+    assert [m.shrinkage > 0 for m in given[:5]] == [k != Kind.PLAIN for k in trained(model).kinds]
+    assert [m.variant for m in given[:5]] == [int(k == Kind.BARE) for k in trained(model).kinds]
 
 
 def test_labels_by_kind_are_what_each_member_learns(keep) -> None:
     model = mv.MVLSTM(**SMALL | {"horizon": 2})
-    problem = fit_frame(model, build_frame(table(), target="y"), test=0.2, valid=0.1)
-    trained = replace(model.trained_, labels=Labels.learn("auto", problem))
+    model, problem = fit_frame(model, build_frame(table(), target="y"), test=0.2, valid=0.1)
+    members = replace(trained(model), labels=learn_labels("auto", problem))
     rows = problem.origins["train"]
-    by_row = trained.labels.by_row(problem)
-    scaled = trained.scaled(problem.prepared, rows)
-    for k, bare in enumerate(trained.is_bare):
+    by_row = labels_by_row(members.labels, problem)
+    guess = members.guess(problem.at("train"))
+    scaled = members.scale.outputs(problem.labels("train"), guess)
+    for k, bare in enumerate(members.is_bare):
         np.testing.assert_allclose(by_row[int(bare), rows], scaled[k])
     assert abs(scaled[1].mean()) < 1e-9 and abs(scaled[1].std() - 1) < 1e-9
