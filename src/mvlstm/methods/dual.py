@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mvlstm.errors import DataError, check_option
+from mvlstm.errors import DataError
 from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
-from mvlstm.methods.network.link import LINKS
 from mvlstm.methods.network.trained import TrainedNetwork
 from mvlstm.model.learned import Arrays, AttentionArrays, Saved
 from mvlstm.nn.dual import DUALNetwork
@@ -36,13 +35,7 @@ class DUAL(AbstractNetwork, DUALSettings):
     (395,)
     """
 
-    members_differ: ClassVar[bool] = True
     short_batches: ClassVar[bool] = True
-
-    def check(self) -> None:
-        """Refuse settings with values they cannot have."""
-        super().check()
-        check_option("link", self.link, LINKS)
 
     def network(self, layout: Layout, label_scale: float) -> DUALNetwork:
         """Describe the network for the columns of a table."""

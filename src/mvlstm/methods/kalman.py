@@ -128,16 +128,9 @@ def contributions(
     """Return the share of every column in the forecasts made at ``origins``: (C, M, H).
 
     The target's share is the filter's forecast from its own past. Another column's is its last
-    value times its coefficient, less what the filter had expected of that product.
-
-    Parameters
-    ----------
-    table : (rows, C), scaled, target last
-    segments : (rows,)
-    coefficients : (C - 1,), of the regressors, which lag the target by one row
-    origins : (M,)
-    measured : (rows,), optional
-        Rows whose target was measured, and not filled in; by default all.
+    value times its coefficient (C - 1,), less what the filter had expected of that product. The
+    regressors lag the target, the last column of the scaled table (rows, C), by one row.
+    ``measured`` (rows,) says whose target was not filled in; by default all.
     """
     C = table.shape[1]
     shares = np.empty((C, len(origins), horizon))
@@ -175,13 +168,8 @@ def segments_likelihood(model: Any, restarts: IntArray) -> Callable[..., float]:
 
     After each row of ``restarts``, which must not be measured, the state is as unknown as at the
     start, so that this is the sum of the segments' own log-likelihoods. As statsmodels does, it
-    leaves out the first rows of each, by which the state becomes known.
-
-    Parameters
-    ----------
-    model : UnobservedComponents or SARIMAX
-        With an initial state that is approximately diffuse, whatever the parameters.
-    restarts : int array
+    leaves out the first rows of each, by which the state becomes known. The model's initial state
+    must be approximately diffuse, whatever the parameters.
     """
     from statsmodels.tsa.statespace.kalman_filter import KalmanFilter
 

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mvlstm.errors import check_option
+from mvlstm.errors import ModelFileError, check_option
 from mvlstm.methods.ridge import Ridge, fit_ridge
 from mvlstm.model.forecaster import AbstractForecaster
-from mvlstm.model.learned import Arrays, Learned, Saved, by_variable, take_array
+from mvlstm.model.learned import Arrays, Learned, Saved, by_variable
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.problem import Problem, known_places
@@ -42,10 +42,9 @@ class LearnedLinear(Learned):
     @classmethod
     def restore(cls, saved: Saved, window: int, horizon: int) -> LearnedLinear:
         """Rebuild from a model file."""
-        columns = saved.n_columns
-        weights = saved.take("weights", (None, columns, horizon), np.float64)
+        weights = saved.take("weights", (None, saved.n_columns, horizon), np.float64)
         if not 1 <= len(weights) <= window:
-            take_array({"weights": weights}, "weights", (window, columns, horizon), np.float64)
+            raise ModelFileError(f"its array 'weights' has {len(weights)} lags, window={window}.")
         intercept = saved.take("intercept", (horizon,), np.float64)
         shape = (horizon,) if saved.arrays.get("penalty", intercept).ndim == 1 else (horizon, 2)
         return cls(linear=Ridge(weights, intercept, saved.take("penalty", shape, np.float64)))
@@ -71,9 +70,7 @@ class LearnedLinear(Learned):
 
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
         """Return weights, intercepts and penalties."""
-        linear = self.linear
-        arrays = {"weights": linear.weights, "intercept": linear.intercept}
-        return {**arrays, "penalty": linear.penalty}, {}
+        return dict(vars(self.linear)), {}
 
 
 @documented
@@ -115,7 +112,6 @@ class ENET(AbstractForecaster, ENETSettings):
 
     by scikit-learn's ``ElasticNet(alpha=a + b, l1_ratio=a / (a + b))``, or ``Ridge`` where a = 0.
     With ``horizon > 1`` there is one regression for each step ahead.
-
     """
 
     def check(self) -> None:
@@ -167,13 +163,8 @@ def elastic_net(X: FloatArray, y: FloatArray, penalty: Penalty) -> Any:
     a, b = penalty
     if a == 0:
         return SklearnRidge(alpha=b * len(y) if b > 0 else 1e-6).fit(X, y)
-    model = ElasticNet(
-        alpha=a + b,
-        l1_ratio=a / (a + b),
-        precompute=True,
-        tol=TOLERANCE,
-        max_iter=MOST_ROUNDS,
-    )
+    options = {"precompute": True, "tol": TOLERANCE, "max_iter": MOST_ROUNDS}
+    model = ElasticNet(alpha=a + b, l1_ratio=a / (a + b), **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the stopping rows judge the result
         return model.fit(X, y)

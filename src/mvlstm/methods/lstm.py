@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from mvlstm.errors import check_option
 from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
-from mvlstm.methods.network.link import LINKS
 from mvlstm.methods.network.trained import TrainedNetwork
 from mvlstm.model.learned import Saved
 from mvlstm.nn.lstm import Loss, LSTMNetwork
@@ -35,13 +34,10 @@ class LSTM(AbstractNetwork, LSTMSettings):
     (395,)
     """
 
-    members_differ: ClassVar[bool] = True
-
     def check(self) -> None:
         """Refuse settings with values they cannot have."""
         super().check()
         check_option("loss", self.loss, get_args(Loss))
-        check_option("link", self.link, LINKS)
 
     def network(self, layout: Layout, label_scale: float) -> LSTMNetwork:
         """Describe the network for the columns of a table."""

@@ -38,6 +38,7 @@ from mvlstm.types import FloatArray
 
 LEAKAGE_WINDOWS = 64
 SIGMAS = ("learned", "predicted", "calibrated")
+OPTIONS = {"cell": Cell, "gates": Gates, "attention": Attention, "head": Head, "loss": Loss}
 BARE_ISOLATION = 10.0  # how much more isolated members without a link are
 
 
@@ -54,7 +55,7 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
     (395,)
     """
 
-    members_differ: ClassVar[bool] = True
+    links: ClassVar[tuple[str, ...]] = (*LINKS, "auto")
 
     # ------------------------------------------------------------------------------------ presets
 
@@ -99,16 +100,8 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
     def check(self) -> None:
         """Refuse settings with values they cannot have."""
         super().check()
-        options: dict[str, Any] = {
-            "cell": Cell,
-            "gates": Gates,
-            "attention": Attention,
-            "head": Head,
-            "loss": Loss,
-        }
-        for name, choices in options.items():
+        for name, choices in OPTIONS.items():
             check_option(name, getattr(self, name), get_args(choices))
-        check_option("link", self.link, (*LINKS, "auto"))
         check_option("target_scale", self.target_scale, ("standard", "raw"))
         if not is_number(self.sigma) or not 0 < self.sigma < np.inf:
             check_option("sigma", self.sigma, ("a positive number", *SIGMAS))
@@ -167,34 +160,20 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
         """Return what was learned; the components' variance is found later, or in the file."""
         shape = (len(trained.flat), int(self.horizon))
         sigma2 = np.ones(shape) if saved is None else saved.take("sigma2", shape, np.float64)
+        calibrated = self.sigma == "calibrated" or "nll" not in self.loss
         return LearnedMixture(
-            trained=trained, sigma2=sigma2, mixture=self._has_mixture, calibrated=self._calibrated
+            trained=trained, sigma2=sigma2, mixture=self._has_mixture, calibrated=calibrated
         )
-
-    @property
-    def _calibrated(self) -> bool:
-        """Whether the components' variance is found on the validation rows."""
-        return self.sigma == "calibrated" or "nll" not in self.loss
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LearnedMixture(LearnedNetwork):
-    """Members whose forecasts are mixtures over variables.
-
-    Parameters
-    ----------
-    sigma2 : (K, H)
-        The components' variance in scaled units, where it is not predicted for each.
-    mixture : bool
-        Whether the mixture is the predictive distribution, or its mean alone counts.
-    calibrated : bool
-        Whether ``sigma2`` is found on the validation rows.
-    """
+    """Members whose forecasts are mixtures over variables."""
 
     trained: TrainedNetwork[MVLSTMNetwork]
-    sigma2: FloatArray
-    mixture: bool
-    calibrated: bool
+    sigma2: FloatArray  # (K, H) variance of the components, scaled, unless predicted for each
+    mixture: bool  # whether the mixture is the predictive distribution, or its mean alone counts
+    calibrated: bool  # whether `sigma2` is found on the validation rows
 
     def take(self, rows: slice) -> LearnedMixture:
         """Return some of the members."""

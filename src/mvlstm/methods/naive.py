@@ -65,7 +65,6 @@ class SeasonalPersistence(AbstractForecaster, SeasonalPersistenceSettings):
     """The next step is like the same step of the last cycle, a day or a week ago for instance.
 
     Where the table does not reach back a whole cycle, the last value known is taken.
-
     """
 
     local: ClassVar[bool] = False  # a cycle may be longer than the window
@@ -73,9 +72,7 @@ class SeasonalPersistence(AbstractForecaster, SeasonalPersistenceSettings):
     def check(self) -> None:
         """Refuse a period that is no number of rows."""
         super().check()
-        if self.period == "auto":
-            return
-        if not is_whole(self.period) or self.period < 1:
+        if self.period != "auto" and (not is_whole(self.period) or self.period < 1):
             raise ParameterError(
                 f"period={self.period!r} must be a whole number of rows, 1 or more, or 'auto'."
             )
@@ -158,11 +155,7 @@ class LastCycle(Learned):
 def find_season(y: FloatArray, step: Any) -> tuple[int, str]:
     """Return the rows of the cycle that fits a series best, and a sentence on it.
 
-    Parameters
-    ----------
-    y : (rows,)
-    step : Timedelta, DateOffset, int or None
-        Spacing of the rows.
+    ``step`` is the spacing of the rows: a Timedelta, DateOffset, whole number or None.
     """
     longest = len(y) // 3
     candidates = {p for p in (*natural_cycles(step), find_period(y)) if 1 < p <= longest}

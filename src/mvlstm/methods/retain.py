@@ -9,9 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mvlstm.errors import check_option
 from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
-from mvlstm.methods.network.link import LINKS
 from mvlstm.methods.network.trained import TrainedNetwork
 from mvlstm.model.learned import Arrays, Saved
 from mvlstm.nn.parameters import Parameters
@@ -40,13 +38,7 @@ class RETAIN(AbstractNetwork, RETAINSettings):
     (395,)
     """
 
-    members_differ: ClassVar[bool] = True
     short_batches: ClassVar[bool] = True
-
-    def check(self) -> None:
-        """Refuse settings with values they cannot have."""
-        super().check()
-        check_option("link", self.link, LINKS)
 
     def network(self, layout: Layout, label_scale: float) -> RETAINNetwork:
         """Describe the network for the columns of a table."""

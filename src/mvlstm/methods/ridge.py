@@ -152,14 +152,7 @@ def fit_ridge(
 
     One pass over the training windows gathers the moments; one eigendecomposition then serves
     every penalty, and every step ahead unless labels are unknown. The penalty with the lowest
-    squared error on ``choose`` is taken.
-
-    Parameters
-    ----------
-    table : (rows, C), scaled
-    window : int
-    train, choose : (origins, labels)
-        Rows (M,) at which windows end, and labels (M, H), NaN where unknown.
+    squared error on ``choose`` is taken. The table (rows, C) is scaled.
     """
     C, H = table.shape[1], train[1].shape[1]
     lags = most_lags(window, C)

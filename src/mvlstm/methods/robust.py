@@ -44,14 +44,8 @@ def fit_robust(
 ) -> Ridge:
     """Choose lags and penalties on ``choose``, then fit them to ``train`` by Huber's loss.
 
-    Parameters
-    ----------
-    table : (rows, C), scaled
-    window : int
-    train, choose : (origins, labels)
-        Rows (M,) at which windows end, and labels (M, H), NaN where unknown.
-    least : int
-        Fewest lags to use: the steps ahead of which something is known, so that none is missed.
+    ``least`` is the fewest lags to use: the steps ahead of which something is known, so that none
+    is missed. The table (rows, C) is scaled.
     """
     lags, penalties = _choose(table, window, train, choose, least)
     return refit_robust(table, lags, penalties, train)

@@ -55,14 +55,8 @@ class Trees:
     def first(self, count: int) -> Trees:
         """Return the first ``count`` trees."""
         end = self.roots[count] if count < len(self.roots) else len(self.feature)
-        return Trees(
-            roots=self.roots[:count],
-            feature=self.feature[:end],
-            left=self.left[:end],
-            right=self.right[:end],
-            threshold=self.threshold[:end],
-            value=self.value[:end],
-        )
+        nodes: Any = (self.feature, self.left, self.right, self.threshold, self.value)
+        return Trees(self.roots[:count], *(one[:end] for one in nodes))
 
     def arrays(self, name: str) -> dict[str, NDArray[Any]]:
         """Return the arrays under names that start with ``name``, for the model file."""

@@ -141,10 +141,7 @@ class DUALNetwork:
         return torch.cat([state[..., :m], context], dim=-1)
 
     def loss(self, prediction: Prediction, y: Tensor, known: Tensor | None = None) -> Tensor:
-        """Return each member's mean squared error (K,) against labels y (K, B, H).
-
-        Labels that are not ``known`` (K, B, H) are any numbers, whose error counts as zero.
-        """
+        """Return each member's mean squared error (K,) of the labels y (K, B, H) that are known."""
         return mean_loss((y - prediction.mean).square(), known)
 
 

@@ -103,10 +103,7 @@ class LSTMNetwork:
         return Prediction(mean, p.get("log_sigma2", torch.zeros_like(p["bo"])))
 
     def loss(self, prediction: Prediction, y: Tensor, known: Tensor | None = None) -> Tensor:
-        """Return each member's mean loss (K,) against labels y (K, B, H).
-
-        Labels that are not ``known`` (K, B, H) are any numbers, whose loss counts as zero.
-        """
+        """Return each member's mean loss (K,) of the labels y (K, B, H) that are known."""
         return total_loss(self.loss_name, gaussian_nll, prediction, y, known)
 
 

@@ -174,18 +174,13 @@ class MVLSTMNetwork:
             drawn |= tagged(layer.initial(generator), level)
         for name, shape in self.head_shapes.items():
             if name in ("Ws", "Wv", "Wo", "wf"):
-                fan_in = d if name == "Ws" else 2 * d
-                drawn[name] = glorot(shape, fan_in, 1, generator)
+                drawn[name] = glorot(shape, d if name == "Ws" else 2 * d, 1, generator)
             else:
                 drawn[name] = torch.zeros(shape, dtype=torch.float64)
         return drawn
 
     def __call__(self, p: Parameters, x: Tensor, dropout: Dropout | None = None) -> Prediction:
-        """Return the prediction for windows x (K, T, B, C).
-
-        ``dropout(tensor, site, window_axis)`` is applied to the summaries and between layers
-        while training; windows lie along axis 1 unless it is told otherwise.
-        """
+        """Return the prediction for windows x; dropout acts on summaries and between layers."""
         h = x
         for level, layer in enumerate(self.stack):
             if level and dropout is not None:
@@ -218,9 +213,6 @@ class MVLSTMNetwork:
         return like.new_full((like.shape[0], self.horizon), 2 * log(float(self.sigma)))
 
     def loss(self, prediction: Prediction, y: Tensor, known: Tensor | None = None) -> Tensor:
-        """Return each member's mean loss (K,) against labels y (K, B, H).
-
-        Labels that are not ``known`` (K, B, H) are any numbers, whose loss counts as zero.
-        """
+        """Return each member's mean loss (K,) of the labels y (K, B, H) that are known."""
         nll = mixture_nll if self.head == "mixture" else gaussian_nll
         return total_loss(self.loss_name, nll, prediction, y, known)

@@ -88,11 +88,8 @@ def train(
 class Clock:
     """Time since training began, and what the work after it will take.
 
-    Parameters
-    ----------
-    closing : float
-        Batches in the stopping windows: after training they are predicted twice or so, and the
-        calibration windows, about as many, once. A prediction takes a third of a step.
+    ``closing`` are the batches in the stopping windows: after training they are predicted twice or
+    so, and the calibration windows, about as many, once. A prediction takes a third of a step.
     """
 
     def __init__(self, closing: float) -> None:
@@ -149,11 +146,8 @@ def validation_errors(
     ``origins`` are the ends of the windows, (S,), or (k, S) where every member has its own;
     ``variants`` (k,) of the members, all the first by default.
     """
-    variants = (
-        torch.zeros(len(flat), dtype=torch.int64, device=flat.device)
-        if variants is None
-        else variants
-    )
+    if variants is None:
+        variants = torch.zeros(len(flat), dtype=torch.int64, device=flat.device)
     p = unflatten(flat, network.shapes)
     means = mean_rows(network, p, data.table, origins, data.window)  # (k, S, H)
     labels = data.targets(origins, variants).expand_as(means)

@@ -6,7 +6,6 @@ learns only what the link leaves over, and a drifting series does no harm.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -28,23 +27,13 @@ LinkChoice = Literal["none", "last", "linear", "auto"]
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """A function of scaled windows (M, T, C) to a first guess of the labels (M, H).
-
-    Parameters
-    ----------
-    name : {"none", "last", "linear"}
-    horizon : int
-    center, scale : float
-        Of the target as an input.
-    ridge : Ridge, optional
-        Of a linear link.
-    """
+    """A function of scaled windows (M, T, C) to a first guess of the labels (M, H)."""
 
     name: LinkName
     horizon: int
-    center: float
+    center: float  # of the target as an input
     scale: float
-    ridge: Ridge | None = None
+    ridge: Ridge | None = None  # of a linear link
 
     @classmethod
     def learn(cls, name: LinkName, problem: Problem) -> Link:
@@ -92,8 +81,7 @@ class Link:
     def rows(self, table: NDArray[np.floating], origins: IntArray, window: int) -> FloatArray:
         """Return the link for windows ending at ``origins`` of a table, in pieces."""
         lags = 1 if self.ridge is None else self.ridge.weights.shape[0]
-        function: Callable[[NDArray[np.floating]], FloatArray] = self
-        pieces = [function(w) for _, w in iterate_windows(table, origins, min(lags, window))]
+        pieces = [self(part) for _, part in iterate_windows(table, origins, min(lags, window))]
         return np.concatenate(pieces) if pieces else np.empty((0, self.horizon))
 
     def gradient(self, window: int, n_columns: int) -> FloatArray:
@@ -110,11 +98,7 @@ class Link:
         """Return what was learned, for the model file."""
         if self.ridge is None:
             return {}
-        return {
-            "link.weights": self.ridge.weights,
-            "link.intercept": self.ridge.intercept,
-            "link.penalty": self.ridge.penalty,
-        }
+        return {f"link.{name}": array for name, array in vars(self.ridge).items()}
 
     @classmethod
     def restore(cls, name: LinkName, horizon: int, window: int, saved: Saved) -> Link:

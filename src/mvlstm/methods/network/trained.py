@@ -80,26 +80,14 @@ def restore_labels(link: LinkChoice, window: int, horizon: int, saved: Saved) ->
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetwork(Generic[NetworkT]):
-    """Members of one network, and how their outputs become forecasts of the labels.
-
-    Parameters
-    ----------
-    network : Network
-    flat : (K, P) float32
-        Weights, one row per member.
-    labels : LabelScale
-    window : int
-    device : str
-    kinds : uint8 array (K,), optional
-        The kind of each member; all are plain by default.
-    """
+    """Members of one network, and how their outputs become forecasts of the labels."""
 
     network: NetworkT
-    flat: NDArray[np.float32]
+    flat: NDArray[np.float32]  # (K, P), one row per member
     labels: LabelScale
     window: int
     device: str
-    kinds: NDArray[np.uint8] | None = None
+    kinds: NDArray[np.uint8] | None = None  # (K,) the kind of each member; None: all are plain
 
     @property
     def is_bare(self) -> BoolArray:
@@ -211,12 +199,12 @@ class TrainedNetwork(Generic[NetworkT]):
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
         """Return weights by name, and the plain values that belong to them."""
         kinds = {} if self.kinds is None else {"kinds": self.kinds}
-        bare = self.labels.bare
+        bare = {} if self.labels.bare is None else asdict(self.labels.bare)
         assert isinstance(self.labels.link, Link)
         extra = {
             "label_center": self.labels.center,
             "label_scale": self.labels.scale,
-            **({} if bare is None else {f"bare_{name}": v for name, v in asdict(bare).items()}),
+            **{f"bare_{name}": value for name, value in bare.items()},
             "device": self.device,
         }
         return {"weights": self.flat, **kinds, **self.labels.link.arrays()}, extra
