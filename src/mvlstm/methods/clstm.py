@@ -55,7 +55,7 @@ class CLSTM(AbstractNetwork, CLSTMSettings):
     penalty_ : float
         The penalty chosen.
     path_ : DataFrame
-        A row a penalty: the weight of every variable, and the validation RMSE of the refit.
+        One row per penalty: the weight of every variable, and the validation RMSE of the refit.
 
     Examples
     --------
@@ -75,13 +75,12 @@ class CLSTM(AbstractNetwork, CLSTMSettings):
         super().check()
         if not is_number(self.tolerance) or not 0 <= self.tolerance < np.inf:
             raise ParameterError(f"tolerance={self.tolerance!r} must be a number, 0 or more.")
-        if self.penalties is not None:
-            several = () if np.ndim(self.penalties) != 1 else self.penalties
-            fine = [is_number(value) and 0 <= value < np.inf for value in several]
-            if not fine or not all(fine):
-                raise ParameterError(
-                    f"penalties={self.penalties!r} must be one or more numbers, none negative."
-                )
+        several = PENALTIES if self.penalties is None else self.penalties
+        fine = np.ndim(several) == 1 and [is_number(one) and 0 <= one < np.inf for one in several]
+        if not fine or not all(fine):
+            raise ParameterError(
+                f"penalties={self.penalties!r} must be one or more numbers, none negative."
+            )
 
     def network(self, layout: Layout, label_scale: float) -> LSTMNetwork:
         """Describe the network that reads all columns."""

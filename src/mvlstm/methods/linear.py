@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from mvlstm.errors import ModelFileError, check_option
+from mvlstm.errors import check_option
 from mvlstm.methods.ridge import Ridge, fit_ridge
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.learned import Arrays, Learned, Saved, by_variable
@@ -19,7 +19,6 @@ from mvlstm.progress import show_steps
 from mvlstm.settings import ARSettings, ENETSettings, documented
 from mvlstm.types import FloatArray
 
-GridName = Literal["paper", "extended", "quick"]
 Penalty = tuple[float, float]
 
 PAPER = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0, 1.5, 2.0)
@@ -39,16 +38,6 @@ class LearnedLinear(Learned):
 
     linear: Ridge
 
-    @classmethod
-    def restore(cls, saved: Saved, window: int, horizon: int) -> LearnedLinear:
-        """Rebuild from a model file."""
-        weights = saved.take("weights", (None, saved.n_columns, horizon), np.float64)
-        if not 1 <= len(weights) <= window:
-            raise ModelFileError(f"its array 'weights' has {len(weights)} lags, window={window}.")
-        intercept = saved.take("intercept", (horizon,), np.float64)
-        shape = (horizon,) if saved.arrays.get("penalty", intercept).ndim == 1 else (horizon, 2)
-        return cls(linear=Ridge(weights, intercept, saved.take("penalty", shape, np.float64)))
-
     def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
         """Apply the map."""
         if windows.made_up:
@@ -57,11 +46,8 @@ class LearnedLinear(Learned):
 
     def gradient(self, windows: FloatArray) -> FloatArray:
         """Return the weights, the same for every window."""
-        M, T, C = windows.shape
-        weights = self.linear.weights  # (L, C, H)
-        slope = np.zeros((weights.shape[2], T, C))
-        slope[:, T - len(weights) :] = np.moveaxis(weights, -1, 0)
-        return np.broadcast_to(slope, (1, M, *slope.shape))
+        slope = self.linear.gradient(windows.shape[1])
+        return np.broadcast_to(slope, (1, len(windows), *slope.shape))
 
     def own_importance(self, groups: tuple[int, ...]) -> FloatArray | None:
         """Sum the sizes of each variable's weights over lags and steps, as shares of one."""
@@ -70,7 +56,7 @@ class LearnedLinear(Learned):
 
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
         """Return weights, intercepts and penalties."""
-        return dict(vars(self.linear)), {}
+        return self.linear.arrays(), {}
 
 
 @documented
@@ -99,7 +85,7 @@ class AR(AbstractForecaster, ARSettings):
 
     def restore(self, saved: Saved) -> LearnedLinear:
         """Rebuild what `learn` returned."""
-        return LearnedLinear.restore(saved, self.window, self.horizon)
+        return LearnedLinear(linear=Ridge.restore(saved, self.window, self.horizon))
 
 
 @documented
@@ -121,7 +107,7 @@ class ENET(AbstractForecaster, ENETSettings):
 
     def restore(self, saved: Saved) -> LearnedLinear:
         """Rebuild what `learn` returned."""
-        return LearnedLinear.restore(saved, self.window, self.horizon)
+        return LearnedLinear(linear=Ridge.restore(saved, self.window, self.horizon))
 
     def learn(self, problem: Problem) -> LearnedLinear:
         """Fit with every pair of penalties, and keep the best on the stopping rows."""

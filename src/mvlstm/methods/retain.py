@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
+from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork, column_owners
 from mvlstm.methods.network.trained import TrainedNetwork
-from mvlstm.model.learned import Arrays, Saved
+from mvlstm.model.learned import Saved
 from mvlstm.nn.parameters import Parameters
 from mvlstm.nn.retain import RETAINNetwork
 from mvlstm.problem.inputs import Windows
@@ -63,6 +63,7 @@ class LearnedRetain(LearnedNetwork):
 
     trained: TrainedNetwork[RETAINNetwork]
     importance: FloatArray
+    saved: ClassVar[tuple[str, ...]] = ("importance",)
 
     def own_importance(self, groups: tuple[int, ...]) -> FloatArray:
         """Return the shares of the sizes."""
@@ -80,8 +81,8 @@ class LearnedRetain(LearnedNetwork):
 
         windows = problem.at("train")
         for piece in self.trained.each(both, windows):
-            sums += piece.cpu().numpy()
-        grouped = sums @ _owner(windows) / len(windows)  # (2, N)
+            sums += piece
+        grouped = sums @ column_owners(windows) / len(windows)  # (2, N)
         total = float(grouped[1].sum())
         degenerate = abs(total) < 1e-3 * np.abs(grouped[1]).sum()
         signed = grouped[1] / (1 if degenerate else total)
@@ -95,17 +96,4 @@ class LearnedRetain(LearnedNetwork):
             return network.coefficients(p, x).sum(dim=3)  # (K, B, H, C)
 
         pieces = self.trained.each(summed, windows)
-        whole = np.concatenate([piece.cpu().numpy() for piece in pieces], axis=1)
-        return np.asarray(whole.astype(np.float64) @ _owner(windows))
-
-    def arrays(self) -> tuple[Arrays, dict[str, Any]]:
-        """Return weights, link and importance."""
-        arrays, extra = self.trained.arrays()
-        return {**arrays, "importance": self.importance}, extra
-
-
-def _owner(windows: Windows) -> FloatArray:
-    """Return the matrix (C, N) that adds up a variable's columns."""
-    assert windows.prepared is not None
-    frame = windows.prepared.frame
-    return np.eye(frame.n_variables)[list(frame.groups)]
+        return np.concatenate(list(pieces), axis=1) @ column_owners(windows)

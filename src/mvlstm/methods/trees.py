@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import astuple, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,6 @@ from mvlstm.problem.problem import Problem, known_places
 from mvlstm.progress import show_steps
 from mvlstm.settings import GBTSettings, RFSettings, XGTSettings, documented
 from mvlstm.types import FloatArray
-
-GridName = Literal["paper", "quick"]
 
 COUNTS = (3, 10, 25, 50, 100, 200)  # numbers of trees tried
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)

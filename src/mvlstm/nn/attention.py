@@ -11,7 +11,7 @@ from mvlstm.nn.backends.pooling import TemporalPooling
 
 
 class Summary(NamedTuple):
-    """What a window comes down to: one vector a variable, and the weights that made it."""
+    """What a window comes down to: one vector per variable, and the weights that made it."""
 
     vectors: Tensor  # (K, B, N, 2 d), last state first, context second
     weights: Tensor  # (K, B, N, T - 1), rows sum to one

@@ -40,15 +40,6 @@ class RETAINNetwork:
     :math:`\omega_{tk} = \alpha_t\, w \cdot (\beta_t \odot W_{emb}[:, k])\, x_{tk}`, and all of them
     add up to :math:`\hat y - b_o`.
 
-    Parameters
-    ----------
-    n_columns : int
-        C.
-    hidden_size : int
-        m, of the embedding and of both GRUs.
-    horizon : int
-        H; each step ahead has its own w and b.
-
     Shapes
     ------
     x : (K, T, B, C)
@@ -56,9 +47,9 @@ class RETAINNetwork:
     bo (H)
     """
 
-    n_columns: int
-    hidden_size: int
-    horizon: int = 1
+    n_columns: int  # C
+    hidden_size: int  # m, of the embedding and of both GRUs
+    horizon: int = 1  # H; each step ahead has its own w and b
 
     @cached_property
     def layer(self) -> Layer:

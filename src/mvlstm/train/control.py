@@ -18,7 +18,7 @@ Stopped = Literal["interrupt", "time limit"]
 class Control:
     """Asked after every step whether to save, and whether to stop.
 
-    ``save`` stores the state: every so many seconds, when the run is stopped, and at its end. The
+    ``save`` stores the state: every few seconds, when the run is stopped, and at its end. The
     run stops ``time_limit`` seconds from now, the closing work included.
     """
 

@@ -63,14 +63,12 @@ def train(
     clock, before = Clock(len(data.stop) / stepper.batch), int(state.epoch)
     with control.listening():
         while state.running.any() and int(state.epoch) < config.max_epochs:
-            losses = stepper.run_epoch(
-                int(state.epoch), partial(pause, control, stepper, state, clock)
-            )
+            pauses = partial(pause, control, stepper, state, clock)
+            losses = stepper.run_epoch(int(state.epoch), pauses)
             if losses is None:
                 break
-            errors = validation_errors(
-                network, stepper.weights, data, stepper.judged_on, stepper.variants
-            )
+            judged = stepper.judged_on, stepper.variants
+            errors = validation_errors(network, stepper.weights, data, *judged)
             record(state, stepper, losses, errors, members, config)
             if on_epoch is not None:
                 on_epoch(progress(state, config, members, clock.seconds, before), state)
@@ -227,11 +225,7 @@ def append(history: Tensor, values: Tensor, rows: Tensor, n_members: int) -> Ten
 
 
 def progress(
-    state: TrainState,
-    config: TrainConfig,
-    members: Sequence[Member],
-    seconds: float,
-    before: int = 0,
+    state: TrainState, config: TrainConfig, members: Sequence[Member], seconds: float, before: int
 ) -> Progress:
     """Summarise the state for a progress display; the error is that of the first member's kind.
 

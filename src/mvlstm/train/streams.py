@@ -52,7 +52,7 @@ def random_bits(keys: Tensor, step: Tensor, site: int, n: int, start: int = 0) -
 def shuffled(keys: Tensor, epoch: Tensor, n: int) -> Tensor:
     """Return for each member a permutation (K, n) of 0..n-1 for this epoch, in int32.
 
-    A few members at a time, so that sorting takes little memory beside the result.
+    A few members at a time, so that sorting takes little memory next to the result.
     """
     orders = [
         torch.argsort(random_bits(some, epoch, ORDER_SITE, n), dim=1, stable=True).int()

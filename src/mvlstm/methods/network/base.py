@@ -30,6 +30,7 @@ from mvlstm.types import FloatArray, IntArray
 class LearnedNetwork(Learned):
     """Members of a network. A subclass adds what else follows from their weights."""
 
+    saved: ClassVar[tuple[str, ...]] = ()  # names of such arrays that a model file keeps
     trained: TrainedNetwork[Any]
 
     def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
@@ -41,8 +42,9 @@ class LearnedNetwork(Learned):
         return self.trained.gradient(windows)
 
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
-        """Return weights, kinds and link."""
-        return self.trained.arrays()
+        """Return weights, kinds and link, and what follows from them."""
+        arrays, extra = self.trained.arrays()
+        return {**arrays, **{name: getattr(self, name) for name in self.saved}}, extra
 
     def take(self, rows: slice) -> Self:
         """Return some of the members."""
@@ -59,6 +61,13 @@ class LearnedNetwork(Learned):
     def changed_from(self, other: LearnedNetwork) -> int:
         """Return how many members have other weights than those of ``other``."""
         return int((self.trained.flat != other.trained.flat).any(axis=1).sum())
+
+
+def column_owners(windows: Windows) -> FloatArray:
+    """Return the matrix (C, N) that adds up each variable's columns."""
+    assert windows.prepared is not None
+    frame = windows.prepared.frame
+    return np.eye(frame.n_variables)[list(frame.groups)]
 
 
 class AbstractNetwork(AbstractForecaster):
@@ -107,8 +116,6 @@ class AbstractNetwork(AbstractForecaster):
         check_option("link", self.link, self.links)
         Training.of(self).check()
 
-    # ----------------------------------------------------------------------------------- learning
-
     def learn(self, problem: Problem) -> LearnedNetwork:
         """Fit the link, train the members on what it leaves, and find what follows."""
         labels = learn_labels(self.link, problem)
@@ -128,8 +135,6 @@ class AbstractNetwork(AbstractForecaster):
         network = self.network(saved.layout, labels.scale)
         trained = TrainedNetwork.restore(network, labels, int(self.members), T, saved)
         return self.wrap(trained, saved)
-
-    # ----------------------------------------------------------------------------------- retraining
 
     def train_further(
         self, learned: LearnedNetwork, problem: Problem, *, max_epochs: int, learning_rate: float

@@ -145,10 +145,7 @@ def keeps_its_levels(problem: Problem, labels: LabelScale) -> bool:
 
 
 def _stop_errors(trained: TrainedNetwork[Any], problem: Problem) -> FloatArray:
-    """Return the members' errors (K, M, H) on the stopping rows, the link as training had it.
-
-    Where targets were filled in, (K, n, 1) of the others.
-    """
+    """Return the errors (K, M, H) on stopping rows, or (K, n, 1) where targets were filled in."""
     labels = problem.labels("stop")
     forecasts = trained.rows(problem.prepared.table, problem.origins["stop"])
     return of_known(forecasts - labels, labels)

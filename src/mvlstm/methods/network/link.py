@@ -12,7 +12,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mvlstm.errors import ModelFileError
 from mvlstm.methods.ridge import Ridge
 from mvlstm.methods.robust import fit_robust, refit_robust
 from mvlstm.model.learned import Arrays, Saved
@@ -86,19 +85,15 @@ class Link:
 
     def gradient(self, window: int, n_columns: int) -> FloatArray:
         """Return the link's gradient (H, T, C), the same for every window."""
-        slope = np.zeros((self.horizon, window, n_columns))
-        if self.name == "last":
-            slope[:, -1, -1] = self.scale
         if self.ridge is not None:
-            lags = self.ridge.weights.shape[0]
-            slope[:, window - lags :] = np.moveaxis(self.ridge.weights, -1, 0)
+            return self.ridge.gradient(window)
+        slope = np.zeros((self.horizon, window, n_columns))
+        slope[:, -1, -1] = self.scale if self.name == "last" else 0.0
         return slope
 
     def arrays(self) -> Arrays:
         """Return what was learned, for the model file."""
-        if self.ridge is None:
-            return {}
-        return {f"link.{name}": array for name, array in vars(self.ridge).items()}
+        return {} if self.ridge is None else self.ridge.arrays("link.")
 
     @classmethod
     def restore(cls, name: LinkName, horizon: int, window: int, saved: Saved) -> Link:
@@ -107,9 +102,4 @@ class Link:
         link = cls(name, horizon, preparation.target_center, preparation.target_scale)
         if name != "linear":
             return link
-        weights = saved.take("link.weights", (None, saved.n_columns, horizon), np.float64)
-        if not 1 <= len(weights) <= window:
-            raise ModelFileError(f"its linear link has {len(weights)} lags, window={window}.")
-        intercept = saved.take("link.intercept", (horizon,), np.float64)
-        penalty = saved.take("link.penalty", (horizon,), np.float64)
-        return replace(link, ridge=Ridge(weights, intercept, penalty))
+        return replace(link, ridge=Ridge.restore(saved, window, horizon, "link."))

@@ -18,8 +18,6 @@ from mvlstm.errors import MVLSTMWarning, ParameterError, check_whole, is_number,
 from mvlstm.methods.network.trained import NetworkT, TrainedNetwork, labels_by_row, refit_link
 from mvlstm.model.forecaster import FREE_SETTINGS
 from mvlstm.model.learned import Stopped
-from mvlstm.nn.parameters import unflatten
-from mvlstm.problem.inputs import Windows
 from mvlstm.problem.problem import Problem, Run
 from mvlstm.problem.target_scale import LabelScale
 from mvlstm.results import History
@@ -29,11 +27,10 @@ from mvlstm.train.control import Control
 from mvlstm.train.data import WindowData
 from mvlstm.train.loop import train
 from mvlstm.train.memory import check_memory
-from mvlstm.train.predict import predict_rows
 from mvlstm.train.progress import show_progress
-from mvlstm.train.runtime import resolve_device, usable_device
+from mvlstm.train.runtime import resolve_device
 from mvlstm.train.state import TrainState
-from mvlstm.types import FloatArray, IntArray
+from mvlstm.types import IntArray
 
 LIMITS: dict[str, tuple[Callable[[float], bool], str]] = {
     "dropout": (lambda x: 0 <= x < 1, "be at least 0 and below 1"),
@@ -90,8 +87,6 @@ class Training:
         if not is_whole(self.seed):
             raise ParameterError(f"seed={self.seed!r} must be a whole number.")
 
-    # -------------------------------------------------------------------------------------- members
-
     def members_of(self, problem: Problem) -> list[Member]:
         """Return the members to train: the problem's, or those of the forecaster's arguments."""
         return list(problem.members) or make_members(
@@ -103,14 +98,12 @@ class Training:
         )
 
     def scaled_members(self, problem: Problem) -> list[Member]:
-        """Return these members with their L2 as it stands beside the *mean* loss.
+        """Return these members with their L2 as it stands next to the *mean* loss.
 
-        With ``l2_sum`` it is meant beside the sum over all training windows.
+        With ``l2_sum`` it is meant next to the sum over all training windows.
         """
         windows = len(problem.origins["train"]) if self.l2_sum else 1
         return [replace(one, l2=one.l2 / windows) for one in self.members_of(problem)]
-
-    # --------------------------------------------------------------------------------------- steps
 
     def batch(self, windows: int) -> int:
         """Return the batch of a fit to this many windows."""
@@ -261,41 +254,3 @@ def patience_notes(history: History, config: TrainConfig) -> tuple[str, ...]:
     epochs += " at the full rate" if config.finishes else ""
     more = "raise max_epochs=... for more"
     return (f"{which} had not run out of patience after {epochs}; {more}.",)
-
-
-class Details(NamedTuple):
-    """The mixture of K members for M windows, scaled, and their mean attention over time."""
-
-    mu: FloatArray | None  # (K, M, H, N); None for a head without components
-    log_prior: FloatArray  # (K, M, H, N)
-    sigma2: FloatArray | None  # (K, M, H, N) where the network predicts it
-    temporal: FloatArray  # (K, N, T - 1)
-
-
-def network_details(
-    trained: TrainedNetwork[Any], windows: Windows, *, exact: bool = False
-) -> Details:
-    """Return the mixture and the mean temporal attention, if ``exact`` without a GPU's rounding."""
-    mu, log_pi, log_sigma2 = [], [], []
-    temporal: FloatArray = np.zeros(())
-    where, network = usable_device(trained.device), trained.network
-    dtype = torch.float64 if exact and where.type == "cuda" else torch.float32
-    p = unflatten(torch.as_tensor(trained.flat, dtype=dtype, device=where), network.shapes)
-    rows = torch.as_tensor(windows.table, dtype=dtype, device=where)
-    ends = torch.as_tensor(windows.ends, device=where)
-    for _, q in predict_rows(network, p, rows, ends, trained.window):
-        assert q.log_prior is not None and q.temporal is not None
-        log_pi.append(q.log_prior.cpu().numpy().astype(np.float64))
-        if q.mu is not None:
-            mu.append(q.mu.cpu().numpy().astype(np.float64))
-        if q.log_sigma2.dim() == 4:
-            log_sigma2.append(q.log_sigma2.cpu().numpy().astype(np.float64))
-        temporal = temporal + q.temporal.sum(dim=1).cpu().numpy().astype(np.float64)
-    log_prior = np.concatenate(log_pi, axis=1)
-    log_prior -= np.logaddexp.reduce(log_prior, axis=-1, keepdims=True)  # float32's rounding
-    return Details(
-        mu=np.concatenate(mu, axis=1) if mu else None,
-        log_prior=log_prior,
-        sigma2=np.exp(np.concatenate(log_sigma2, axis=1)) if log_sigma2 else None,
-        temporal=temporal / len(windows),
-    )
