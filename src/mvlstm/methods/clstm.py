@@ -67,7 +67,6 @@ class CLSTM(AbstractNetwork, CLSTMSettings):
     (2, 12)
     """
 
-    members_differ: ClassVar[bool] = False
     short_batches: ClassVar[bool] = True
 
     def check(self) -> None:

@@ -35,6 +35,7 @@ class DUAL(AbstractNetwork, DUALSettings):
     (395,)
     """
 
+    members_differ: ClassVar[bool] = True
     short_batches: ClassVar[bool] = True
 
     def network(self, layout: Layout, label_scale: float) -> DUALNetwork:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
@@ -33,6 +33,8 @@ class LSTM(AbstractNetwork, LSTMSettings):
     >>> model.fit(table, target="y", test=0.2).predict(table).mean.shape
     (395,)
     """
+
+    members_differ: ClassVar[bool] = True
 
     def check(self) -> None:
         """Refuse settings with values they cannot have."""

@@ -49,6 +49,7 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
     (395,)
     """
 
+    members_differ: ClassVar[bool] = True
     links: ClassVar[tuple[str, ...]] = (*LINKS, "auto")
 
     # ------------------------------------------------------------------------------------ presets

@@ -38,6 +38,7 @@ class RETAIN(AbstractNetwork, RETAINSettings):
     (395,)
     """
 
+    members_differ: ClassVar[bool] = True
     short_batches: ClassVar[bool] = True
 
     def network(self, layout: Layout, label_scale: float) -> RETAINNetwork:

@@ -78,7 +78,6 @@ class AbstractNetwork(AbstractForecaster):
     """
 
     ensemble: ClassVar[bool] = True
-    members_differ: ClassVar[bool] = True
     links: ClassVar[tuple[str, ...]] = LINKS
     short_batches: ClassVar[bool] = False  # whether few windows are learned in smaller batches
     precision: DTypeLike = np.float32
