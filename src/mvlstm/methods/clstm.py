@@ -14,9 +14,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from mvlstm.errors import ModelFileError, MVLSTMWarning, ParameterError, check_option, is_number
+from mvlstm.errors import ModelFileError, MVLSTMWarning, ParameterError, is_number
 from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
-from mvlstm.methods.network.link import LINKS
 from mvlstm.methods.network.trained import TrainedNetwork, learn_labels, restore_labels
 from mvlstm.methods.network.training import Training, fit_network
 from mvlstm.model.learned import Arrays, Saved
@@ -56,7 +55,7 @@ class CLSTM(AbstractNetwork, CLSTMSettings):
     penalty_ : float
         The penalty chosen.
     path_ : DataFrame
-        A row a penalty: the weight of every variable, and the validation RMSE of the refit.
+        One row per penalty: the weight of every variable, and the validation RMSE of the refit.
 
     Examples
     --------
@@ -73,22 +72,22 @@ class CLSTM(AbstractNetwork, CLSTMSettings):
     def check(self) -> None:
         """Refuse settings with values they cannot have."""
         super().check()
-        check_option("link", self.link, LINKS)
         if not is_number(self.tolerance) or not 0 <= self.tolerance < np.inf:
             raise ParameterError(f"tolerance={self.tolerance!r} must be a number, 0 or more.")
-        if self.penalties is not None:
-            several = () if np.ndim(self.penalties) != 1 else self.penalties
-            fine = [is_number(value) and 0 <= value < np.inf for value in several]
-            if not fine or not all(fine):
-                raise ParameterError(
-                    f"penalties={self.penalties!r} must be one or more numbers, none negative."
-                )
+        several = PENALTIES if self.penalties is None else self.penalties
+        fine = np.ndim(several) == 1 and [is_number(one) and 0 <= one < np.inf for one in several]
+        if not fine or not all(fine):
+            raise ParameterError(
+                f"penalties={self.penalties!r} must be one or more numbers, none negative."
+            )
 
     def network(self, layout: Layout, label_scale: float) -> LSTMNetwork:
         """Describe the network that reads all columns."""
-        return self._reading(layout.groups, None)
+        return self._reading(layout.groups)
 
-    def _reading(self, groups: tuple[int, ...], columns: tuple[int, ...] | None) -> LSTMNetwork:
+    def _reading(
+        self, groups: tuple[int, ...], columns: tuple[int, ...] | None = None
+    ) -> LSTMNetwork:
         """Return the network that reads some of the columns, or all."""
         size, horizon = int(self.hidden_size), int(self.horizon)
         return LSTMNetwork(len(groups), size, horizon=horizon, columns=columns)
@@ -134,11 +133,12 @@ class CLSTM(AbstractNetwork, CLSTMSettings):
         limit = problem.run.time_limit
         ends = math.inf if limit is None else clock.monotonic() + limit / 3
         device = resolve_device(self.device)
-        network = self._reading(problem.groups, None)
-        table = torch.as_tensor(problem.prepared.table, dtype=torch.float32, device=device)
-        every = torch.as_tensor(
-            self._every_label(problem, labels), dtype=torch.float32, device=device
-        )
+        network = self._reading(problem.groups)
+
+        def here(array: FloatArray) -> Tensor:
+            return torch.as_tensor(array, dtype=torch.float32, device=device)
+
+        table, every = here(problem.prepared.table), here(self._every_label(problem, labels))
 
         def loss(flat: Tensor, origins: Tensor) -> Tensor:
             x = gather_windows(table, origins, problem.window)
@@ -154,7 +154,7 @@ class CLSTM(AbstractNetwork, CLSTMSettings):
             start.to(device, torch.float32),
             groups,
             torch.as_tensor(problem.origins["train"], device=device),
-            torch.as_tensor(penalties.copy(), dtype=torch.float32, device=device),
+            here(penalties.copy()),
             seed=seed,
             config=self._path_config(problem),
             ends=ends,
@@ -181,10 +181,7 @@ class CLSTM(AbstractNetwork, CLSTMSettings):
         )
 
     def _every_label(self, problem: Problem, labels: LabelScale) -> FloatArray:
-        """Return scaled labels by row (rows, H) for every step of the training windows.
-
-        NaN where there are none, or they were filled in.
-        """
+        """Return scaled labels (rows, H) for every step of the training windows, NaN if unknown."""
         prepared, last = problem.prepared, problem.origins["train"].max()
         before = problem.window if self.link == "linear" else 1  # rows a label's link looks back on
         rows = prepared.origins(before, self.horizon)
@@ -224,9 +221,8 @@ class CLSTM(AbstractNetwork, CLSTMSettings):
             errors = trained.rows(problem.prepared.table, rows)[0] - y
             refits[chosen] = np.nanmean(errors**2, axis=1)
         squared = np.stack([refits[tuple(row)] for row in norms > 0])  # (L, S)
-        means = squared.mean(axis=1)
+        means, judged = squared.mean(axis=1), squared.shape[1]
         best = int(means.argmin())
-        judged = squared.shape[1]
         error = squared[best].std(ddof=1) / np.sqrt(judged) if judged > 1 else 0.0
         place = int(np.flatnonzero(means <= means[best] + self.tolerance * error)[0])
         return SelectionPath(norms, penalties.copy(), np.sqrt(means), place)
@@ -248,9 +244,8 @@ class CLSTM(AbstractNetwork, CLSTMSettings):
     def selected_(self) -> tuple[str, ...]:
         """The variables whose weights are not zero, the heaviest first."""
         path, names = self._selection("selected_")
-        return tuple(
-            names[n] for n in np.argsort(-path.chosen, kind="stable") if path.chosen[n] > 0
-        )
+        heaviest = np.argsort(-path.chosen, kind="stable")
+        return tuple(names[n] for n in heaviest if path.chosen[n] > 0)
 
     @property
     def path_(self) -> pd.DataFrame:
@@ -263,17 +258,12 @@ class CLSTM(AbstractNetwork, CLSTMSettings):
 
 @dataclass(frozen=True, eq=False)
 class SelectionPath:
-    """Which variables each penalty keeps, and the penalty chosen.
+    """Which variables each penalty keeps, and the penalty chosen."""
 
-    Shapes
-    ------
-    norms : (L, N), penalties, refit_rmse : (L,); place : the row chosen
-    """
-
-    norms: FloatArray
-    penalties: FloatArray
-    refit_rmse: FloatArray
-    place: int
+    norms: FloatArray  # (L, N)
+    penalties: FloatArray  # (L,)
+    refit_rmse: FloatArray  # (L,)
+    place: int  # the row chosen
 
     @property
     def chosen(self) -> FloatArray:
@@ -307,8 +297,7 @@ class LearnedSelection(LearnedNetwork):
     def own_importance(self, groups: tuple[int, ...]) -> FloatArray:
         """Return the chosen penalty's norms, divided by their sum; zeros are exact."""
         norms = self.path.chosen
-        total = norms.sum()
-        return np.asarray(norms / total if total > 0 else np.full_like(norms, np.nan))
+        return norms / norms.sum() if norms.any() else np.full_like(norms, np.nan)
 
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
         """Return weights, link and the path."""

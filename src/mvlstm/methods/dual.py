@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mvlstm.errors import DataError, check_option
-from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
-from mvlstm.methods.network.link import LINKS
+from mvlstm.errors import DataError
+from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork, column_owners
 from mvlstm.methods.network.trained import TrainedNetwork
-from mvlstm.model.learned import Arrays, AttentionArrays, Saved
+from mvlstm.model.learned import AttentionArrays, Saved
 from mvlstm.nn.dual import DUALNetwork
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.problem import Problem
@@ -39,11 +38,6 @@ class DUAL(AbstractNetwork, DUALSettings):
     members_differ: ClassVar[bool] = True
     short_batches: ClassVar[bool] = True
 
-    def check(self) -> None:
-        """Refuse settings with values they cannot have."""
-        super().check()
-        check_option("link", self.link, LINKS)
-
     def network(self, layout: Layout, label_scale: float) -> DUALNetwork:
         """Describe the network for the columns of a table."""
         if len(layout.names) < 2:
@@ -69,6 +63,7 @@ class LearnedDual(LearnedNetwork):
 
     trained: TrainedNetwork[DUALNetwork]
     importance: FloatArray
+    saved: ClassVar[tuple[str, ...]] = ("importance",)
 
     def summarised(self, problem: Problem) -> LearnedDual:
         """Find the mean attention over the training windows."""
@@ -88,13 +83,4 @@ class LearnedDual(LearnedNetwork):
     def _series_attention(self, windows: Windows) -> FloatArray:
         """Return the mean over time of the encoder's weights by variable, (K, M, N)."""
         pieces = self.trained.each(self.trained.network.attention, windows)
-        weights = np.concatenate([piece.cpu().numpy() for piece in pieces], axis=1)
-        assert windows.prepared is not None
-        frame = windows.prepared.frame
-        owner = np.eye(frame.n_variables)[list(frame.groups[:-1])]  # (n, N)
-        return weights.astype(np.float64) @ owner
-
-    def arrays(self) -> tuple[Arrays, dict[str, Any]]:
-        """Return weights, link and importance."""
-        arrays, extra = self.trained.arrays()
-        return {**arrays, "importance": self.importance}, extra
+        return np.concatenate(list(pieces), axis=1) @ column_owners(windows)[:-1]

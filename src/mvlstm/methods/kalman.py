@@ -25,17 +25,13 @@ class Filter:
     The gains :math:`K_t` depend on t and on which rows were measured, never on the values, so
     forecasts are linear in the series, and the forecast of a sum of series is the sum of the
     forecasts. A row that was not measured has no gain.
-
-    Shapes
-    ------
-    design : (k,); transition, state_cov, initial_cov : (k, k); obs_cov : (1,)
     """
 
-    design: FloatArray
-    transition: FloatArray
-    state_cov: FloatArray
-    obs_cov: FloatArray
-    initial_cov: FloatArray
+    design: FloatArray  # (k,)
+    transition: FloatArray  # (k, k)
+    state_cov: FloatArray  # (k, k)
+    obs_cov: FloatArray  # (1,)
+    initial_cov: FloatArray  # (k, k)
 
     @classmethod
     def of(cls, model: Any, results: Any) -> Filter:
@@ -53,10 +49,7 @@ class Filter:
         )
 
     def gains(self, length: int, measured: BoolArray | None = None) -> FloatArray:
-        """Return the gains (length, k) of the first rows of a series.
-
-        ``measured`` (length,) says which rows were; by default all.
-        """
+        """Return the gains (length, k) of the first rows of a series, all measured by default."""
         T, z, P = self.transition, self.design, self.initial_cov
         known = np.ones(length, dtype=bool) if measured is None else measured
         passed = np.append(np.flatnonzero(~known), length)  # rows without a gain
@@ -103,12 +96,9 @@ class Filter:
         if not 1 <= k <= 1_000:
             raise ModelFileError(f"its filter has {k} states.")
         shapes = {"design": (k,), "obs_cov": (1,)}
-        return cls(
-            **{
-                key: take_array(arrays, key, shapes.get(key, (k, k)), np.float64)
-                for key in cls.__dataclass_fields__
-            }
-        )
+        names = cls.__dataclass_fields__
+        found = [take_array(arrays, key, shapes.get(key, (k, k)), np.float64) for key in names]
+        return cls(*found)
 
 
 def _settled(following: FloatArray, P: FloatArray) -> bool:
@@ -128,16 +118,9 @@ def contributions(
     """Return the share of every column in the forecasts made at ``origins``: (C, M, H).
 
     The target's share is the filter's forecast from its own past. Another column's is its last
-    value times its coefficient, less what the filter had expected of that product.
-
-    Parameters
-    ----------
-    table : (rows, C), scaled, target last
-    segments : (rows,)
-    coefficients : (C - 1,), of the regressors, which lag the target by one row
-    origins : (M,)
-    measured : (rows,), optional
-        Rows whose target was measured, and not filled in; by default all.
+    value times its coefficient (C - 1,), less what the filter had expected of that product. The
+    regressors lag the target, the last column of the scaled table (rows, C), by one row.
+    ``measured`` (rows,) says whose target was not filled in; by default all.
     """
     C = table.shape[1]
     shares = np.empty((C, len(origins), horizon))
@@ -175,13 +158,8 @@ def segments_likelihood(model: Any, restarts: IntArray) -> Callable[..., float]:
 
     After each row of ``restarts``, which must not be measured, the state is as unknown as at the
     start, so that this is the sum of the segments' own log-likelihoods. As statsmodels does, it
-    leaves out the first rows of each, by which the state becomes known.
-
-    Parameters
-    ----------
-    model : UnobservedComponents or SARIMAX
-        With an initial state that is approximately diffuse, whatever the parameters.
-    restarts : int array
+    leaves out the first rows of each, by which the state becomes known. The model's initial state
+    must be approximately diffuse, whatever the parameters.
     """
     from statsmodels.tsa.statespace.kalman_filter import KalmanFilter
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from mvlstm.errors import check_option
 from mvlstm.methods.ridge import Ridge, fit_ridge
 from mvlstm.model.forecaster import AbstractForecaster
-from mvlstm.model.learned import Arrays, Learned, Saved, by_variable, take_array
+from mvlstm.model.learned import Arrays, Learned, Saved, by_variable
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.problem import Problem, known_places
@@ -19,7 +19,6 @@ from mvlstm.progress import show_steps
 from mvlstm.settings import ARSettings, ENETSettings, documented
 from mvlstm.types import FloatArray
 
-GridName = Literal["paper", "extended", "quick"]
 Penalty = tuple[float, float]
 
 PAPER = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0, 1.5, 2.0)
@@ -39,17 +38,6 @@ class LearnedLinear(Learned):
 
     linear: Ridge
 
-    @classmethod
-    def restore(cls, saved: Saved, window: int, horizon: int) -> LearnedLinear:
-        """Rebuild from a model file."""
-        columns = saved.n_columns
-        weights = saved.take("weights", (None, columns, horizon), np.float64)
-        if not 1 <= len(weights) <= window:
-            take_array({"weights": weights}, "weights", (window, columns, horizon), np.float64)
-        intercept = saved.take("intercept", (horizon,), np.float64)
-        shape = (horizon,) if saved.arrays.get("penalty", intercept).ndim == 1 else (horizon, 2)
-        return cls(linear=Ridge(weights, intercept, saved.take("penalty", shape, np.float64)))
-
     def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
         """Apply the map."""
         if windows.made_up:
@@ -58,11 +46,8 @@ class LearnedLinear(Learned):
 
     def gradient(self, windows: FloatArray) -> FloatArray:
         """Return the weights, the same for every window."""
-        M, T, C = windows.shape
-        weights = self.linear.weights  # (L, C, H)
-        slope = np.zeros((weights.shape[2], T, C))
-        slope[:, T - len(weights) :] = np.moveaxis(weights, -1, 0)
-        return np.broadcast_to(slope, (1, M, *slope.shape))
+        slope = self.linear.gradient(windows.shape[1])
+        return np.broadcast_to(slope, (1, len(windows), *slope.shape))
 
     def own_importance(self, groups: tuple[int, ...]) -> FloatArray | None:
         """Sum the sizes of each variable's weights over lags and steps, as shares of one."""
@@ -71,9 +56,7 @@ class LearnedLinear(Learned):
 
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
         """Return weights, intercepts and penalties."""
-        linear = self.linear
-        arrays = {"weights": linear.weights, "intercept": linear.intercept}
-        return {**arrays, "penalty": linear.penalty}, {}
+        return self.linear.arrays(), {}
 
 
 @documented
@@ -102,7 +85,7 @@ class AR(AbstractForecaster, ARSettings):
 
     def restore(self, saved: Saved) -> LearnedLinear:
         """Rebuild what `learn` returned."""
-        return LearnedLinear.restore(saved, self.window, self.horizon)
+        return LearnedLinear(linear=Ridge.restore(saved, self.window, self.horizon))
 
 
 @documented
@@ -115,7 +98,6 @@ class ENET(AbstractForecaster, ENETSettings):
 
     by scikit-learn's ``ElasticNet(alpha=a + b, l1_ratio=a / (a + b))``, or ``Ridge`` where a = 0.
     With ``horizon > 1`` there is one regression for each step ahead.
-
     """
 
     def check(self) -> None:
@@ -125,7 +107,7 @@ class ENET(AbstractForecaster, ENETSettings):
 
     def restore(self, saved: Saved) -> LearnedLinear:
         """Rebuild what `learn` returned."""
-        return LearnedLinear.restore(saved, self.window, self.horizon)
+        return LearnedLinear(linear=Ridge.restore(saved, self.window, self.horizon))
 
     def learn(self, problem: Problem) -> LearnedLinear:
         """Fit with every pair of penalties, and keep the best on the stopping rows."""
@@ -167,13 +149,8 @@ def elastic_net(X: FloatArray, y: FloatArray, penalty: Penalty) -> Any:
     a, b = penalty
     if a == 0:
         return SklearnRidge(alpha=b * len(y) if b > 0 else 1e-6).fit(X, y)
-    model = ElasticNet(
-        alpha=a + b,
-        l1_ratio=a / (a + b),
-        precompute=True,
-        tol=TOLERANCE,
-        max_iter=MOST_ROUNDS,
-    )
+    options = {"precompute": True, "tol": TOLERANCE, "max_iter": MOST_ROUNDS}
+    model = ElasticNet(alpha=a + b, l1_ratio=a / (a + b), **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the stopping rows judge the result
         return model.fit(X, y)

@@ -9,7 +9,6 @@ import numpy as np
 
 from mvlstm.errors import check_option
 from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
-from mvlstm.methods.network.link import LINKS
 from mvlstm.methods.network.trained import TrainedNetwork
 from mvlstm.model.learned import Saved
 from mvlstm.nn.lstm import Loss, LSTMNetwork
@@ -41,7 +40,6 @@ class LSTM(AbstractNetwork, LSTMSettings):
         """Refuse settings with values they cannot have."""
         super().check()
         check_option("loss", self.loss, get_args(Loss))
-        check_option("link", self.link, LINKS)
 
     def network(self, layout: Layout, label_scale: float) -> LSTMNetwork:
         """Describe the network for the columns of a table."""

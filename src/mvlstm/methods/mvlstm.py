@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, NamedTuple, Self, get_args
 
 import numpy as np
 import torch
@@ -13,15 +13,9 @@ from mvlstm.explain.attention import calibrated_sigma2, posterior
 from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
 from mvlstm.methods.network.kinds import fit_mixed
 from mvlstm.methods.network.link import LINKS
-from mvlstm.methods.network.trained import TrainedNetwork
-from mvlstm.methods.network.training import (
-    Details,
-    Outcome,
-    Training,
-    fit_network,
-    network_details,
-)
-from mvlstm.model.learned import Arrays, AttentionArrays, Saved
+from mvlstm.methods.network.trained import TrainedNetwork, in_double
+from mvlstm.methods.network.training import Outcome, Training, fit_network
+from mvlstm.model.learned import AttentionArrays, Saved
 from mvlstm.nn.cell import Cell, Gates
 from mvlstm.nn.leakage import leakage
 from mvlstm.nn.mvlstm import Attention, Head, Loss, MVLSTMNetwork
@@ -38,12 +32,13 @@ from mvlstm.types import FloatArray
 
 LEAKAGE_WINDOWS = 64
 SIGMAS = ("learned", "predicted", "calibrated")
+OPTIONS = {"cell": Cell, "gates": Gates, "attention": Attention, "head": Head, "loss": Loss}
 BARE_ISOLATION = 10.0  # how much more isolated members without a link are
 
 
 @documented
 class MVLSTM(AbstractNetwork, MVLSTMSettings):
-    """Multi-variable LSTM: one hidden state a variable, and a mixture over variables.
+    """Multi-variable LSTM: one hidden state per variable, and a mixture over variables.
 
     Examples
     --------
@@ -55,6 +50,7 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
     """
 
     members_differ: ClassVar[bool] = True
+    links: ClassVar[tuple[str, ...]] = (*LINKS, "auto")
 
     # ------------------------------------------------------------------------------------ presets
 
@@ -99,16 +95,8 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
     def check(self) -> None:
         """Refuse settings with values they cannot have."""
         super().check()
-        options: dict[str, Any] = {
-            "cell": Cell,
-            "gates": Gates,
-            "attention": Attention,
-            "head": Head,
-            "loss": Loss,
-        }
-        for name, choices in options.items():
+        for name, choices in OPTIONS.items():
             check_option(name, getattr(self, name), get_args(choices))
-        check_option("link", self.link, (*LINKS, "auto"))
         check_option("target_scale", self.target_scale, ("standard", "raw"))
         if not is_number(self.sigma) or not 0 < self.sigma < np.inf:
             check_option("sigma", self.sigma, ("a positive number", *SIGMAS))
@@ -167,34 +155,31 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
         """Return what was learned; the components' variance is found later, or in the file."""
         shape = (len(trained.flat), int(self.horizon))
         sigma2 = np.ones(shape) if saved is None else saved.take("sigma2", shape, np.float64)
+        calibrated = self.sigma == "calibrated" or "nll" not in self.loss
         return LearnedMixture(
-            trained=trained, sigma2=sigma2, mixture=self._has_mixture, calibrated=self._calibrated
+            trained=trained, sigma2=sigma2, mixture=self._has_mixture, calibrated=calibrated
         )
 
-    @property
-    def _calibrated(self) -> bool:
-        """Whether the components' variance is found on the validation rows."""
-        return self.sigma == "calibrated" or "nll" not in self.loss
+
+class Details(NamedTuple):
+    """The mixture of K members for M windows, scaled, and their mean attention over time."""
+
+    mu: FloatArray | None  # (K, M, H, N); None for a head without components
+    log_prior: FloatArray  # (K, M, H, N)
+    sigma2: FloatArray | None  # (K, M, H, N) where the network predicts it
+    temporal: FloatArray  # (K, N, T - 1)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LearnedMixture(LearnedNetwork):
-    """Members whose forecasts are mixtures over variables.
+    """Members whose forecasts are mixtures over variables."""
 
-    Parameters
-    ----------
-    sigma2 : (K, H)
-        The components' variance in scaled units, where it is not predicted for each.
-    mixture : bool
-        Whether the mixture is the predictive distribution, or its mean alone counts.
-    calibrated : bool
-        Whether ``sigma2`` is found on the validation rows.
-    """
+    saved: ClassVar[tuple[str, ...]] = ("sigma2",)
 
     trained: TrainedNetwork[MVLSTMNetwork]
-    sigma2: FloatArray
-    mixture: bool
-    calibrated: bool
+    sigma2: FloatArray  # (K, H) variance of the components, scaled, unless predicted for each
+    mixture: bool  # whether the mixture is the predictive distribution, or its mean alone counts
+    calibrated: bool  # whether `sigma2` is found on the validation rows
 
     def take(self, rows: slice) -> LearnedMixture:
         """Return some of the members."""
@@ -202,27 +187,24 @@ class LearnedMixture(LearnedNetwork):
 
     def judged(self, problem: Problem) -> LearnedMixture:
         """Find the components' variance: fixed, learned or calibrated."""
-        return replace(self, sigma2=self._find_sigma2(problem))
-
-    def _find_sigma2(self, problem: Problem) -> FloatArray:
-        K, H = len(self.trained.flat), problem.horizon
-        network = self.trained.network
+        network, sigma2 = self.trained.network, np.ones_like(self.sigma2)
         if isinstance(network.sigma, int | float) and not self.calibrated:
-            return np.full((K, H), float(network.sigma) ** 2)
-        if network.sigma == "predicted":
-            return np.ones((K, H))  # not used: every component and window has its own
-        if network.sigma == "learned" and "nll" in network.loss_name:
-            return np.asarray(np.exp(self.trained.parameter("log_sigma2")))
-        if network.head == "fusion":
-            return np.ones((K, H))
+            sigma2 = np.full_like(sigma2, float(network.sigma) ** 2)
+        elif network.sigma == "learned" and "nll" in network.loss_name:
+            sigma2 = np.exp(self.trained.parameter("log_sigma2"))
+        elif network.sigma != "predicted" and network.head != "fusion":
+            sigma2 = self._calibrated_sigma2(problem)
+        return replace(self, sigma2=sigma2)
+
+    def _calibrated_sigma2(self, problem: Problem) -> FloatArray:
         windows = problem.at("stop")
-        q = network_details(self.trained, windows)
+        q = self._details(windows)
         assert q.mu is not None
         y = self._outputs(windows)  # (K, M, H)
         known = [known_places(labels) for labels in problem.labels("stop").T]
         each = [
             calibrated_sigma2(*(one[:, :, h][:, known[h]] for one in (q.log_prior, q.mu, y)))
-            for h in range(H)
+            for h in range(problem.horizon)
         ]
         return np.stack(each, axis=1)
 
@@ -239,10 +221,31 @@ class LearnedMixture(LearnedNetwork):
         """Return the members' mixtures on the scale of labels."""
         if not self.mixture or not spread:
             return Predictive(self.trained.forecasts(windows, exact=exact))
-        q = network_details(self.trained, windows, exact=exact)
+        q = self._details(windows, exact=exact)
         assert q.mu is not None
         return self.trained.scale.mixture(
             np.exp(q.log_prior), q.mu, self._variance(q), self.trained.guess(windows)
+        )
+
+    def _details(self, windows: Windows, *, exact: bool = False) -> Details:
+        """Return the mixture and the mean attention, if ``exact`` without a GPU's rounding."""
+        mu, log_pi, log_sigma2 = [], [], []
+        temporal: FloatArray = np.zeros(())
+        for q in self.trained.predictions(windows.table, windows.ends, exact=exact):
+            assert q.log_prior is not None and q.temporal is not None
+            log_pi.append(in_double(q.log_prior))
+            if q.mu is not None:
+                mu.append(in_double(q.mu))
+            if q.log_sigma2.dim() == 4:
+                log_sigma2.append(in_double(q.log_sigma2))
+            temporal = temporal + in_double(q.temporal.sum(dim=1))
+        log_prior = np.concatenate(log_pi, axis=1)
+        log_prior -= np.logaddexp.reduce(log_prior, axis=-1, keepdims=True)  # float32's rounding
+        return Details(
+            mu=np.concatenate(mu, axis=1) if mu else None,
+            log_prior=log_prior,
+            sigma2=np.exp(np.concatenate(log_sigma2, axis=1)) if log_sigma2 else None,
+            temporal=temporal / len(windows),
         )
 
     def _variance(self, q: Details) -> FloatArray:
@@ -255,14 +258,14 @@ class LearnedMixture(LearnedNetwork):
         """Return prior weight times expert's forecast (M, H, N)."""
         if self.trained.network.head == "fusion":
             return None
-        q = network_details(self.trained, windows)
+        q = self._details(windows)
         assert q.mu is not None
         shares = np.exp(q.log_prior) * q.mu * self.trained.scale.scale[..., None]
         return np.asarray(shares.mean(axis=0))
 
     def attention(self, windows: Windows) -> AttentionArrays:
         """Return attention over variables, before and after seeing the value, and over time."""
-        q = network_details(self.trained, windows)
+        q = self._details(windows)
         prior = np.exp(q.log_prior)
         if q.mu is None:
             return AttentionArrays(prior, temporal=q.temporal)
@@ -278,8 +281,3 @@ class LearnedMixture(LearnedNetwork):
         ends = torch.as_tensor(few.ends).expand(len(flat), -1)
         x = gather_windows(torch.as_tensor(few.table), ends, few.length)
         return leakage(self.trained.network, flat, x)
-
-    def arrays(self) -> tuple[Arrays, dict[str, Any]]:
-        """Return weights, link and the components' variance."""
-        arrays, extra = self.trained.arrays()
-        return {**arrays, "sigma2": self.sigma2}, extra

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,11 +26,11 @@ class Persistence(AbstractForecaster, PersistenceSettings):
 
     def learn(self, problem: Problem) -> LastValue:
         """Keep the scale of the target, which is all there is to know."""
-        return LastValue.of(problem.prepared.preparation, problem.horizon)
+        return LastValue(horizon=problem.horizon, **_scale(problem.prepared.preparation))
 
     def restore(self, saved: Saved) -> LastValue:
         """Rebuild what `learn` returned."""
-        return LastValue.of(saved.preparation, int(self.horizon))
+        return LastValue(horizon=int(self.horizon), **_scale(saved.preparation))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -40,12 +40,6 @@ class LastValue(Learned):
     horizon: int
     center: float
     scale: float
-
-    @classmethod
-    def of(cls, preparation: Preparation, horizon: int) -> LastValue:
-        """Read the scale off a preparation."""
-        center, scale = preparation.target_center, preparation.target_scale
-        return cls(horizon=horizon, center=center, scale=scale)
 
     def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
         """Repeat the last value."""
@@ -65,7 +59,6 @@ class SeasonalPersistence(AbstractForecaster, SeasonalPersistenceSettings):
     """The next step is like the same step of the last cycle, a day or a week ago for instance.
 
     Where the table does not reach back a whole cycle, the last value known is taken.
-
     """
 
     local: ClassVar[bool] = False  # a cycle may be longer than the window
@@ -73,18 +66,16 @@ class SeasonalPersistence(AbstractForecaster, SeasonalPersistenceSettings):
     def check(self) -> None:
         """Refuse a period that is no number of rows."""
         super().check()
-        if self.period == "auto":
-            return
-        if not is_whole(self.period) or self.period < 1:
+        if self.period != "auto" and (not is_whole(self.period) or self.period < 1):
             raise ParameterError(
                 f"period={self.period!r} must be a whole number of rows, 1 or more, or 'auto'."
             )
 
     def learn(self, problem: Problem) -> LastCycle:
         """Find the cycle, unless it is given."""
-        preparation = problem.prepared.preparation
+        scale = _scale(problem.prepared.preparation)
         if self.period != "auto":
-            return LastCycle.of(preparation, problem.horizon, int(self.period))
+            return LastCycle(horizon=problem.horizon, period=int(self.period), **scale)
         frame, train = problem.prepared.frame, problem.origins["train"]
         first = 0
         if frame.panel is not None:  # the longest series stands for all
@@ -92,14 +83,14 @@ class SeasonalPersistence(AbstractForecaster, SeasonalPersistenceSettings):
             first, train = rows.start, train[(train >= rows.start) & (train < rows.stop)]
         y = problem.prepared.target[first : int(train.max(initial=first)) + 1]
         period, note = find_season(y, frame.step)
-        return replace(LastCycle.of(preparation, problem.horizon, period), notes=(note,))
+        return LastCycle(horizon=problem.horizon, period=period, notes=(note,), **scale)
 
     def restore(self, saved: Saved) -> LastCycle:
         """Rebuild what `learn` returned."""
         period = int(saved.extra["period"])
         if period < 1:
             raise ModelFileError(f"its period is {period}, not a number of rows.")
-        return LastCycle.of(saved.preparation, int(self.horizon), period)
+        return LastCycle(horizon=int(self.horizon), period=period, **_scale(saved.preparation))
 
     @property
     def period_(self) -> int:
@@ -117,12 +108,6 @@ class LastCycle(Learned):
     period: int
     center: float
     scale: float
-
-    @classmethod
-    def of(cls, preparation: Preparation, horizon: int, period: int) -> LastCycle:
-        """Read the scale off a preparation."""
-        center, scale = preparation.target_center, preparation.target_scale
-        return cls(horizon=horizon, period=period, center=center, scale=scale)
 
     def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
         """Repeat the last cycle; where it is not known, the last value."""
@@ -155,14 +140,14 @@ class LastCycle(Learned):
         return {}, {"period": self.period}
 
 
+def _scale(preparation: Preparation) -> dict[str, Any]:
+    return {"center": preparation.target_center, "scale": preparation.target_scale}
+
+
 def find_season(y: FloatArray, step: Any) -> tuple[int, str]:
     """Return the rows of the cycle that fits a series best, and a sentence on it.
 
-    Parameters
-    ----------
-    y : (rows,)
-    step : Timedelta, DateOffset, int or None
-        Spacing of the rows.
+    ``step`` is the spacing of the rows: a Timedelta, DateOffset, whole number or None.
     """
     longest = len(y) // 3
     candidates = {p for p in (*natural_cycles(step), find_period(y)) if 1 < p <= longest}

@@ -9,11 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mvlstm.errors import check_option
-from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
-from mvlstm.methods.network.link import LINKS
+from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork, column_owners
 from mvlstm.methods.network.trained import TrainedNetwork
-from mvlstm.model.learned import Arrays, Saved
+from mvlstm.model.learned import Saved
 from mvlstm.nn.parameters import Parameters
 from mvlstm.nn.retain import RETAINNetwork
 from mvlstm.problem.inputs import Windows
@@ -43,11 +41,6 @@ class RETAIN(AbstractNetwork, RETAINSettings):
     members_differ: ClassVar[bool] = True
     short_batches: ClassVar[bool] = True
 
-    def check(self) -> None:
-        """Refuse settings with values they cannot have."""
-        super().check()
-        check_option("link", self.link, LINKS)
-
     def network(self, layout: Layout, label_scale: float) -> RETAINNetwork:
         """Describe the network for the columns of a table."""
         return RETAINNetwork(len(layout.groups), int(self.hidden_size), int(self.horizon))
@@ -71,6 +64,7 @@ class LearnedRetain(LearnedNetwork):
 
     trained: TrainedNetwork[RETAINNetwork]
     importance: FloatArray
+    saved: ClassVar[tuple[str, ...]] = ("importance",)
 
     def own_importance(self, groups: tuple[int, ...]) -> FloatArray:
         """Return the shares of the sizes."""
@@ -88,8 +82,8 @@ class LearnedRetain(LearnedNetwork):
 
         windows = problem.at("train")
         for piece in self.trained.each(both, windows):
-            sums += piece.cpu().numpy()
-        grouped = sums @ _owner(windows) / len(windows)  # (2, N)
+            sums += piece
+        grouped = sums @ column_owners(windows) / len(windows)  # (2, N)
         total = float(grouped[1].sum())
         degenerate = abs(total) < 1e-3 * np.abs(grouped[1]).sum()
         signed = grouped[1] / (1 if degenerate else total)
@@ -103,17 +97,4 @@ class LearnedRetain(LearnedNetwork):
             return network.coefficients(p, x).sum(dim=3)  # (K, B, H, C)
 
         pieces = self.trained.each(summed, windows)
-        whole = np.concatenate([piece.cpu().numpy() for piece in pieces], axis=1)
-        return np.asarray(whole.astype(np.float64) @ _owner(windows))
-
-    def arrays(self) -> tuple[Arrays, dict[str, Any]]:
-        """Return weights, link and importance."""
-        arrays, extra = self.trained.arrays()
-        return {**arrays, "importance": self.importance}, extra
-
-
-def _owner(windows: Windows) -> FloatArray:
-    """Return the matrix (C, N) that adds up a variable's columns."""
-    assert windows.prepared is not None
-    frame = windows.prepared.frame
-    return np.eye(frame.n_variables)[list(frame.groups)]
+        return np.concatenate(list(pieces), axis=1) @ column_owners(windows)

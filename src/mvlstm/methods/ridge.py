@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mvlstm.errors import ModelFileError
+from mvlstm.model.learned import Arrays, Saved
 from mvlstm.problem.windows import iterate_windows
 from mvlstm.types import FloatArray, IntArray
 
@@ -19,17 +21,11 @@ MOST_FEATURES = 3_000  # beyond this many, the oldest lags are left out
 
 @dataclass(frozen=True, eq=False)
 class Ridge:
-    """A linear map of the last lags of a window.
+    """A linear map of the last lags of a window."""
 
-    Shapes
-    ------
-    weights : (L, C, H), oldest lag first
-    intercept, penalty : (H,)
-    """
-
-    weights: FloatArray
-    intercept: FloatArray
-    penalty: FloatArray
+    weights: FloatArray  # (L, C, H), oldest lag first
+    intercept: FloatArray  # (H,)
+    penalty: FloatArray  # (H,); (H, 2) of an elastic net
 
     def __call__(self, windows: NDArray[np.floating]) -> FloatArray:
         """Return predictions (M, H) for windows (M, T, C)."""
@@ -44,6 +40,28 @@ class Ridge:
         pieces = [self(windows) for _, windows in iterate_windows(table, origins, lags)]
         return np.concatenate(pieces) if pieces else np.empty((0, len(self.intercept)))
 
+    def gradient(self, window: int) -> FloatArray:
+        """Return the gradient (H, T, C), the same for every window."""
+        lags, C, H = self.weights.shape
+        slope = np.zeros((H, window, C))
+        slope[:, window - lags :] = np.moveaxis(self.weights, -1, 0)
+        return slope
+
+    def arrays(self, prefix: str = "") -> Arrays:
+        """Return the arrays under names that start with ``prefix``, for the model file."""
+        return {f"{prefix}{name}": array for name, array in vars(self).items()}
+
+    @classmethod
+    def restore(cls, saved: Saved, window: int, horizon: int, prefix: str = "") -> Ridge:
+        """Take the arrays of `arrays` back, checking their shapes."""
+        weights = saved.take(f"{prefix}weights", (None, saved.n_columns, horizon), np.float64)
+        if not 1 <= len(weights) <= window:
+            raise ModelFileError(f"its '{prefix}weights' have {len(weights)} lags, not {window}.")
+        intercept = saved.take(f"{prefix}intercept", (horizon,), np.float64)
+        pairs = saved.arrays.get(f"{prefix}penalty", intercept).ndim == 2
+        shape = (horizon, 2) if pairs else (horizon,)
+        return cls(weights, intercept, saved.take(f"{prefix}penalty", shape, np.float64))
+
     @classmethod
     def of_steps(cls, steps: Sequence[Ridge]) -> Ridge:
         """Join maps of one step each, of the same lags."""
@@ -53,20 +71,13 @@ class Ridge:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Sums over windows, from which least squares of any penalty and lags follow.
+    """Sums over windows, from which least squares of any penalty and lags follow."""
 
-    Shapes
-    ------
-    x : (p,), y : (H,) means
-    xx : (p, p), xy : (p, H) sums of products about the means; features oldest lag first
-    rows : number of windows
-    """
-
-    x: FloatArray
-    y: FloatArray
-    xx: FloatArray
-    xy: FloatArray
-    rows: int
+    x: FloatArray  # (p,) means of the features, oldest lag first
+    y: FloatArray  # (H,) means of the labels
+    xx: FloatArray  # (p, p) sums of products about the means
+    xy: FloatArray  # (p, H)
+    rows: int  # number of windows
 
     @classmethod
     def each(cls, table: NDArray[np.floating], lags: int, part: Part) -> Iterator[Moments]:
@@ -152,14 +163,7 @@ def fit_ridge(
 
     One pass over the training windows gathers the moments; one eigendecomposition then serves
     every penalty, and every step ahead unless labels are unknown. The penalty with the lowest
-    squared error on ``choose`` is taken.
-
-    Parameters
-    ----------
-    table : (rows, C), scaled
-    window : int
-    train, choose : (origins, labels)
-        Rows (M,) at which windows end, and labels (M, H), NaN where unknown.
+    squared error on ``choose`` is taken. The table (rows, C) is scaled.
     """
     C, H = table.shape[1], train[1].shape[1]
     lags = most_lags(window, C)

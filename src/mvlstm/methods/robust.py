@@ -44,14 +44,8 @@ def fit_robust(
 ) -> Ridge:
     """Choose lags and penalties on ``choose``, then fit them to ``train`` by Huber's loss.
 
-    Parameters
-    ----------
-    table : (rows, C), scaled
-    window : int
-    train, choose : (origins, labels)
-        Rows (M,) at which windows end, and labels (M, H), NaN where unknown.
-    least : int
-        Fewest lags to use: the steps ahead of which something is known, so that none is missed.
+    ``least`` is the fewest lags to use: the steps ahead of which something is known, so that none
+    is missed. The table (rows, C) is scaled.
     """
     lags, penalties = _choose(table, window, train, choose, least)
     return refit_robust(table, lags, penalties, train)
@@ -96,9 +90,7 @@ def refit_robust(
 class NormalEquations:
     """Least squares of H steps ahead, decomposed: all at once, or each with windows of its own.
 
-    Shapes
-    ------
-    x, xy : (p, H), y, rows : (H,); see `Moments`
+    See `Moments`; here x and xy are (p, H), y and rows (H,).
     """
 
     def __init__(self, steps: Iterable[Moments]) -> None:
@@ -139,13 +131,10 @@ def _regress(
     change: FloatArray,
     limit: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Take a change of the map off the residuals, in place, and multiply inputs by what is left.
+    """Take a change (1 + p, H) of the map off the residuals (M, H), in place.
 
-    Shapes
-    ------
-    residual (M, H), NaN where unknown; change (1 + p, H), intercept first; limit (H,) to the
-    products of inputs and residuals cut off at the limit (1 + p, H), the number of residuals
-    within it (H,), and the largest change of one (H,)
+    Return the products of inputs and residuals cut off at ``limit`` (1 + p, H), intercept first,
+    the number of residuals within it (H,), and the largest change of one (H,).
     """
     pull, within, largest = np.zeros_like(change), np.zeros(len(limit)), np.zeros(len(limit))
     done = 0
@@ -168,24 +157,16 @@ def _choose(
     table: NDArray[np.floating], window: int, train: Part, choose: Part, least: int
 ) -> tuple[int, FloatArray]:
     """Return the number of lags and the penalties (H,) of least squared error on ``choose``."""
-    most = most_lags(window, table.shape[1])
+    C = table.shape[1]
+    most = most_lags(window, C)
     candidates = sorted({lags for lags in (least, *LAGS) if least <= lags < most} | {most})
-    error = _errors(table, candidates, train, choose)
+    steps = [
+        [moments.latest(lags * C).path(PENALTIES) for lags in candidates]
+        for moments in Moments.each(table, most, train)
+    ]
+    paths = zip(candidates, *steps, strict=True)
+    errors = [squared_errors(*join_steps(parts), table, choose, lags) for lags, *parts in paths]
+    error = np.stack(errors)  # (lags, penalties, H)
     tiny = np.finfo(np.float64).tiny
     best = int(np.log(error.min(axis=1) + tiny).sum(axis=1).argmin())
     return candidates[best], np.asarray(PENALTIES)[error[best].argmin(axis=0)]
-
-
-def _errors(
-    table: NDArray[np.floating], candidates: list[int], train: Part, choose: Part
-) -> FloatArray:
-    """Return the squared errors on ``choose`` of each number of lags, (lags, penalties, H)."""
-    steps = [
-        [moments.latest(lags * table.shape[1]).path(PENALTIES) for lags in candidates]
-        for moments in Moments.each(table, candidates[-1], train)
-    ]
-    errors = [
-        squared_errors(*join_steps(parts), table, choose, lags)
-        for lags, *parts in zip(candidates, *steps, strict=True)
-    ]
-    return np.stack(errors)

@@ -20,12 +20,7 @@ from mvlstm.errors import (
     check_whole,
     is_whole,
 )
-from mvlstm.methods.kalman import (
-    Filter,
-    contributions,
-    segments_likelihood,
-    window_forecasts,
-)
+from mvlstm.methods.kalman import Filter, contributions, segments_likelihood, window_forecasts
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.learned import Arrays, Learned, Saved, by_variable
 from mvlstm.problem.inputs import Windows
@@ -49,24 +44,13 @@ FARTHEST = 100.0  # a window's forecast further off, in standard deviations, has
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Filtered(Learned):
-    """One state-space model of what a regression leaves, filtered over the whole past.
-
-    Parameters
-    ----------
-    filter : Filter
-    coefficients : (C - 1,)
-        Of the regression, in units of the scaled columns.
-    order : tuple of int
-    horizon : int
-    center, scale : float
-        Of the target as an input.
-    """
+    """One state-space model of what a regression leaves, filtered over the whole past."""
 
     filter: Filter
-    coefficients: FloatArray
+    coefficients: FloatArray  # (C - 1,) of the regression, in units of the scaled columns
     order: Order
     horizon: int
-    center: float
+    center: float  # of the target as an input
     scale: float
 
     def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
@@ -111,27 +95,15 @@ class Filtered(Learned):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WindowModels(Learned):
-    """A model of its own for every window, fitted when it is forecast, as the authors did.
+    """A model of its own for every window, fitted when it is forecast, as the authors did."""
 
-    Parameters
-    ----------
-    build : callable
-        Makes a statsmodels model of a target and its regressors, with an order.
-    order : tuple of int
-    horizon, iterations, verbose : int
-    name : str
-        Of the forecaster.
-    center, scale : float
-        Of the target as an input.
-    """
-
-    build: Callable[[FloatArray, FloatArray | None, Order], Any]
+    build: Callable[[FloatArray, FloatArray | None, Order], Any]  # makes a statsmodels model
     order: Order
     horizon: int
     iterations: int
     verbose: int
-    name: str
-    center: float
+    name: str  # of the forecaster
+    center: float  # of the target as an input
     scale: float
 
     def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
@@ -226,20 +198,16 @@ class AbstractStateSpace(AbstractForecaster):
 
     @abstractmethod
     def _orders(self, y: FloatArray) -> tuple[list[Order], tuple[str, ...]]:
-        """Return the orders (p, d, q) to try for a series, NaN where it is missing; with notes.
-
-        Only window mode tries more than one.
-        """
+        """Return the orders (p, d, q) to try, several in window mode only, and notes on them."""
 
     def check(self) -> None:
         """Refuse settings with values they cannot have."""
         super().check()
         check_option("mode", self.mode, ("global", "window"))
-        for name in ("fit_rows", "max_iterations", "windows"):
-            value = getattr(self, name)
-            if name == "fit_rows" and value is None:
-                continue
-            check_whole(name, value, 1)
+        if self.fit_rows is not None:
+            check_whole("fit_rows", self.fit_rows, 1)
+        check_whole("max_iterations", self.max_iterations, 1)
+        check_whole("windows", self.windows, 1)
         if self.mode == "window":  # else nothing is drawn
             check_whole("seed", self.seed, 0)
 
@@ -268,15 +236,8 @@ class AbstractStateSpace(AbstractForecaster):
         if self.mode == "window":
             return replace(self._choose_order(problem, orders), notes=notes)
         filter_, coefficients, more = self._maximise(part, segments, orders[0])
-        return Filtered(
-            filter=filter_,
-            coefficients=coefficients,
-            order=orders[0],
-            horizon=problem.horizon,
-            center=preparation.target_center,
-            scale=preparation.target_scale,
-            notes=(*notes, *more),
-        )
+        found = self._filtered(preparation, orders[0], filter_, coefficients)
+        return replace(found, notes=(*notes, *more))
 
     def _maximise(
         self, part: FloatArray, segments: IntArray, order: Order
@@ -315,6 +276,18 @@ class AbstractStateSpace(AbstractForecaster):
         found = [one.fit_each(windows, known)[0] * one.scale + one.center for one in every]
         return every[int(np.argmin([np.nanmean((one - y) ** 2) for one in found]))]
 
+    def _filtered(
+        self, preparation: Preparation, order: Order, filter_: Filter, coefficients: FloatArray
+    ) -> Filtered:
+        return Filtered(
+            filter=filter_,
+            coefficients=coefficients,
+            order=order,
+            horizon=int(self.horizon),
+            center=preparation.target_center,
+            scale=preparation.target_scale,
+        )
+
     def _of_windows(self, preparation: Preparation, order: Order) -> WindowModels:
         return WindowModels(
             build=self._model,
@@ -332,17 +305,11 @@ class AbstractStateSpace(AbstractForecaster):
         p, d, q = (int(k) for k in saved.extra["order"])
         if not (0 <= p <= 10 and 0 <= d <= 2 and 0 <= q <= 10):
             raise ValueError(f"orders {(p, d, q)} are out of range")
-        preparation = saved.preparation
         if self.mode == "window":
-            return self._of_windows(preparation, (p, d, q))
-        return Filtered(
-            coefficients=saved.take("coefficients", (saved.n_columns - 1,), np.float64),
-            filter=Filter.restore(saved.arrays),
-            order=(p, d, q),
-            horizon=int(self.horizon),
-            center=preparation.target_center,
-            scale=preparation.target_scale,
-        )
+            return self._of_windows(saved.preparation, (p, d, q))
+        coefficients = saved.take("coefficients", (saved.n_columns - 1,), np.float64)
+        filter_ = Filter.restore(saved.arrays)
+        return self._filtered(saved.preparation, (p, d, q), filter_, coefficients)
 
     @property
     def order_(self) -> Order:
@@ -360,7 +327,6 @@ class STRX(AbstractStateSpace, STRXSettings):
     With ``mode="global"`` it is fitted once and filters the whole past; with ``mode="window"``,
     which is what the paper's authors did, a fresh model is fitted to every window, which is slow
     and poor. Further steps ahead hold the regressors at their last value.
-
     """
 
     def _model(self, endog: FloatArray, exog: FloatArray | None, order: Order) -> Any:
@@ -382,7 +348,6 @@ class ARIMAX(AbstractStateSpace, ARIMAXSettings):
     autocorrelations of what an AR(p) leaves. Neither differences nor autocorrelations reach across
     missing values and gaps. Modes and further steps ahead are as in `mvlstm.STRX`; in window mode
     q = 0 and p, 1 to 4, is chosen on validation windows.
-
     """
 
     def check(self) -> None:
@@ -398,13 +363,8 @@ class ARIMAX(AbstractStateSpace, ARIMAXSettings):
     def _model(self, endog: FloatArray, exog: FloatArray | None, order: Order) -> Any:
         from statsmodels.tsa.statespace.sarimax import SARIMAX
 
-        return SARIMAX(
-            endog,
-            exog=exog,
-            order=order,
-            enforce_stationarity=False,
-            enforce_invertibility=False,
-        )
+        free: dict[str, Any] = {"enforce_stationarity": False, "enforce_invertibility": False}
+        return SARIMAX(endog, exog=exog, order=order, **free)
 
     def _orders(self, y: FloatArray) -> tuple[list[Order], tuple[str, ...]]:
         if self.order is not None:
@@ -485,7 +445,7 @@ def _observed(table: FloatArray, known: BoolArray | None) -> FloatArray:
 
 
 def _spaced(y: FloatArray, segments: IntArray) -> FloatArray:
-    """Put so many missing values between segments that no lag reaches across."""
+    """Put enough missing values between segments that no lag reaches across."""
     starts = np.flatnonzero(segments[1:] != segments[:-1]) + 1
     return np.insert(y, np.repeat(starts, MOST_LAGS), np.nan)
 

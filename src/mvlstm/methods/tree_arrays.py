@@ -18,21 +18,14 @@ CHUNK = 2_048  # rows that walk down the trees together
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """The nodes of R trees, one after another; ``x <= threshold`` goes left, a leaf to itself.
+    """The nodes of R trees, one after another; ``x <= threshold`` goes left, a leaf to itself."""
 
-    Shapes
-    ------
-    roots : (R,) int32, each tree's first node
-    feature, left, right : (nodes,) int32
-    threshold, value : (nodes,) float64; a leaf has threshold 0, a split value 0
-    """
-
-    roots: NDArray[np.int32]
-    feature: NDArray[np.int32]
+    roots: NDArray[np.int32]  # (R,) each tree's first node
+    feature: NDArray[np.int32]  # (nodes,), as all that follow
     left: NDArray[np.int32]
     right: NDArray[np.int32]
-    threshold: FloatArray
-    value: FloatArray
+    threshold: FloatArray  # 0 of a leaf
+    value: FloatArray  # 0 of a split
 
     def leaves(self, X: NDArray[Any]) -> FloatArray:
         """Return the value each tree gives to rows X (M, features): (R, M)."""
@@ -55,14 +48,8 @@ class Trees:
     def first(self, count: int) -> Trees:
         """Return the first ``count`` trees."""
         end = self.roots[count] if count < len(self.roots) else len(self.feature)
-        return Trees(
-            roots=self.roots[:count],
-            feature=self.feature[:end],
-            left=self.left[:end],
-            right=self.right[:end],
-            threshold=self.threshold[:end],
-            value=self.value[:end],
-        )
+        nodes: Any = (self.feature, self.left, self.right, self.threshold, self.value)
+        return Trees(self.roots[:count], *(one[:end] for one in nodes))
 
     def arrays(self, name: str) -> dict[str, NDArray[Any]]:
         """Return the arrays under names that start with ``name``, for the model file."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import astuple, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,6 @@ from mvlstm.progress import show_steps
 from mvlstm.settings import GBTSettings, RFSettings, XGTSettings, documented
 from mvlstm.types import FloatArray
 
-GridName = Literal["paper", "quick"]
-
 COUNTS = (3, 10, 25, 50, 100, 200)  # numbers of trees tried
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 FOREST_DEPTHS = {"paper": tuple(range(3, 11)), "quick": (5, 10)}
@@ -43,59 +41,32 @@ ALONE = 100_000  # values of windows up to which threads gain little and, on bus
 
 @dataclass(frozen=True)
 class Sum:
-    """How the trees of one step ahead make a forecast: ``start`` and their leaves, added up.
-
-    Parameters
-    ----------
-    start : float
-    mean : bool
-        Divide the sum by the number of trees.
-    relative : bool
-        Add the last value known.
-    center, scale : float
-        What the trees learned are labels less the one, divided by the other; see `label_units`.
-    """
+    """How the trees of one step ahead make a forecast: ``start`` and their leaves, added up."""
 
     start: float = 0.0
-    mean: bool = False
-    relative: bool = False
-    center: float = 0.0
-    scale: float = 1.0
+    mean: bool = False  # divide the sum by the number of trees
+    relative: bool = False  # add the last value known
+    center: float = 0.0  # the trees learned labels less this,
+    scale: float = 1.0  # divided by this: see `label_units`
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LearnedTrees(Learned):
-    """Trees on the flattened window, a set of them for each step ahead.
-
-    Parameters
-    ----------
-    trees, sums : one for each step
-    gain : (C,)
-        Share of each column in what the splits gained.
-    chosen : tuple of dict
-        Settings chosen on validation rows, for each step.
-    center, scale : float
-        Of the target as an input.
-    single_inputs, single_sums : bool
-        Whether the library compares inputs, and adds leaves, in float32.
-    """
+    """Trees on the flattened window, a set of them for each step ahead."""
 
     trees: tuple[Trees, ...]
     sums: tuple[Sum, ...]
-    gain: FloatArray
-    chosen: tuple[dict[str, Any], ...]
-    center: float
+    gain: FloatArray  # (C,) share of each column in what the splits gained
+    chosen: tuple[dict[str, Any], ...]  # settings chosen on validation rows, for each step
+    center: float  # of the target as an input
     scale: float
-    single_inputs: bool = False
-    single_sums: bool = False
+    single_inputs: bool  # whether the library compares inputs in float32
+    single_sums: bool  # whether it adds leaves in float32
 
     def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
         """Add up the leaves that windows fall into."""
-        if windows.made_up:
-            return Predictive(self._forecast(windows.values))
         pieces = [self._forecast(piece) for piece in windows.pieces()]
-        empty = np.empty((1, 0, len(self.trees)))
-        return Predictive(np.concatenate(pieces, axis=1) if pieces else empty)
+        return Predictive(np.concatenate([np.empty((1, 0, len(self.trees))), *pieces], axis=1))
 
     def _forecast(self, windows: FloatArray) -> FloatArray:
         X = windows.reshape(len(windows), -1)
@@ -134,8 +105,8 @@ class AbstractTrees(AbstractForecaster):
     """Trees on the flattened window, a set of them for each step ahead."""
 
     seed: int
-    single_inputs: ClassVar[bool] = False  # whether inputs are compared in float32
-    single_sums: ClassVar[bool] = False  # whether leaves are added in float32
+    single_inputs: ClassVar[bool] = False
+    single_sums: ClassVar[bool] = False
     largest_seed: ClassVar[int | None] = None  # that the library takes, where it has bounds
 
     @abstractmethod
@@ -161,18 +132,14 @@ class AbstractTrees(AbstractForecaster):
         data = FlatData.of(problem)
         steps = [self._learn_step(data.known(h), h) for h in range(self.horizon)]
         trees, sums, gains, chosen = zip(*steps, strict=True)
-        total = np.sum([gain / max(gain.sum(), np.finfo(float).tiny) for gain in gains], axis=0)
-        by_column = total.reshape(self.window, -1).sum(axis=0)
-        gain = by_column / max(by_column.sum(), np.finfo(float).tiny)
-        return self._learned(problem.prepared.preparation, trees, sums, gain, chosen)
+        total = np.sum([_shares(gain) for gain in gains], axis=0)
+        gain = _shares(total.reshape(self.window, -1).sum(axis=0))
+        found = {"trees": trees, "sums": sums, "gain": gain, "chosen": chosen}
+        return self._learned(problem.prepared.preparation, found)
 
-    def _learned(self, preparation: Preparation, *parts: Any) -> LearnedTrees:
-        trees, sums, gain, chosen = parts
+    def _learned(self, preparation: Preparation, found: dict[str, Any]) -> LearnedTrees:
         return LearnedTrees(
-            trees=trees,
-            sums=sums,
-            gain=gain,
-            chosen=chosen,
+            **found,
             center=preparation.target_center,
             scale=preparation.target_scale,
             single_inputs=self.single_inputs,
@@ -189,15 +156,17 @@ class AbstractTrees(AbstractForecaster):
         chosen = tuple(dict(one) for one in saved.extra["chosen"])
         if len(sums) != self.horizon:
             raise ValueError(f"{len(sums)} sums for {self.horizon} steps")
-        return self._learned(saved.preparation, trees, sums, gain, chosen)
+        found = {"trees": trees, "sums": sums, "gain": gain, "chosen": chosen}
+        return self._learned(saved.preparation, found)
+
+
+def _shares(gain: FloatArray) -> FloatArray:
+    return np.asarray(gain / max(gain.sum(), np.finfo(float).tiny))
 
 
 @dataclass(frozen=True, eq=False)
 class FlatData:
-    """Flattened windows (M, T*C) and labels (M, H) to learn from and to choose on.
-
-    Labels that are unknown are NaN.
-    """
+    """Flattened windows (M, T*C) and labels (M, H), NaN if unknown, to learn from and choose on."""
 
     X: FloatArray
     y: FloatArray
@@ -209,21 +178,19 @@ class FlatData:
     @classmethod
     def of(cls, problem: Problem) -> FlatData:
         """Gather the windows of training and stopping rows."""
-        y = problem.prepared.target
         found = []
         for part in ("train", "stop"):
             windows = problem.windows(part)
             flat = windows.reshape(len(windows), -1)
-            found += [flat, problem.labels(part), y[problem.origins[part]]]
+            found += [flat, problem.labels(part), problem.prepared.target[problem.origins[part]]]
         return cls(*found)
 
     def known(self, h: int) -> FlatData:
         """Return the windows whose label of step ``h`` is known."""
-        rows, stop = known_places(self.y[:, h]), known_places(self.y_stop[:, h])
-        learned = (one[rows] for one in (self.X, self.y, self.last))
-        return FlatData(
-            *learned, *(one[stop] for one in (self.X_stop, self.y_stop, self.last_stop))
-        )
+        train, stop = known_places(self.y[:, h]), known_places(self.y_stop[:, h])
+        learned = (one[train] for one in (self.X, self.y, self.last))
+        judged = (one[stop] for one in (self.X_stop, self.y_stop, self.last_stop))
+        return FlatData(*learned, *judged)
 
 
 def label_units(y: FloatArray) -> tuple[float, float]:
@@ -244,7 +211,6 @@ class RF(AbstractTrees, RFSettings):
 
     scikit-learn's ``RandomForestRegressor`` with ``max_features="sqrt"``. With ``horizon > 1``
     there is one forest for each step ahead.
-
     """
 
     single_inputs: ClassVar[bool] = True
@@ -296,7 +262,6 @@ class XGT(AbstractTrees, XGTSettings):
 
     First the depth, each with the best number of rounds, then the penalty ``reg_lambda`` at that
     depth, as the paper's authors did. With ``horizon > 1`` there is one model for each step.
-
     """
 
     single_inputs: ClassVar[bool] = True
@@ -326,6 +291,8 @@ class XGT(AbstractTrees, XGTSettings):
         center, scale = label_units(data.y[:, h])
         y, y_stop = ((one[:, h] - center) / scale for one in (data.y, data.y_stop))
         best: tuple[float, Any, dict[str, Any]] = (np.inf, None, {})
+        every = 1 if data.X.size <= ALONE else None  # None: one thread for each core
+        threads = every if self.n_jobs == -1 else self.n_jobs
         with show_steps(self.verbose, "XGT", len(depths) + len(penalties)) as advance:
 
             def attempt(depth: int, penalty: float) -> None:
@@ -336,7 +303,7 @@ class XGT(AbstractTrees, XGTSettings):
                     reg_lambda=penalty,
                     learning_rate=self.learning_rate,
                     random_state=self.seed,
-                    n_jobs=_threads(self.n_jobs, data.X.size),
+                    n_jobs=threads,
                     eval_metric="rmse",
                 )
                 model.fit(data.X, y, eval_set=[(data.X_stop, y_stop)], verbose=False)
@@ -391,7 +358,6 @@ class GBT(AbstractTrees, GBTSettings):
     ``max_rounds`` trees; the number of trees, the setting, and whether the trees forecast the
     value itself or its change from the last value known, are those with the least error on the
     validation rows. With ``horizon > 1`` there is one model for each step ahead.
-
     """
 
     largest_seed: ClassVar[int | None] = LARGEST_SEED
@@ -440,10 +406,3 @@ def _restored(
     numbers = {"start": start, "center": center, "scale": scale}
     start, center, scale = (finite_number(numbers, name) for name in numbers)
     return Sum(start, bool(mean), bool(relative), center, scale)
-
-
-def _threads(n_jobs: int, values: int) -> int | None:
-    """Return the threads that xgboost is to use on so many values; None is one for each core."""
-    if n_jobs != -1:
-        return n_jobs
-    return 1 if values <= ALONE else None

@@ -27,17 +27,7 @@ def grow(tensor: Tensor) -> Tensor:
 def scores(keys: Tensor, grown: Tensor, query: Tensor, v: Tensor) -> Tensor:
     r"""Return :math:`v \cdot \tanh(k_i + q)` up to a constant that a softmax over i removes.
 
-    Parameters
-    ----------
-    keys : (K, B, I, a)
-    grown : (K, B, I, a)
-        ``grow(keys)``.
-    query : (K, B, a)
-    v : (K, a)
-
-    Returns
-    -------
-    (K, B, I)
+    Keys and ``grow(keys)`` (K, B, I, a), a query (K, B, a) and v (K, a) give scores (K, B, I).
     """
     result: Tensor = AdditiveScores.apply(keys, grown, query, v)  # type: ignore[no-untyped-call]
     return result

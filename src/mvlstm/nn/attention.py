@@ -11,7 +11,7 @@ from mvlstm.nn.backends.pooling import TemporalPooling
 
 
 class Summary(NamedTuple):
-    """What a window comes down to: one vector a variable, and the weights that made it."""
+    """What a window comes down to: one vector per variable, and the weights that made it."""
 
     vectors: Tensor  # (K, B, N, 2 d), last state first, context second
     weights: Tensor  # (K, B, N, T - 1), rows sum to one
@@ -24,13 +24,8 @@ def temporal_attention(h: Tensor, Ws: Tensor, bs: Tensor) -> Summary:
         e^n_t = \tanh(W_s^n \cdot h^n_t + b_s^n), \quad a^n = \operatorname{softmax}_t(e^n), \quad
         \tilde h^n = [h^n_T ; \textstyle\sum_{t<T} a^n_t h^n_t]
 
-    The scores lie in (-1, 1), so a weight is at most :math:`e^2` times another.
-
-    Parameters
-    ----------
-    h : (K, T, B, N, d) with T >= 2
-    Ws : (K, N, d)
-    bs : (K, N)
+    The scores lie in (-1, 1), so a weight is at most :math:`e^2` times another. States h are
+    (K, T, B, N, d) with T >= 2, Ws (K, N, d), bs (K, N).
     """
     pooling: Any = TemporalPooling
     if kernels_run_on(h):

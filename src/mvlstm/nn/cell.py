@@ -1,7 +1,7 @@
-r"""The multi-variable recurrent cell: a hidden state that is a matrix, one row a variable.
+r"""The multi-variable recurrent cell: a hidden state that is a matrix, one row per variable.
 
 Letters are the paper's. ``K`` members, ``B`` windows, ``T`` steps, ``C`` input columns, ``N``
-variables, ``d`` hidden units a variable, ``D = N d``. A variable may own several columns (a
+variables, ``d`` hidden units per variable, ``D = N d``. A variable may own several columns (a
 category one-hot encoded, a stacked layer's state); ``groups[c]`` is the variable of column c. In
 the paper every variable owns one column. `mvlstm.nn.reference` holds the equations as code, and
 `mvlstm.nn.recurrence` what runs.
@@ -44,15 +44,6 @@ class Layer:
     ``Gh`` take the place of ``W``. The forget gate's bias has a constant 1 added, outside the
     parameter, so that weight decay does not pull it down.
 
-    Parameters
-    ----------
-    groups : tuple of int
-        Variable of each input column, length C.
-    n_variables, hidden_size : int
-        N and d.
-    cell : {"lstm", "gru"}
-    gates : {"full", "variable"}
-
     Shapes
     ------
     Wx (C, d), Wh (N, d, d), bj (N, d), bh (N, d; GRU), b (G D) with G = 3 (LSTM) or 2 (GRU)
@@ -60,9 +51,9 @@ class Layer:
     unit k of variable n has index n d + k.
     """
 
-    groups: tuple[int, ...]
-    n_variables: int
-    hidden_size: int
+    groups: tuple[int, ...]  # variable of each input column, length C
+    n_variables: int  # N
+    hidden_size: int  # d
     cell: Cell = "lstm"
     gates: Gates = "full"
 
@@ -105,7 +96,7 @@ class Layer:
     def initial(self, generator: torch.Generator) -> Parameters:
         """Draw one member's parameters: Glorot per block, zero biases."""
         d, D, C = self.hidden_size, self.size, self.n_columns
-        owned = [self.groups.count(n) for n in self.groups]  # columns beside each column
+        owned = [self.groups.count(n) for n in self.groups]  # columns of the same variable
         drawn: Parameters = {}
         for name, shape in self.shapes.items():
             if name in ("Wx", "Gx"):

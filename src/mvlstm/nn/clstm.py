@@ -14,11 +14,7 @@ def every_step_loss(network: LSTMNetwork, p: Parameters, x: Tensor, y: Tensor) -
 
     .. math:: \hat y_{t+1} = w \cdot h_t + b, \qquad t = 1, \dots, T
 
-    Parameters
-    ----------
-    x : (K, T, B, C)
-    y : (K, T, B, H)
-        Labels of every step; NaN where unknown, which leaves the step out.
+    Labels y (K, T, B, H) of every step are NaN where unknown, which leaves the step out.
     """
     states = network.states(p, x).flatten(1, 2)  # (K, T B, hidden)
     means = torch.baddbmm(p["bo"].unsqueeze(1), states, p["wo"].transpose(1, 2)).view(y.shape)

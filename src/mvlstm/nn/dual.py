@@ -36,17 +36,6 @@ class DUALNetwork:
     The original predicts :math:`y_T` and may look at :math:`x_T`; here both stages see steps 1 to T
     and the forecast is of :math:`y_{T+1}`.
 
-    Parameters
-    ----------
-    n_columns : int
-        C = n + 1.
-    window : int
-        T; the encoder's attention has weights of this length.
-    hidden_size : int
-        m, of encoder and decoder.
-    horizon : int
-        H; each step ahead has its own v_y and b_o.
-
     Shapes
     ------
     x : (K, T, B, C)
@@ -54,10 +43,10 @@ class DUALNetwork:
     g; the forget gate's bias has a constant 1 added.
     """
 
-    n_columns: int
-    window: int
-    hidden_size: int
-    horizon: int = 1
+    n_columns: int  # C = n + 1
+    window: int  # T; the encoder's attention has weights of this length
+    hidden_size: int  # m, of encoder and decoder
+    horizon: int = 1  # H; each step ahead has its own v_y and b_o
 
     @cached_property
     def shapes(self) -> Shapes:
@@ -141,10 +130,7 @@ class DUALNetwork:
         return torch.cat([state[..., :m], context], dim=-1)
 
     def loss(self, prediction: Prediction, y: Tensor, known: Tensor | None = None) -> Tensor:
-        """Return each member's mean squared error (K,) against labels y (K, B, H).
-
-        Labels that are not ``known`` (K, B, H) are any numbers, whose error counts as zero.
-        """
+        """Return each member's mean squared error (K,) of the labels y (K, B, H) that are known."""
         return mean_loss((y - prediction.mean).square(), known)
 
 

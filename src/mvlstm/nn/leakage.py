@@ -22,12 +22,8 @@ def leakage(network: MVLSTMNetwork, flat: Tensor, x: Tensor) -> NDArray[np.float
     divided by its row sum, the mean being over members, windows and steps ahead. Of more than six
     steps each window takes six, the next window the next six. The paper holds that row n of the
     state knows variable n alone, which would make this matrix diagonal. It is, with
-    ``gates="variable"``; with full gates the other variables come in through the gates.
-
-    Parameters
-    ----------
-    flat : (K, P)
-    x : (K, T, B, C), windows
+    ``gates="variable"``; with full gates the other variables come in through the gates. Weights
+    ``flat`` are (K, P), windows x (K, T, B, C).
     """
     x = x.detach().clone().requires_grad_(True)
     prediction = network(unflatten(flat, network.shapes), x)

@@ -26,29 +26,18 @@ class LSTMNetwork:
     A multi-variable layer with one variable that owns every column is the plain LSTM, so the
     recurrences are those of `mvlstm.nn.recurrence`.
 
-    Parameters
-    ----------
-    n_columns : int
-        Columns of the table, C.
-    hidden_size, layers, horizon : int
-        Units of each layer, number of layers, H.
-    loss_name : {"mse", "nll", "nll+mse"}
-        Squared error, likelihood of one normal with a learned variance, or both.
-    columns : tuple of int, optional
-        The columns it looks at; by default all.
-
     Shapes
     ------
     x : (K, T, B, C)
     wo (H, hidden_size), bo (H); log_sigma2 (H) where the loss has a likelihood
     """
 
-    n_columns: int
-    hidden_size: int
+    n_columns: int  # C
+    hidden_size: int  # units of each layer
     layers: int = 1
-    horizon: int = 1
-    loss_name: Loss = "mse"
-    columns: tuple[int, ...] | None = None
+    horizon: int = 1  # H
+    loss_name: Loss = "mse"  # squared error, likelihood of one normal of learned variance, or both
+    columns: tuple[int, ...] | None = None  # those it looks at; None: all
 
     @cached_property
     def stack(self) -> tuple[Layer, ...]:
@@ -103,10 +92,7 @@ class LSTMNetwork:
         return Prediction(mean, p.get("log_sigma2", torch.zeros_like(p["bo"])))
 
     def loss(self, prediction: Prediction, y: Tensor, known: Tensor | None = None) -> Tensor:
-        """Return each member's mean loss (K,) against labels y (K, B, H).
-
-        Labels that are not ``known`` (K, B, H) are any numbers, whose loss counts as zero.
-        """
+        """Return each member's mean loss (K,) of the labels y (K, B, H) that are known."""
         return total_loss(self.loss_name, gaussian_nll, prediction, y, known)
 
 

@@ -34,14 +34,7 @@ def log_prior(scores: Tensor, *, bounded: bool) -> Tensor:
 
 
 def log_joint(log_pi: Tensor, mu: Tensor, y: Tensor, log_sigma2: Tensor) -> Tensor:
-    r"""Return :math:`\log \pi_n + \log \mathcal N(y; \mu_n, \sigma^2)` for every component.
-
-    Parameters
-    ----------
-    log_pi, mu : (K, B, H, N)
-    y : (K, B, H)
-    log_sigma2 : (K, H), or (K, B, H, N) where each component has its own
-    """
+    r"""Return :math:`\log \pi_n + \log \mathcal N(y; \mu_n, \sigma^2)`, (K, B, H, N)."""
     if log_sigma2.dim() == 2:
         log_sigma2 = log_sigma2[:, None, :, None]
     residual = y.unsqueeze(-1) - mu

@@ -48,34 +48,17 @@ class MVLSTMNetwork:
 
     ``attention="free"`` leaves out the tanh. ``head="fusion"`` (MV-Fusion) blends the summaries
     in place of the predictions, :math:`\hat y = w_f \cdot \sum_n \pi_n \tilde h^n + b_f`. Each
-    step ahead has its own ``Wo, bo, Wv, bv``; one step is the paper's case.
+    step ahead has its own ``Wo, bo, Wv, bv``; one step is the paper's case. The loss is the
+    likelihood of the mixture (of one normal, with a fusion head), the squared error of the mean, or
+    both.
 
-    Parameters
-    ----------
-    groups : tuple of int
-        Variable of each input column; the target's variable is the last.
-    n_variables, hidden_size, layers, horizon : int
-        N, d, number of stacked layers, H.
-    cell, gates : str
-        Those of every layer, see `mvlstm.nn.cell.Layer`.
-    attention : {"bounded", "free"}
-        Whether scores over variables pass through tanh.
-    head : {"mixture", "fusion"}
-        What is blended: the variables' predictions, or their summaries.
-    loss_name : {"nll", "mse", "nll+mse"}
-        Likelihood of the mixture (of one normal, with a fusion head), squared error of the mean,
-        or both.
-    sigma : float, "learned" or "predicted"
-        Standard deviation of the components in units of the scaled target: fixed, one learned for
-        all, or a component's own in each window, :math:`\log \sigma_n^2 = W_r^n \cdot
-        \tilde h^n + b_r^n` (mixture only).
-    isolation : float or tuple of float
-        Coefficient, beside the mean loss, of the squared weights that lead from other variables
-        to a variable's gates: 0 leaves full gates free, much of it turns them into a variable's
-        own. Several for several variants of members.
-    clocks, clock_penalty : tuple of int, float
-        Input columns that tell the time, and the coefficient of the squared weights on them: by
-        the clock, a network can learn weeks of the past by heart.
+    ``sigma`` is the standard deviation of the components in units of the scaled target: fixed, one
+    learned for all, or a component's own in each window, :math:`\log \sigma_n^2 = W_r^n \cdot
+    \tilde h^n + b_r^n` (mixture only). ``isolation`` is the coefficient, next to the mean loss, of
+    the squared weights that lead from other variables to a variable's gates: 0 leaves full gates
+    free, much of it turns them into a variable's own. ``clock_penalty`` is that of the squared
+    weights on columns that tell the time: by the clock, a network can learn weeks of the past by
+    heart.
 
     Shapes
     ------
@@ -84,19 +67,19 @@ class MVLSTMNetwork:
     log_sigma2 (H) if learned; Wr (H, N, 2 d), br (H, N) if predicted
     """
 
-    groups: tuple[int, ...]
-    n_variables: int
-    hidden_size: int
+    groups: tuple[int, ...]  # variable of each input column; the target's is the last
+    n_variables: int  # N
+    hidden_size: int  # d
     layers: int = 1
-    horizon: int = 1
+    horizon: int = 1  # H
     cell: Cell = "lstm"
     gates: Gates = "full"
     attention: Attention = "bounded"
     head: Head = "mixture"
     loss_name: Loss = "nll"
     sigma: Sigma = 1.0
-    isolation: float | tuple[float, ...] = 0.0
-    clocks: tuple[int, ...] = ()
+    isolation: float | tuple[float, ...] = 0.0  # several for several variants of members
+    clocks: tuple[int, ...] = ()  # input columns that tell the time
     clock_penalty: float = 0.0
 
     @cached_property
@@ -174,18 +157,13 @@ class MVLSTMNetwork:
             drawn |= tagged(layer.initial(generator), level)
         for name, shape in self.head_shapes.items():
             if name in ("Ws", "Wv", "Wo", "wf"):
-                fan_in = d if name == "Ws" else 2 * d
-                drawn[name] = glorot(shape, fan_in, 1, generator)
+                drawn[name] = glorot(shape, d if name == "Ws" else 2 * d, 1, generator)
             else:
                 drawn[name] = torch.zeros(shape, dtype=torch.float64)
         return drawn
 
     def __call__(self, p: Parameters, x: Tensor, dropout: Dropout | None = None) -> Prediction:
-        """Return the prediction for windows x (K, T, B, C).
-
-        ``dropout(tensor, site, window_axis)`` is applied to the summaries and between layers
-        while training; windows lie along axis 1 unless it is told otherwise.
-        """
+        """Return the prediction for windows x; dropout acts on summaries and between layers."""
         h = x
         for level, layer in enumerate(self.stack):
             if level and dropout is not None:
@@ -218,9 +196,6 @@ class MVLSTMNetwork:
         return like.new_full((like.shape[0], self.horizon), 2 * log(float(self.sigma)))
 
     def loss(self, prediction: Prediction, y: Tensor, known: Tensor | None = None) -> Tensor:
-        """Return each member's mean loss (K,) against labels y (K, B, H).
-
-        Labels that are not ``known`` (K, B, H) are any numbers, whose loss counts as zero.
-        """
+        """Return each member's mean loss (K,) of the labels y (K, B, H) that are known."""
         nll = mixture_nll if self.head == "mixture" else gaussian_nll
         return total_loss(self.loss_name, nll, prediction, y, known)

@@ -1,7 +1,7 @@
 """All parameters of all members in one flat tensor, and the named views into it.
 
 A network declares the shapes of *one* member's parameters. Training keeps one tensor of shape
-``(K, P)``, a row a member, so that the optimiser, gradient clipping, the best weights seen and
+``(K, P)``, one row per member, so that the optimiser, gradient clipping, the best weights seen and
 the checkpoint are each a few operations on one tensor, whatever the network.
 """
 
@@ -20,16 +20,10 @@ T = TypeVar("T")
 
 
 class Readers(NamedTuple):
-    """The parameters that take in the columns of a table.
+    """The parameters that take in the columns of a table."""
 
-    Shapes
-    ------
-    places : (C, q) int64, of the q parameters that read a column, in the flat row of all
-    variables : (C,) int64, the variable that a column belongs to
-    """
-
-    places: Tensor
-    variables: Tensor
+    places: Tensor  # (C, q) int64, of the q parameters that read a column, in the flat row of all
+    variables: Tensor  # (C,) int64, the variable that a column belongs to
 
 
 def tagged(entries: Mapping[str, T], tag: int | str) -> dict[str, T]:

@@ -17,13 +17,9 @@ def rounded_gradients(windows: int = 0) -> Iterator[None]:
     """Let this thread's gradients take bfloat16 products, where the CPU is faster at these.
 
     Weights, states and loss stay in single precision. Training uses it; predictions,
-    explanations and gradients taken by anyone else are not affected.
-
-    Parameters
-    ----------
-    windows : int
-        Those of the whole batch, where a piece of it is worked on: the size of the whole decides
-        whether rounding pays, so that a member learns the same however its batch is cut.
+    explanations and gradients taken by anyone else are not affected. ``windows`` are those of the
+    whole batch, where a piece of it is worked on: the size of the whole decides whether rounding
+    pays, so that a member learns the same however its batch is cut.
     """
     before = gradients_are_rounded(), whole_batch()
     _thread.rounded, _thread.windows = multiplies_bfloat16(), windows

@@ -4,8 +4,8 @@ Every path computes what `mvlstm.nn.reference.reference_recurrence` computes:
 
 - on the CPU the library's own LSTM or GRU, member by member;
 - while training on a CPU that multiplies bfloat16, an LSTM of ours with rounded gradients;
-- on a GPU one launch a time step for all members, through Triton, in single precision;
-- on a GPU without Triton, or in double precision, one product a time step for all members.
+- on a GPU one launch per time step for all members, through Triton, in single precision;
+- on a GPU without Triton, or in double precision, one product per time step for all members.
 """
 
 from __future__ import annotations

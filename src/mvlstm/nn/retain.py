@@ -40,15 +40,6 @@ class RETAINNetwork:
     :math:`\omega_{tk} = \alpha_t\, w \cdot (\beta_t \odot W_{emb}[:, k])\, x_{tk}`, and all of them
     add up to :math:`\hat y - b_o`.
 
-    Parameters
-    ----------
-    n_columns : int
-        C.
-    hidden_size : int
-        m, of the embedding and of both GRUs.
-    horizon : int
-        H; each step ahead has its own w and b.
-
     Shapes
     ------
     x : (K, T, B, C)
@@ -56,9 +47,9 @@ class RETAINNetwork:
     bo (H)
     """
 
-    n_columns: int
-    hidden_size: int
-    horizon: int = 1
+    n_columns: int  # C
+    hidden_size: int  # m, of the embedding and of both GRUs
+    horizon: int = 1  # H; each step ahead has its own w and b
 
     @cached_property
     def layer(self) -> Layer:
@@ -125,8 +116,5 @@ class RETAINNetwork:
         return Gates(torch.softmax(e, dim=1).flip(1), beta.view(K, T, B, m).flip(1))
 
     def loss(self, prediction: Prediction, y: Tensor, known: Tensor | None = None) -> Tensor:
-        """Return each member's mean squared error (K,) against labels y (K, B, H).
-
-        Labels that are not ``known`` (K, B, H) are any numbers, whose error counts as zero.
-        """
+        """Return each member's mean squared error (K,) of the labels y (K, B, H) that are known."""
         return mean_loss((y - prediction.mean).square(), known)

@@ -87,7 +87,6 @@ def clipped_adam(
     gradient: Tensor,
     first: Tensor,
     second: Tensor,
-    *,
     decay: Tensor,
     largest: float,
     learning_rate: Tensor,

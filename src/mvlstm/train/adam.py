@@ -1,4 +1,4 @@
-"""Adam over rows of one flat tensor, a row a member, each with its own learning rate."""
+"""Adam over rows of one flat tensor, one row per member, each with its own learning rate."""
 
 from __future__ import annotations
 
@@ -22,24 +22,12 @@ def take_step(
 ) -> None:
     """Penalise, clip and apply the gradients of all members (k, P), by the device's best path.
 
-    Shapes
-    ------
-    decay, learning_rate : (k, 1)
-    count : () int32, steps with this one
+    ``decay`` and ``learning_rate`` are (k, 1), ``count`` () int32: the steps with this one.
     """
     if kernels_run_on(flat):
         from mvlstm.train._kernels import clipped_adam
 
-        clipped_adam(
-            flat,
-            gradient,
-            first,
-            second,
-            decay=decay,
-            largest=largest,
-            learning_rate=learning_rate,
-            count=count,
-        )
+        clipped_adam(flat, gradient, first, second, decay, largest, learning_rate, count)
         return
     penalise_and_clip(gradient, flat, decay, largest)
     adam(flat, gradient, first, second, learning_rate=learning_rate, count=count.to(flat.dtype))
@@ -73,12 +61,6 @@ def adam(
         v \leftarrow \beta_2 v + (1 - \beta_2) g^2, \quad
         \theta \leftarrow \theta -
         \eta\, \frac{m / (1 - \beta_1^s)}{\sqrt{v / (1 - \beta_2^s)} + \epsilon}
-
-    Parameters
-    ----------
-    flat, gradient, first, second : (k, P)
-    learning_rate : (k, 1)
-    count : () of the same type
     """
     first.lerp_(gradient, 1 - BETA1)
     second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)

@@ -33,20 +33,11 @@ EVERY = 20.0  # seconds between two checkpoints, unless the environment says oth
 
 @dataclass(frozen=True)
 class Identity:
-    """What makes a fit this fit and no other.
-
-    Parameters
-    ----------
-    forecaster : str
-    settings : mapping
-        Constructor arguments that influence the result.
-    data : str
-        Checksum of the prepared table, its columns and its windows.
-    """
+    """What makes a fit this fit and no other."""
 
     forecaster: str
-    settings: Mapping[str, Any]
-    data: str
+    settings: Mapping[str, Any]  # constructor arguments that influence the result
+    data: str  # checksum of the prepared table, its columns and its windows
 
     @classmethod
     def of(
@@ -82,21 +73,11 @@ class Identity:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A folder's checkpoint.
+    """A folder's checkpoint."""
 
-    Parameters
-    ----------
-    folder : Path
-        Made when the first checkpoint is written.
-    identity : Identity
-        Of the fit at hand.
-    again : bool
-        Whether it is that of members trained a second time.
-    """
-
-    folder: Path
-    identity: Identity
-    again: bool = False
+    folder: Path  # made when the first checkpoint is written
+    identity: Identity  # of the fit at hand
+    again: bool = False  # whether it is that of members trained a second time
 
     @property
     def path(self) -> Path:
@@ -120,17 +101,8 @@ class Checkpoint:
     def load(self, fresh: TrainState, device: torch.device) -> TrainState | None:
         """Return the stored state, or None if there is none to go on from.
 
-        Parameters
-        ----------
-        fresh : TrainState
-            The state before the first step; the stored one must have its shapes.
-
-        Raises
-        ------
-        ParameterError
-            If an unfinished fit of other data or settings lies in the folder.
-        ModelFileError
-            If the file is damaged.
+        It must have the shapes of the state before the first step, ``fresh``. An unfinished fit of
+        other data or settings is a `ParameterError`, a damaged file a `ModelFileError`.
         """
         # files of a process killed while writing
         for leftover in self.folder.glob(f".{self.path.name}.*.tmp"):
@@ -139,11 +111,7 @@ class Checkpoint:
         if not self.again:  # the second part of another fit must not lose its first
             replace(self, again=True)._read()
         arrays = self._read()
-        if arrays is None:
-            return None
-        return _state(
-            arrays, fresh, device, f"The checkpoint '{self.path}' is damaged: ", self._remedy
-        )
+        return None if arrays is None else self._state(arrays, fresh, device)
 
     @property
     def _remedy(self) -> str:
@@ -154,22 +122,45 @@ class Checkpoint:
         if not self.path.is_file():
             return None
         header, arrays = unpack(self.path, "mvlstm-checkpoint", "checkpoint of a fit")
-        if header.get("schema") != SCHEMA:
-            if header.get("finished") is True:
-                return None  # nothing would be lost
+        known = header.get("schema") == SCHEMA
+        difference = self.identity.difference(header) if known else None
+        if known and difference is None:
+            return arrays
+        if header.get("finished") is True:
+            return None  # nothing would be lost
+        if not known:
             raise ModelFileError(
                 f"The checkpoint '{self.path}' has schema {header.get('schema')!r}; this version "
                 f"of mvlstm reads {SCHEMA}. {self._remedy}"
             )
-        difference = self.identity.difference(header)
-        if difference is None:
-            return arrays
-        if header.get("finished") is True:
-            return None  # nothing would be lost
         raise ParameterError(
             f"The checkpoint '{self.path}' belongs to another fit: {difference}. Go on with "
             f"that data and those settings. {self._remedy}"
         )
+
+    def _state(self, arrays: dict[str, Any], fresh: TrainState, device: torch.device) -> TrainState:
+        """Build a state from arrays, if they are just those that this fit would have."""
+        import torch
+
+        from mvlstm.train.state import TrainState
+
+        wanted = fresh.tensors()
+        if set(arrays) != set(wanted):
+            raise self._damaged("it does not hold the parts of a training state")
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        epochs = tensors["losses"].shape[0] if tensors["losses"].ndim else -1
+        for name, tensor in tensors.items():
+            shape = tuple(wanted[name].shape)
+            if name in ("losses", "errors"):
+                shape = (epochs, *shape[1:])
+            if tuple(tensor.shape) != shape or tensor.dtype != wanted[name].dtype:
+                raise self._damaged(f"'{name}' has shape {tuple(tensor.shape)}")
+        if int(tensors["epoch"]) != epochs or int(tensors["batch"]) < 0:
+            raise self._damaged("its counters do not agree")
+        return TrainState.from_tensors(tensors, device)
+
+    def _damaged(self, why: str) -> ModelFileError:
+        return ModelFileError(f"The checkpoint '{self.path}' is damaged: {why}. {self._remedy}")
 
 
 def remove_checkpoint(folder: Path) -> None:
@@ -190,12 +181,9 @@ def is_unfinished(folder: Path) -> bool:
 def prepared_checkpoint(folder: Path, *, resume: bool | None) -> Iterator[None]:
     """Make a folder ready for a fit that should or should not go on from it.
 
-    Parameters
-    ----------
-    folder : Path
-    resume : bool, optional
-        True: go on with an unfinished fit if one lies there. False: delete it, once the fit has
-        ended or has a checkpoint of its own. None: it is an error, so that none is lost by mistake.
+    With ``resume`` an unfinished fit that lies there is gone on with; without, it is deleted once
+    the fit has ended or has a checkpoint of its own. None: it is an error, so that none is lost by
+    mistake.
     """
     if folder.exists() and not folder.is_dir():
         raise ParameterError(
@@ -252,27 +240,3 @@ def seconds_between() -> float:
             f"MVLSTM_CHECKPOINT_SECONDS is {text!r}; it must be a number of seconds, such as 20."
         )
     return seconds
-
-
-def _state(
-    arrays: dict[str, Any], fresh: TrainState, device: torch.device, what: str, remedy: str
-) -> TrainState:
-    """Build a state from arrays, if they are just those that this fit would have."""
-    import torch
-
-    from mvlstm.train.state import TrainState
-
-    wanted = fresh.tensors()
-    if set(arrays) != set(wanted):
-        raise ModelFileError(f"{what}it does not hold the parts of a training state. {remedy}")
-    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    epochs = tensors["losses"].shape[0] if tensors["losses"].ndim else -1
-    for name, tensor in tensors.items():
-        shape = tuple(wanted[name].shape)
-        if name in ("losses", "errors"):
-            shape = (epochs, *shape[1:])
-        if tuple(tensor.shape) != shape or tensor.dtype != wanted[name].dtype:
-            raise ModelFileError(f"{what}'{name}' has shape {tuple(tensor.shape)}. {remedy}")
-    if int(tensors["epoch"]) != epochs or int(tensors["batch"]) < 0:
-        raise ModelFileError(f"{what}its counters do not agree. {remedy}")
-    return TrainState.from_tensors(tensors, device)

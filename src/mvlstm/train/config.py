@@ -81,38 +81,22 @@ def make_members(
 class TrainConfig:
     """Settings shared by all members.
 
-    Parameters
-    ----------
-    batch_size : int
-        Windows a step, for each member.
-    max_epochs, patience : int
-        Most epochs; epochs without a better validation error before a member stops.
-    gradient_clip : float
-        Largest norm of a member's gradient.
-    averaging : float
-        Share of the running mean of the weights that is kept at each step; the mean is what is
-        validated and used. 0: the weights as they are.
-    finish : float
-        Share of its learning rate at which a member that no longer improves goes on from its best
-        weights, for the last fifth of the epochs at the latest; 0: not at all.
-    planned : bool
-        Whether the caller says when a member's rate is lowered and when it ends.
-    leave_out : float
-        Share of the training windows that each member does without, a stretch of its own, and is
-        validated on besides the stopping windows.
-    drop_failed : bool
-        Go on without members whose loss is no longer finite (a grid search) instead of raising.
+    With ``averaging``, the share of the running mean of the weights that is kept at each step, the
+    mean is what is validated and used. ``finish`` is the share of its learning rate at which a
+    member that no longer improves goes on from its best weights, for the last fifth of the epochs
+    at the latest. ``leave_out`` is the share of the training windows that each member does without,
+    a stretch of its own, and is validated on besides the stopping windows. 0 stands for none.
     """
 
-    batch_size: int = 64
+    batch_size: int = 64  # windows in each member's step
     max_epochs: int = 100
-    patience: int = 10
-    gradient_clip: float = 5.0
+    patience: int = 10  # epochs without a better validation error before a member stops
+    gradient_clip: float = 5.0  # largest norm of a member's gradient
     averaging: float = 0.0
     finish: float = 0.0
-    planned: bool = False
+    planned: bool = False  # whether the caller says when a member's rate is lowered and it ends
     leave_out: float = 0.0
-    drop_failed: bool = False
+    drop_failed: bool = False  # go on without members whose loss is not finite: a grid search
 
     @property
     def finishes(self) -> bool:

@@ -18,14 +18,8 @@ Stopped = Literal["interrupt", "time limit"]
 class Control:
     """Asked after every step whether to save, and whether to stop.
 
-    Parameters
-    ----------
-    save : callable, optional
-        Stores the state; called every ``every`` seconds, when the run is stopped, and at its end.
-    every : float
-        Seconds between two calls of ``save``.
-    time_limit : float, optional
-        Seconds from now after which the run stops, the closing work included.
+    ``save`` stores the state: every few seconds, when the run is stopped, and at its end. The
+    run stops ``time_limit`` seconds from now, the closing work included.
     """
 
     def __init__(

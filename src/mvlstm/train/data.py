@@ -13,16 +13,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The stretch of training windows that each of some members does without.
+    """The stretch of training windows that each of some members does without."""
 
-    Shapes
-    ------
-    start : (k,) places among the training windows
-    width : windows in a stretch; 0 for none
-    """
-
-    start: Tensor
-    width: int
+    start: Tensor  # (k,) places among the training windows
+    width: int  # windows in a stretch; 0 for none
 
     def kept(self, places: Tensor, members: slice = slice(None)) -> Tensor:
         """Turn places (k, B) among the windows that members keep into places among all."""
@@ -41,18 +35,12 @@ class WindowData:
 
     The window of origin i is rows i - T + 1 to i; its label is ``labels[i]``, the H steps after i
     (scaled, less the link). Nothing of size windows x T is ever held.
-
-    Shapes
-    ------
-    table : (R, C)
-    labels : (R, H), NaN where unknown; or (G, R, H), one set for each kind of member
-    train, stop : (M,), (S,) int64 rows; stretches of training rows are left out in their order
     """
 
-    table: Tensor
-    labels: Tensor
-    train: Tensor
-    stop: Tensor
+    table: Tensor  # (R, C)
+    labels: Tensor  # (R, H), NaN where unknown; or (G, R, H), one set for each kind of member
+    train: Tensor  # (M,) int64 rows; stretches of them are left out in their order
+    stop: Tensor  # (S,) int64 rows
     window: int
 
     @property

@@ -14,12 +14,8 @@ WARM_UP = 2  # runs before recording: kernels are compiled and libraries set up 
 def recorded(step: Callable[[], None], changed: Sequence[Tensor]) -> Callable[[], object]:
     """Return a call that replays ``step``, or ``step`` itself where it cannot be recorded.
 
-    Parameters
-    ----------
-    step
-        Works on the same tensors every time and never waits for a value on the host.
-    changed
-        Every tensor that ``step`` changes in place; they are put back after the trial runs.
+    It must work on the same tensors every time and never wait for a value on the host. Every tensor
+    that it changes in place is in ``changed``; they are put back after the trial runs.
     """
     kept = [tensor.detach().clone() for tensor in changed]
 

@@ -63,14 +63,12 @@ def train(
     clock, before = Clock(len(data.stop) / stepper.batch), int(state.epoch)
     with control.listening():
         while state.running.any() and int(state.epoch) < config.max_epochs:
-            losses = stepper.run_epoch(
-                int(state.epoch), partial(pause, control, stepper, state, clock)
-            )
+            pauses = partial(pause, control, stepper, state, clock)
+            losses = stepper.run_epoch(int(state.epoch), pauses)
             if losses is None:
                 break
-            errors = validation_errors(
-                network, stepper.weights, data, stepper.judged_on, stepper.variants
-            )
+            judged = stepper.judged_on, stepper.variants
+            errors = validation_errors(network, stepper.weights, data, *judged)
             record(state, stepper, losses, errors, members, config)
             if on_epoch is not None:
                 on_epoch(progress(state, config, members, clock.seconds, before), state)
@@ -88,11 +86,8 @@ def train(
 class Clock:
     """Time since training began, and what the work after it will take.
 
-    Parameters
-    ----------
-    closing : float
-        Batches in the stopping windows: after training they are predicted twice or so, and the
-        calibration windows, about as many, once. A prediction takes a third of a step.
+    ``closing`` are the batches in the stopping windows: after training they are predicted twice or
+    so, and the calibration windows, about as many, once. A prediction takes a third of a step.
     """
 
     def __init__(self, closing: float) -> None:
@@ -149,11 +144,8 @@ def validation_errors(
     ``origins`` are the ends of the windows, (S,), or (k, S) where every member has its own;
     ``variants`` (k,) of the members, all the first by default.
     """
-    variants = (
-        torch.zeros(len(flat), dtype=torch.int64, device=flat.device)
-        if variants is None
-        else variants
-    )
+    if variants is None:
+        variants = torch.zeros(len(flat), dtype=torch.int64, device=flat.device)
     p = unflatten(flat, network.shapes)
     means = mean_rows(network, p, data.table, origins, data.window)  # (k, S, H)
     labels = data.targets(origins, variants).expand_as(means)
@@ -233,11 +225,7 @@ def append(history: Tensor, values: Tensor, rows: Tensor, n_members: int) -> Ten
 
 
 def progress(
-    state: TrainState,
-    config: TrainConfig,
-    members: Sequence[Member],
-    seconds: float,
-    before: int = 0,
+    state: TrainState, config: TrainConfig, members: Sequence[Member], seconds: float, before: int
 ) -> Progress:
     """Summarise the state for a progress display; the error is that of the first member's kind.
 

@@ -24,7 +24,7 @@ KEPT_ON_GPU = 7  # the same where most of them are held in half precision
 def training_bytes(
     network: Network, *, members: int, batch: int, window: int, device: str = "cpu"
 ) -> float:
-    """Estimate the bytes that training takes beside the table.
+    """Estimate the bytes that training takes in addition to the table.
 
     The weights count once for every copy and every piece of a batch whose gradient waits to be
     added up; what the recurrence keeps counts for the pieces that are worked on at once. On a GPU
@@ -57,18 +57,15 @@ def check_memory(
         return
     variables = getattr(network, "n_variables", None) or getattr(network, "n_columns", None)
     what = f"{variables} variables, " if variables else ""
-    remedy = "Use a smaller hidden_size, fewer members, or fewer variables (--variables)."
+    remedy = "a smaller hidden_size, fewer members, or fewer variables"
     if getattr(network, "gates", None) == "full":
         less = training_bytes(replace(network, gates="variable"), **sizes)  # type: ignore[type-var]
         if less <= free:
-            remedy = (
-                f"Use gates='variable' (--gates variable), which needs {_size(less)}; or a "
-                "smaller hidden_size, fewer members, or fewer variables (--variables)."
-            )
+            remedy = f"gates='variable', which needs {_size(less)}; or {remedy}"
     raise ParameterError(
         f"Training with {what}hidden_size={getattr(network, 'hidden_size', '?')} and "
         f"members={members} needs about {_size(needed)} of memory; {_size(free)} are free. "
-        f"{remedy}"
+        f"Use {remedy}."
     )
 
 

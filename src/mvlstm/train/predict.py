@@ -33,7 +33,7 @@ def gpu_chunk(members: int, window: int) -> int:
 
 def predict_rows(
     network: Network, p: Parameters, table: Tensor, origins: Tensor, window: int
-) -> Iterator[tuple[slice, Prediction]]:
+) -> Iterator[Prediction]:
     """Yield predictions for windows ending at ``origins`` (S,) or (K, S), piece by piece."""
     members = len(next(iter(p.values())))
     origins = origins.expand(members, -1)  # (K, S)
@@ -42,7 +42,7 @@ def predict_rows(
     for piece in chunks(origins.shape[1], size):
         rows = origins[:, piece]
         if table.is_cuda:
-            yield piece, _predict(network, p, table, rows, window)
+            yield _predict(network, p, table, rows, window)
             continue
         parts = list(chunks(rows.shape[1], TASK))
         found = run_all(
@@ -53,7 +53,7 @@ def predict_rows(
             ]
         )
         n = len(parts)
-        yield piece, _join([_join(found[i : i + n], 1) for i in range(0, len(found), n)], 0)
+        yield _join([_join(found[i : i + n], 1) for i in range(0, len(found), n)], 0)
 
 
 def mean_rows(
@@ -63,8 +63,7 @@ def mean_rows(
 
     These are (S,), or (K, S) where every member has its own.
     """
-    pieces = [q.mean for _, q in predict_rows(network, p, table, origins, window)]
-    return torch.cat(pieces, dim=1)
+    return torch.cat([q.mean for q in predict_rows(network, p, table, origins, window)], dim=1)
 
 
 @torch.no_grad()

@@ -19,14 +19,7 @@ def show_progress(
 ) -> Iterator[Callable[[Progress, TrainState], None]]:
     """Yield a callback for `mvlstm.train.loop.train` that shows epoch, error and time left.
 
-    Parameters
-    ----------
-    verbose : int
-        0: nothing.
-    title : str
-        What is being trained.
-    unit : float
-        Factor that turns the validation error into units of the target.
+    ``unit`` turns the validation error into units of the target. ``verbose=0`` shows nothing.
     """
     if verbose <= 0:
         yield lambda progress, state: None
@@ -75,14 +68,10 @@ def _plain_lines(title: str, unit: float) -> Callable[[Progress, TrainState], No
 
 def _text(progress: Progress, unit: float) -> str:
     onward = progress.max_epochs - progress.epoch if progress.running else 0
-    left = onward * progress.seconds_each
+    minutes, seconds = divmod(round(onward * progress.seconds_each), 60)
+    left = f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"
     return (
         f"epoch {progress.epoch}/{progress.max_epochs}, "
         f"validation RMSE {progress.error * unit:.4g}, "
-        f"{progress.running} of {progress.members} members running, at most {_span(left)} left"
+        f"{progress.running} of {progress.members} members running, at most {left} left"
     )
-
-
-def _span(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -15,7 +15,7 @@ from mvlstm.nn.parameters import Parameters, Shapes
 class Network(Protocol):
     """A pure function of (parameters, windows), with every member's parameters stacked.
 
-    A network may also have ``own_penalty``, coefficients (P,) of its squared parameters beside
+    A network may also have ``own_penalty``, coefficients (P,) of its squared parameters next to
     the mean loss, or (G, P) for G variants of members; the L2 term of each member is added to them.
     And it may have ``readers``, the parameters that take in variables, for members that shrink
     these.

@@ -25,14 +25,7 @@ def kept_share(norms: Tensor, threshold: Tensor) -> Tensor:
 
 
 class Shrinkage:
-    """The step above, for several members at once.
-
-    Parameters
-    ----------
-    readers : Readers
-    strength : (k, 1)
-        Each member's share s; one with 0 is left as it is, to the bit.
-    """
+    """The step above, for members with shares s of ``strength`` (k, 1); 0 leaves one as it is."""
 
     def __init__(self, readers: Readers, strength: Tensor) -> None:
         self.places = readers.places.to(strength.device)  # (C, q)

@@ -33,45 +33,23 @@ Loss = Callable[[Tensor, Tensor], Tensor]  # (k, P) weights and (k, B) origins t
 
 @dataclass(frozen=True)
 class SparseConfig:
-    r"""How a sparse path is trained.
+    """How a sparse path is trained."""
 
-    Parameters
-    ----------
-    learning_rate : float
-        Of the mini-batch steps.
-    batch_size : int
-        Windows a mini-batch step.
-    warm_steps, steps, finish_steps : int
-        Mini-batch steps without penalty, with it, and steps on one large fixed batch.
-    finish_windows : int
-        Windows of that batch.
-    decay : float
-        :math:`\rho`, the coefficient of the squared weights outside the groups.
-    clip : float
-        Largest norm of a gradient.
-    """
-
-    learning_rate: float = 3e-3
+    learning_rate: float = 3e-3  # of the mini-batch steps
     batch_size: int = 256
-    warm_steps: int = 200
-    steps: int = 500
-    finish_steps: int = 40
-    finish_windows: int = 2048
-    decay: float = 1e-5
-    clip: float = 5.0
+    warm_steps: int = 200  # mini-batch steps without penalty
+    steps: int = 500  # and with it
+    finish_steps: int = 40  # steps on one large fixed batch
+    finish_windows: int = 2048  # windows of that batch
+    decay: float = 1e-5  # rho, the coefficient of the squared weights outside the groups
+    clip: float = 5.0  # largest norm of a gradient
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Which weights belong to which input.
+    """Which weights belong to which input."""
 
-    Parameters
-    ----------
-    membership : (P, N)
-        One where a weight belongs to input j; a row of zeros for weights that belong to none.
-    """
-
-    membership: Tensor
+    membership: Tensor  # (P, N): one where a weight belongs to input j; some belong to none
 
     @cached_property
     def free(self) -> Tensor:
@@ -106,30 +84,14 @@ def sparse_path(
     config: SparseConfig,
     ends: float = math.inf,
 ) -> Tensor:
-    """Train one network a penalty from a common start; return their weights (L, P).
+    """Train one network for each penalty (L,) from a common start (1, P); return weights (L, P).
 
-    Parameters
-    ----------
-    loss : callable
-        Mean loss of each member on windows that end at origins (k, B).
-    start : (1, P)
-    origins : (M,)
-        Of the training windows.
-    penalties : (L,)
-    seed : int
-        Of the order of windows, the same for every penalty.
-    ends : float
-        When to stop, however few steps were taken, by the monotonic clock.
+    ``seed`` sets the order of the training windows that end at ``origins`` (M,), the same for every
+    penalty. ``ends`` is when to stop, however few steps were taken, by the monotonic clock.
     """
     key = torch.tensor([member_key(seed)], dtype=torch.int32, device=start.device)
     steps = partial(
-        minibatch_steps,
-        loss,
-        groups=groups,
-        origins=origins,
-        key=key,
-        config=config,
-        ends=ends,
+        minibatch_steps, loss, groups=groups, origins=origins, key=key, config=config, ends=ends
     )
     flat = steps(start, penalties=torch.zeros_like(penalties[:1]), n_steps=config.warm_steps)
     flat = steps(flat.repeat(len(penalties), 1), penalties=penalties, n_steps=config.steps)
@@ -143,10 +105,7 @@ def _shuffle(key: Tensor, index: int, n: int) -> Tensor:
 
 
 def gradients(loss: Loss, flat: Tensor, origins: Tensor) -> tuple[Tensor, Tensor]:
-    """Return every member's loss (k,) and its gradient (k, P) on the same windows (B,).
-
-    On the CPU members are worked on side by side, one a core.
-    """
+    """Return every member's loss (k,) and its gradient (k, P) on the same windows (B,)."""
 
     def one(rows: Tensor) -> tuple[Tensor, Tensor]:
         leaf = rows.detach().requires_grad_(True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -63,8 +64,14 @@ class Stepper:
         variants = [member.variant for member in chosen]  # none, where a finished run is resumed
         self.variants = torch.tensor(variants, dtype=torch.int64, device=device)
         own = getattr(network, "own_penalty", None)  # (P,) or (G, P), for networks that have one
-        self.own_decay = None if own is None else self._by_kind(2 * own.to(device, dtype))
-        self.shrinkage = self._shrinkage(each([member.shrinkage for member in chosen]))
+        self.own_decay = None  # (k, P)
+        if own is not None:
+            own = 2 * own.to(device, dtype)
+            self.own_decay = own[self.variants] if own.dim() == 2 else own.expand(len(chosen), -1)
+        readers: Any = getattr(network, "readers", None)  # for networks that read them apart
+        shrinks = readers is not None and any(member.shrinkage for member in chosen)
+        strength = each([member.shrinkage for member in chosen]).unsqueeze(1)
+        self.shrinkage = Shrinkage(readers, strength) if shrinks else None
         rates = each([member.dropout for member in chosen])
         self.drops = any(member.dropout > 0 for member in chosen)
         self.flat = state.flat[self.rows].clone().requires_grad_(True)
@@ -92,17 +99,6 @@ class Stepper:
         """Say whether these are the members in work, at their present rates."""
         rows = state.running.nonzero().flatten()
         return torch.equal(rows, self.rows) and torch.equal(state.lowered[rows], self.lowered)
-
-    def _by_kind(self, values: Tensor) -> Tensor:
-        """Return each member's own values (k, P) of those (P,) of all, or (G, P) by kind."""
-        return values[self.variants] if values.dim() == 2 else values.expand(len(self.variants), -1)
-
-    def _shrinkage(self, strength: Tensor) -> Shrinkage | None:
-        """Return the step after a step for members (k,) that shrink the weights on variables."""
-        readers = getattr(self.network, "readers", None)  # for networks that read variables apart
-        if readers is None or not strength.any():
-            return None
-        return Shrinkage(readers, strength.unsqueeze(1))
 
     def run_epoch(self, epoch: int, stops: Callable[[], bool] = bool) -> Tensor | None:
         """Take the steps that are left of an epoch; return each running member's mean loss (k,).

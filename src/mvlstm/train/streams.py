@@ -52,7 +52,7 @@ def random_bits(keys: Tensor, step: Tensor, site: int, n: int, start: int = 0) -
 def shuffled(keys: Tensor, epoch: Tensor, n: int) -> Tensor:
     """Return for each member a permutation (K, n) of 0..n-1 for this epoch, in int32.
 
-    A few members at a time, so that sorting takes little memory beside the result.
+    A few members at a time, so that sorting takes little memory next to the result.
     """
     orders = [
         torch.argsort(random_bits(some, epoch, ORDER_SITE, n), dim=1, stable=True).int()
@@ -64,12 +64,7 @@ def shuffled(keys: Tensor, epoch: Tensor, n: int) -> Tensor:
 class KeyedDropout:
     """Inverted dropout whose masks are keyed by member and step; the rate may differ by member.
 
-    Parameters
-    ----------
-    keys : (K,) int32
-    step : () int32
-    rates : (K,) float
-        Probability of dropping a value.
+    ``keys`` (K,) and ``step`` () are int32, ``rates`` (K,) probabilities of dropping a value.
     """
 
     def __init__(self, keys: Tensor, step: Tensor, rates: Tensor) -> None:
@@ -78,20 +73,14 @@ class KeyedDropout:
         self.scale = 1.0 / (1.0 - rates)
 
     def part(self, members: slice, windows: slice) -> KeyedDropout:
-        """Return the dropout of some members and a run of the batch's windows.
-
-        What it drops there is what the whole drops there.
-        """
+        """Return the dropout of some members and windows: what it drops, the whole drops too."""
         part = copy(self)
         part.keys, part.threshold = self.keys[members], self.threshold[members]
         part.scale, part.first_window = self.scale[members], windows.start or 0
         return part
 
     def __call__(self, tensor: Tensor, site: int, window_axis: int = 1) -> Tensor:
-        """Return ``tensor`` (K, ...) with dropped values zero and the others scaled up.
-
-        ``window_axis`` is the axis along which the windows of the batch lie.
-        """
+        """Return ``tensor`` (K, ...) with dropped values zero and the others scaled up."""
         if kernels_run_on(tensor) and not self.first_window:
             from mvlstm.train._kernels import Dropout
 

@@ -23,7 +23,7 @@ def run_all(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
 
     As many tasks run at once as `torch.get_num_threads` allows. Each task has one thread (more
     only where there are at least twice as many threads as tasks, and four): what it computes does
-    not depend on what runs beside it.
+    not depend on what else runs.
     """
     threads = torch.get_num_threads()
     if threads == 1 or not tasks:

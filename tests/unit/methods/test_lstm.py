@@ -11,7 +11,7 @@ import torch
 import mvlstm as mv
 from mvlstm.nn.lstm import LSTMNetwork
 from mvlstm.nn.parameters import flatten, unflatten
-from mvlstm.nn.reference import assemble
+from oracles.standard_cell import assemble
 
 SMALL = {"window": 5, "hidden_size": 6, "members": 2, "max_epochs": 2, "verbose": 0}
 

@@ -163,7 +163,7 @@ def test_a_failed_member_can_be_dropped_from_a_grid() -> None:
 
 def test_parameters_outside_the_masks_do_not_exist() -> None:
     """Compact parameters: the assembled weights are zero off the blocks after training too."""
-    from mvlstm.nn.reference import assemble
+    from oracles.standard_cell import assemble
 
     state = train(NETWORK, make_data(), MEMBERS, CONFIG, dtype=torch.float64)
     layer = NETWORK.stack[0]

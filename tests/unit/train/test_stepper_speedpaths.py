@@ -258,9 +258,9 @@ def test_predictions_in_pieces_equal_one_call(monkeypatch) -> None:
     expected = network(p, data.windows(data.stop.expand(3, -1)))
     pieces = list(predict_rows(network, p, data.table, data.stop, T))
     for name in ("mean", "mu", "log_prior", "temporal"):
-        joined = torch.cat([getattr(q, name) for _, q in pieces], dim=1)
+        joined = torch.cat([getattr(q, name) for q in pieces], dim=1)
         torch.testing.assert_close(joined, getattr(expected, name), rtol=0, atol=1e-12)
-    assert all(torch.equal(q.log_sigma2, expected.log_sigma2) for _, q in pieces)
+    assert all(torch.equal(q.log_sigma2, expected.log_sigma2) for q in pieces)
 
 
 def test_trial_runs_do_not_step_past_the_only_batch() -> None:

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from mvlstm.errors import check_whole
+from mvlstm.errors import check_option, check_whole
 from mvlstm.methods.network.further_training import epochs_over, train_again, train_further
+from mvlstm.methods.network.link import LINKS
 from mvlstm.methods.network.trained import TrainedNetwork, learn_labels, restore_labels
 from mvlstm.methods.network.training import Outcome, Training, fit_network
 from mvlstm.model.forecaster import AbstractForecaster
@@ -29,6 +30,7 @@ from mvlstm.types import FloatArray, IntArray
 class LearnedNetwork(Learned):
     """Members of a network. A subclass adds what else follows from their weights."""
 
+    saved: ClassVar[tuple[str, ...]] = ()  # names of such arrays that a model file keeps
     trained: TrainedNetwork[Any]
 
     def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
@@ -40,10 +42,9 @@ class LearnedNetwork(Learned):
         return self.trained.gradient(windows)
 
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
-        """Return weights, kinds and link."""
-        return self.trained.arrays()
-
-    # ------------------------------------------------------------------- members taken or retrained
+        """Return weights, kinds and link, and what follows from them."""
+        arrays, extra = self.trained.arrays()
+        return {**arrays, **{name: getattr(self, name) for name in self.saved}}, extra
 
     def take(self, rows: slice) -> Self:
         """Return some of the members."""
@@ -62,6 +63,13 @@ class LearnedNetwork(Learned):
         return int((self.trained.flat != other.trained.flat).any(axis=1).sum())
 
 
+def column_owners(windows: Windows) -> FloatArray:
+    """Return the matrix (C, N) that adds up each variable's columns."""
+    assert windows.prepared is not None
+    frame = windows.prepared.frame
+    return np.eye(frame.n_variables)[list(frame.groups)]
+
+
 class AbstractNetwork(AbstractForecaster):
     """Members of one network, trained side by side, added to a link.
 
@@ -70,6 +78,7 @@ class AbstractNetwork(AbstractForecaster):
     """
 
     ensemble: ClassVar[bool] = True
+    links: ClassVar[tuple[str, ...]] = LINKS
     short_batches: ClassVar[bool] = False  # whether few windows are learned in smaller batches
     precision: DTypeLike = np.float32
 
@@ -103,24 +112,20 @@ class AbstractNetwork(AbstractForecaster):
         super().check()
         for name in ("hidden_size", "layers"):
             check_whole(name, getattr(self, name), 1)
+        check_option("link", self.link, self.links)
         Training.of(self).check()
-
-    # ----------------------------------------------------------------------------------- learning
 
     def learn(self, problem: Problem) -> LearnedNetwork:
         """Fit the link, train the members on what it leaves, and find what follows."""
         labels = learn_labels(self.link, problem)
         network = self.network(problem.layout, labels.scale)
-        return self.learned(self.fit_members(network, problem, labels), problem)
+        outcome = self.fit_members(network, problem, labels)
+        found = self.wrap(outcome.trained).judged(problem).summarised(problem)
+        return replace(found, history=outcome.history, stopped=outcome.stopped)
 
     def fit_members(self, network: Network, problem: Problem, labels: LabelScale) -> Outcome:
         """Train the members."""
         return fit_network(network, problem, labels, Training.of(self))
-
-    def learned(self, outcome: Outcome, problem: Problem) -> LearnedNetwork:
-        """Return what was learned, with the spread and the summaries that follow from it."""
-        found = self.wrap(outcome.trained).judged(problem).summarised(problem)
-        return replace(found, history=outcome.history, stopped=outcome.stopped)
 
     def restore(self, saved: Saved) -> LearnedNetwork:
         """Rebuild what `learn` returned."""
@@ -130,20 +135,13 @@ class AbstractNetwork(AbstractForecaster):
         trained = TrainedNetwork.restore(network, labels, int(self.members), T, saved)
         return self.wrap(trained, saved)
 
-    # ----------------------------------------------------------------------------------- retraining
-
     def train_further(
         self, learned: LearnedNetwork, problem: Problem, *, max_epochs: int, learning_rate: float
     ) -> tuple[LearnedNetwork, int]:
         """Go on from the weights; return the result and how many members changed."""
-        found = train_further(
-            learned.trained,
-            problem,
-            Training.of(self),
-            max_epochs=max_epochs,
-            learning_rate=learning_rate,
-        )
-        return replace(learned, trained=found.trained), int(found.changed.sum())
+        rates: dict[str, Any] = {"max_epochs": max_epochs, "learning_rate": learning_rate}
+        trained, changed = train_further(learned.trained, problem, Training.of(self), **rates)
+        return replace(learned, trained=trained), changed
 
     def train_again(
         self, learned: LearnedNetwork, problem: Problem, epochs: IntArray, finishing: IntArray

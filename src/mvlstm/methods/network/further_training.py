@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from mvlstm._words import counted
 from mvlstm.errors import MVLSTMWarning, TrainingError
 from mvlstm.methods.network.trained import TrainedNetwork, refit_link
 from mvlstm.methods.network.training import Training, of_kinds, short_batch, window_data
 from mvlstm.problem.problem import Problem
-from mvlstm.problem.target_scale import LabelScale
 from mvlstm.results import History
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.control import Control
@@ -24,22 +22,7 @@ from mvlstm.train.loop import OnEpoch, Progress, train, validation_errors
 from mvlstm.train.progress import show_progress
 from mvlstm.train.runtime import usable_device
 from mvlstm.train.state import TrainState
-from mvlstm.types import BoolArray, IntArray
-
-
-@dataclass(frozen=True, eq=False)
-class FurtherTrained:
-    """Members after further training.
-
-    Parameters
-    ----------
-    trained : TrainedNetwork
-    changed : bool array (K,)
-        Members whose weights changed.
-    """
-
-    trained: TrainedNetwork[Any]
-    changed: BoolArray
+from mvlstm.types import IntArray
 
 
 def train_further(
@@ -49,30 +32,30 @@ def train_further(
     *,
     max_epochs: int,
     learning_rate: float,
-) -> FurtherTrained:
+) -> tuple[TrainedNetwork[Any], int]:
     """Go on from a model's weights; a member changes only if its error on "stop" falls.
 
-    Scaling and link stay as they are.
+    Scaling and link stay as they are. The number is that of the members that changed.
     """
-    data = _data(trained, problem, trained.labels)
+    data = window_data(problem, trained.labels, usable_device(trained.device))
     members = of_kinds(training.scaled_members(problem), trained.kinds)
     members = [replace(member, learning_rate=learning_rate) for member in members]
     flat = torch.as_tensor(trained.flat, device=data.device)
+    variants = torch.tensor([member.variant for member in members], device=data.device)
+    error = validation_errors(trained.network, flat, data, data.stop, variants)
     state = TrainState.start(trained.network, members, data.device, torch.float32)
-    state = replace(
-        state,
-        flat=flat.clone(),
-        mean=flat.clone(),
-        best=flat.clone(),
-        best_error=validation_errors(
-            trained.network, flat, data, data.stop, _variants(members, flat)
-        ),
+    now = {name: flat.clone() for name in ("flat", "mean", "best")}
+    config = TrainConfig(
+        short_batch(training.batch_size, len(data.train)),
+        max_epochs,
+        patience=max_epochs + 1,
+        averaging=training.averaging,
     )
-    config = _config(training, problem, max_epochs)
+    state = replace(state, **now, best_error=error)
     state = _run(trained, data, members, config, state, training)
-    better = (state.best_epoch > 0).unsqueeze(1)
-    found = torch.where(better, state.best, flat).cpu().numpy()
-    return FurtherTrained(replace(trained, flat=found), better[:, 0].cpu().numpy())
+    better = state.best_epoch > 0
+    found = torch.where(better.unsqueeze(1), state.best, flat).cpu().numpy()
+    return replace(trained, flat=found), int(better.sum())
 
 
 def train_again(
@@ -88,7 +71,7 @@ def train_again(
     to all the windows, with the penalty found.
     """
     labels = refit_link(trained.labels, problem)
-    data = _data(trained, problem, labels)
+    data = window_data(problem, labels, usable_device(trained.device))
     members = of_kinds(training.scaled_members(problem), trained.kinds)
     state = TrainState.start(trained.network, members, data.device, torch.float32)
     config = replace(
@@ -133,36 +116,11 @@ def epochs_over(
     At the full rate (K,), and then at the lower one (K,).
     """
     had -= int(training.leave_out * had)
-    share = _steps(training, had) / _steps(training, windows)
+    before, after = (max(1, n // min(training.batch(n), n)) for n in (had, windows))  # steps each
     full, slow = history.epochs_found
-    return _epochs(share * full, least=1), _epochs(share * slow, least=np.minimum(slow, 1))
-
-
-def _epochs(found: NDArray[np.floating[Any]], least: IntArray | int) -> IntArray:
-    return np.asarray(np.maximum(np.rint(found), least), dtype=np.int64)
-
-
-def _steps(training: Training, windows: int) -> int:
-    """Return the steps of an epoch over this many windows."""
-    return max(1, windows // min(training.batch(windows), windows))
-
-
-def _data(trained: TrainedNetwork[Any], problem: Problem, labels: LabelScale) -> WindowData:
-    where = usable_device(trained.device)
-    return window_data(problem, labels, where, problem.origins["train"])
-
-
-def _variants(members: list[Member], like: torch.Tensor) -> torch.Tensor:
-    return torch.tensor([member.variant for member in members], device=like.device)
-
-
-def _config(training: Training, problem: Problem, epochs: int) -> TrainConfig:
-    return TrainConfig(
-        short_batch(training.batch_size, len(problem.origins["train"])),
-        max_epochs=epochs,
-        patience=epochs + 1,
-        averaging=training.averaging,
-    )
+    epochs = np.maximum(np.rint(before / after * full), 1)
+    finishing = np.maximum(np.rint(before / after * slow), np.minimum(slow, 1))
+    return epochs.astype(np.int64), finishing.astype(np.int64)
 
 
 def _run(
@@ -184,13 +142,7 @@ def _run(
                 keep(progress, state)
 
         state = train(
-            trained.network,
-            data,
-            members,
-            config,
-            state=state,
-            on_epoch=on_epoch,
-            control=control,
+            trained.network, data, members, config, state=state, on_epoch=on_epoch, control=control
         )
     if control.stopped is not None:
         raise KeyboardInterrupt

@@ -78,7 +78,9 @@ def fit_mixed(
         again, later, stopped = fit_network(network, few, replace(labels, bare=None), training)
         instead = history.best_rmse.copy()
         instead[rows] = instead[others]
-        done = _is_worth_it(later, instead[harmful], whole=stopped is None)
+        done = later.best_epoch > 0
+        if stopped is not None:  # then only those that beat the member they would stand instead of
+            done &= later.best_rmse < instead[harmful]
         mended = _with_rows(trained, harmful[done], again.flat[done])
         history = history.with_rows(harmful[done], later.take(np.flatnonzero(done)))
         config = training.config(len(problem.origins["train"]))
@@ -91,16 +93,6 @@ def fit_mixed(
     if not np.any(mended.kinds):
         mended = replace(mended, kinds=None, labels=replace(mended.labels, bare=None))
     return Outcome(mended, history, stopped)
-
-
-def _is_worth_it(later: History, instead: FloatArray, *, whole: bool) -> BoolArray:
-    """Say which members were trained again for long enough.
-
-    All were if training ran its ``whole`` course. If it was stopped, those whose validation RMSE
-    is lower than that of the member they would stand ``instead`` of.
-    """
-    trained = later.best_epoch > 0
-    return trained if whole else trained & (later.best_rmse < instead)
 
 
 def _with_rows(
@@ -153,10 +145,7 @@ def keeps_its_levels(problem: Problem, labels: LabelScale) -> bool:
 
 
 def _stop_errors(trained: TrainedNetwork[Any], problem: Problem) -> FloatArray:
-    """Return the members' errors (K, M, H) on the stopping rows, the link as training had it.
-
-    Where targets were filled in, (K, n, 1) of the others.
-    """
+    """Return the errors (K, M, H) on stopping rows, or (K, n, 1) where targets were filled in."""
     labels = problem.labels("stop")
     forecasts = trained.rows(problem.prepared.table, problem.origins["stop"])
     return of_known(forecasts - labels, labels)
@@ -172,12 +161,7 @@ def ensembles_of(members: Sequence[Member]) -> IntArray:
 def find_harmful(errors: FloatArray, plain: BoolArray, ensembles: IntArray) -> BoolArray:
     """Say which members that are not plain make their ensemble worse, or are all that it has.
 
-    Parameters
-    ----------
-    errors : (K, M, H)
-    plain : (K,)
-    ensembles : (K,)
-        Which each member belongs to.
+    ``errors`` are (K, M, H); ``ensembles`` (K,) says which each member belongs to.
     """
     harmful = np.zeros(len(plain), dtype=np.bool_)
     for one in np.unique(ensembles):

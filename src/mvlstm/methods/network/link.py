@@ -6,14 +6,12 @@ learns only what the link leaves over, and a drifting series does no harm.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mvlstm.errors import ModelFileError
 from mvlstm.methods.ridge import Ridge
 from mvlstm.methods.robust import fit_robust, refit_robust
 from mvlstm.model.learned import Arrays, Saved
@@ -28,23 +26,13 @@ LinkChoice = Literal["none", "last", "linear", "auto"]
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """A function of scaled windows (M, T, C) to a first guess of the labels (M, H).
-
-    Parameters
-    ----------
-    name : {"none", "last", "linear"}
-    horizon : int
-    center, scale : float
-        Of the target as an input.
-    ridge : Ridge, optional
-        Of a linear link.
-    """
+    """A function of scaled windows (M, T, C) to a first guess of the labels (M, H)."""
 
     name: LinkName
     horizon: int
-    center: float
+    center: float  # of the target as an input
     scale: float
-    ridge: Ridge | None = None
+    ridge: Ridge | None = None  # of a linear link
 
     @classmethod
     def learn(cls, name: LinkName, problem: Problem) -> Link:
@@ -92,29 +80,20 @@ class Link:
     def rows(self, table: NDArray[np.floating], origins: IntArray, window: int) -> FloatArray:
         """Return the link for windows ending at ``origins`` of a table, in pieces."""
         lags = 1 if self.ridge is None else self.ridge.weights.shape[0]
-        function: Callable[[NDArray[np.floating]], FloatArray] = self
-        pieces = [function(w) for _, w in iterate_windows(table, origins, min(lags, window))]
+        pieces = [self(part) for _, part in iterate_windows(table, origins, min(lags, window))]
         return np.concatenate(pieces) if pieces else np.empty((0, self.horizon))
 
     def gradient(self, window: int, n_columns: int) -> FloatArray:
         """Return the link's gradient (H, T, C), the same for every window."""
-        slope = np.zeros((self.horizon, window, n_columns))
-        if self.name == "last":
-            slope[:, -1, -1] = self.scale
         if self.ridge is not None:
-            lags = self.ridge.weights.shape[0]
-            slope[:, window - lags :] = np.moveaxis(self.ridge.weights, -1, 0)
+            return self.ridge.gradient(window)
+        slope = np.zeros((self.horizon, window, n_columns))
+        slope[:, -1, -1] = self.scale if self.name == "last" else 0.0
         return slope
 
     def arrays(self) -> Arrays:
         """Return what was learned, for the model file."""
-        if self.ridge is None:
-            return {}
-        return {
-            "link.weights": self.ridge.weights,
-            "link.intercept": self.ridge.intercept,
-            "link.penalty": self.ridge.penalty,
-        }
+        return {} if self.ridge is None else self.ridge.arrays("link.")
 
     @classmethod
     def restore(cls, name: LinkName, horizon: int, window: int, saved: Saved) -> Link:
@@ -123,9 +102,4 @@ class Link:
         link = cls(name, horizon, preparation.target_center, preparation.target_scale)
         if name != "linear":
             return link
-        weights = saved.take("link.weights", (None, saved.n_columns, horizon), np.float64)
-        if not 1 <= len(weights) <= window:
-            raise ModelFileError(f"its linear link has {len(weights)} lags, window={window}.")
-        intercept = saved.take("link.intercept", (horizon,), np.float64)
-        penalty = saved.take("link.penalty", (horizon,), np.float64)
-        return replace(link, ridge=Ridge(weights, intercept, penalty))
+        return replace(link, ridge=Ridge.restore(saved, window, horizon, "link."))

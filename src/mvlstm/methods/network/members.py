@@ -13,7 +13,7 @@ from mvlstm.errors import DataError
 from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
 from mvlstm.methods.network.trained import learn_labels
 from mvlstm.metrics import Measure
-from mvlstm.model.calibration import Calibration, calibrate
+from mvlstm.model.calibration import calibrate
 from mvlstm.model.fitted import Fitted
 from mvlstm.model.fitting import begin
 from mvlstm.model.forecasting import dated_forecast
@@ -22,8 +22,6 @@ from mvlstm.problem.inputs import Windows
 from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Preparation
 from mvlstm.problem.problem import Problem, of_known
-from mvlstm.problem.target_scale import LabelScale
-from mvlstm.results import Forecast
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.parts import PartName
 from mvlstm.train.config import Member
@@ -65,7 +63,8 @@ def member_errors(
     prepared = problem.prepared
     rescaled = bool(prepared.preparation.transform) or prepared.units is not None
     # before the link is refitted, so that it has not seen the stopping rows
-    unaware = _with_labels(learned, learn_labels(model.link, problem))
+    trained = replace(learned.trained, labels=learn_labels(model.link, problem))
+    unaware = replace(learned, trained=trained)
     if measure != "rmse" or rescaled:
         errors = _errors_in_units(unaware, problem, start.parts, rows, together, failed, measure)
     elif together > 1 or model.leave_out:  # and then not on what a member left out
@@ -73,10 +72,6 @@ def member_errors(
     else:
         errors = best
     return np.where(failed, np.inf, errors)
-
-
-def _with_labels(learned: LearnedNetwork, labels: LabelScale) -> LearnedNetwork:
-    return replace(learned, trained=replace(learned.trained, labels=labels))
 
 
 def _errors_of_means(
@@ -101,25 +96,16 @@ def _errors_in_units(
 ) -> FloatArray:
     """Return a score of ``size`` members in turn, of the target as it is, in its own units."""
     errors = np.full(len(failed), np.inf)
+    windows = Windows.at(problem.prepared, rows, problem.window)
     for i in np.flatnonzero(~failed):
         # finite where it was learned, a forecast may not be so when turned back
         with contextlib.suppress(DataError), np.errstate(over="ignore", invalid="ignore"):
             few = learned.take(slice(i * size, (i + 1) * size))
             calibration, _ = calibrate(few, problem)
-            forecast = _forecast(few, problem, rows, calibration, parts)
+            said = few.predict(windows), calibration, parts, problem.window
+            forecast = dated_forecast(problem.prepared, rows, *said)
             errors[i] = forecast.score(part="all")[measure]
     return errors
-
-
-def _forecast(
-    learned: LearnedNetwork,
-    problem: Problem,
-    rows: IntArray,
-    calibration: Calibration,
-    parts: PartTimes,
-) -> Forecast:
-    predictive = learned.predict(Windows.at(problem.prepared, rows, problem.window))
-    return dated_forecast(problem.prepared, rows, predictive, calibration, parts, problem.window)
 
 
 def take_members(fitted: Fitted, problem: Problem, rows: slice) -> Fitted:

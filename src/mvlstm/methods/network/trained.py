@@ -15,6 +15,7 @@ from torch import Tensor
 from mvlstm.errors import ModelFileError
 from mvlstm.methods.network.link import Link, LinkChoice
 from mvlstm.model.learned import Arrays, Saved
+from mvlstm.nn.mixture import Prediction
 from mvlstm.nn.parameters import Parameters, count, unflatten
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.problem import Problem
@@ -22,14 +23,18 @@ from mvlstm.problem.target_scale import Bare, LabelScale, MemberScale
 from mvlstm.table.parts import PartName
 from mvlstm.train.config import Kind
 from mvlstm.train.data import gather_windows
-from mvlstm.train.predict import CHUNK, TASK, chunks, mean_rows
+from mvlstm.train.predict import CHUNK, TASK, chunks, predict_rows
 from mvlstm.train.protocol import Network
 from mvlstm.train.runtime import usable_device
 from mvlstm.train.workers import run_all
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
 NetworkT = TypeVar("NetworkT", bound=Network)
-Result = TypeVar("Result")
+
+
+def in_double(tensor: Tensor) -> FloatArray:
+    """Return a tensor as an array of doubles."""
+    return tensor.cpu().numpy().astype(np.float64)
 
 
 def learn_labels(link: LinkChoice, problem: Problem) -> LabelScale:
@@ -80,26 +85,14 @@ def restore_labels(link: LinkChoice, window: int, horizon: int, saved: Saved) ->
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetwork(Generic[NetworkT]):
-    """Members of one network, and how their outputs become forecasts of the labels.
-
-    Parameters
-    ----------
-    network : Network
-    flat : (K, P) float32
-        Weights, one row per member.
-    labels : LabelScale
-    window : int
-    device : str
-    kinds : uint8 array (K,), optional
-        The kind of each member; all are plain by default.
-    """
+    """Members of one network, and how their outputs become forecasts of the labels."""
 
     network: NetworkT
-    flat: NDArray[np.float32]
+    flat: NDArray[np.float32]  # (K, P), one row per member
     labels: LabelScale
     window: int
     device: str
-    kinds: NDArray[np.uint8] | None = None
+    kinds: NDArray[np.uint8] | None = None  # (K,) the kind of each member; None: all are plain
 
     @property
     def is_bare(self) -> BoolArray:
@@ -118,8 +111,6 @@ class TrainedNetwork(Generic[NetworkT]):
         kinds = None if self.kinds is None else self.kinds[rows]
         return replace(self, flat=self.flat[rows], kinds=kinds)
 
-    # --------------------------------------------------------------------------------- forecasting
-
     def guess(self, windows: Windows) -> FloatArray:
         """Return the link's first guess of the labels of windows, (M, H)."""
         return self.labels.link.rows(windows.table, windows.ends, self.window)
@@ -127,7 +118,7 @@ class TrainedNetwork(Generic[NetworkT]):
     def rows(self, table: NDArray[Any], ends: IntArray) -> FloatArray:
         """Return members' forecasts of the labels (K, M, H) for windows ending at rows."""
         guess = self.labels.link.rows(table, ends, self.window)
-        return self.scale.forecasts(self._means(table, ends), guess)
+        return self.scale.forecasts(self._means(self.predictions(table, ends)), guess)
 
     def forecasts(self, windows: Windows, *, exact: bool = False) -> FloatArray:
         """Return members' forecasts of the labels (K, M, H).
@@ -135,88 +126,69 @@ class TrainedNetwork(Generic[NetworkT]):
         With ``exact`` in double precision on a GPU, whose kernels hold operands in half precision:
         too coarse for small differences between forecasts.
         """
-        if exact and usable_device(self.device).type != "cpu":
-            return self.scale.forecasts(self._exact(windows), self.labels.link(windows.values))
-        if not windows.made_up:
-            return self.rows(windows.table, windows.ends)
-        means = self._means(windows.table, windows.ends)
-        return self.scale.forecasts(means, self.labels.link(windows.values))
+        pieces = self.predictions(windows.table, windows.ends, exact=exact)
+        guess = self.labels.link(windows.values) if windows.made_up else self.guess(windows)
+        return self.scale.forecasts(self._means(pieces), guess)
 
-    def _means(self, table: NDArray[Any], ends: IntArray) -> FloatArray:
-        where = usable_device(self.device)
-        p = unflatten(torch.as_tensor(self.flat, device=where), self.network.shapes)
-        rows = torch.as_tensor(table, dtype=torch.float32, device=where)
-        if not len(ends):
-            return np.empty((len(self.flat), 0, self.labels.link.horizon))
-        means = mean_rows(self.network, p, rows, torch.as_tensor(ends, device=where), self.window)
-        return means.cpu().numpy().astype(np.float64)
+    def _means(self, pieces: Iterator[Prediction]) -> FloatArray:
+        none = np.empty((len(self.flat), 0, self.labels.link.horizon))
+        return np.concatenate([none, *(in_double(one.mean) for one in pieces)], axis=1)
 
-    def _exact(self, windows: Windows) -> FloatArray:
-        p, device = self._exact_parameters()
-        with torch.no_grad():
-            means = [
-                self.network(p, self._inputs(p, windows.values[piece], device)).mean.cpu().numpy()
-                for piece in chunks(len(windows))
-            ]
-        return np.concatenate(means, axis=1)
+    def predictions(
+        self, table: NDArray[Any], ends: IntArray, *, exact: bool = False
+    ) -> Iterator[Prediction]:
+        """Yield what the networks say of windows ending at rows of a table, piece by piece."""
+        p, where = self._parameters(exact)
+        rows = torch.as_tensor(table, device=where, dtype=next(iter(p.values())).dtype)
+        return predict_rows(self.network, p, rows, torch.as_tensor(ends, device=where), self.window)
 
     @torch.no_grad()
     def each(
-        self, function: Callable[[Parameters, Tensor], Result], windows: Windows
-    ) -> Iterator[Result]:
+        self, function: Callable[[Parameters, Tensor], Tensor], windows: Windows
+    ) -> Iterator[FloatArray]:
         """Yield ``function(parameters, x)`` for windows x (K, T, B, C), piece by piece."""
-        where = usable_device(self.device)
-        p = unflatten(torch.as_tensor(self.flat, device=where), self.network.shapes)
+        p, where = self._parameters()
         rows = torch.as_tensor(windows.table, dtype=torch.float32, device=where)
         ends = torch.as_tensor(windows.ends, device=where)
         for piece in chunks(len(windows)):
             every = ends[piece].expand(len(self.flat), -1)
-            yield function(p, gather_windows(rows, every, self.window))
+            yield in_double(function(p, gather_windows(rows, every, self.window)))
 
-    # ------------------------------------------------------------------------------------ gradients
+    def _parameters(self, exact: bool = False) -> tuple[Parameters, torch.device]:
+        where = usable_device(self.device)
+        dtype = torch.float64 if exact and where.type == "cuda" else torch.float32
+        flat = torch.as_tensor(self.flat, device=where, dtype=dtype)
+        return unflatten(flat, self.network.shapes), where
 
     def gradient(self, windows: FloatArray) -> FloatArray:
         """Return the gradient of each member's forecast (K, M, H, T, C) for scaled windows."""
-        p, device = self._exact_parameters()
+        p, device = self._parameters(exact=True)
         every = list(chunks(len(windows), TASK if device.type == "cpu" else CHUNK))
         found = run_all([partial(self._slope, p, windows[piece], device) for piece in every])
         return self.scale.gradient(np.concatenate(found, axis=1), windows)
 
-    def _exact_parameters(self) -> tuple[Parameters, torch.device]:
-        device = usable_device(self.device)
-        dtype = torch.float64 if device.type == "cuda" else torch.float32
-        flat = torch.as_tensor(self.flat, device=device, dtype=dtype)
-        return unflatten(flat, self.network.shapes), device
-
-    def _inputs(self, p: Parameters, windows: FloatArray, device: torch.device) -> Tensor:
-        """Return windows (K, T, m, C) in the parameters' precision."""
-        dtype = next(iter(p.values())).dtype
-        x = torch.as_tensor(windows, device=device, dtype=dtype).transpose(0, 1)
-        return x.expand(len(self.flat), *x.shape).contiguous()
-
     def _slope(self, p: Parameters, windows: FloatArray, device: torch.device) -> NDArray[Any]:
         """Return the networks' gradients (K, m, H, T, C), without scale and link."""
-        x = self._inputs(p, windows, device).requires_grad_(True)
+        dtype = next(iter(p.values())).dtype
+        x = torch.as_tensor(windows, device=device, dtype=dtype).transpose(0, 1)
+        x = x.expand(len(self.flat), *x.shape).contiguous().requires_grad_(True)  # (K, T, m, C)
         total = self.network(p, x).mean.sum(dim=(0, 1))  # (H,); members and windows do not mix
         steps = [torch.autograd.grad(one, x, retain_graph=True)[0] for one in total]
         return torch.stack(steps).permute(1, 3, 0, 2, 4).cpu().numpy()  # (K, m, H, T, C)
 
-    # ---------------------------------------------------------------------------------- model files
-
     def parameter(self, name: str) -> FloatArray:
         """Return the members' values of one of the network's parameters, members first."""
-        found = unflatten(torch.as_tensor(self.flat), self.network.shapes)[name]
-        return found.numpy().astype(np.float64)
+        return in_double(unflatten(torch.as_tensor(self.flat), self.network.shapes)[name])
 
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
         """Return weights by name, and the plain values that belong to them."""
         kinds = {} if self.kinds is None else {"kinds": self.kinds}
-        bare = self.labels.bare
+        bare = {} if self.labels.bare is None else asdict(self.labels.bare)
         assert isinstance(self.labels.link, Link)
         extra = {
             "label_center": self.labels.center,
             "label_scale": self.labels.scale,
-            **({} if bare is None else {f"bare_{name}": v for name, v in asdict(bare).items()}),
+            **{f"bare_{name}": value for name, value in bare.items()},
             "device": self.device,
         }
         return {"weights": self.flat, **kinds, **self.labels.link.arrays()}, extra

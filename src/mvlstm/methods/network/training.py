@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -15,16 +15,9 @@ from numpy.typing import NDArray
 
 from mvlstm._words import counted
 from mvlstm.errors import MVLSTMWarning, ParameterError, check_whole, is_number, is_whole
-from mvlstm.methods.network.trained import (
-    NetworkT,
-    TrainedNetwork,
-    labels_by_row,
-    refit_link,
-)
+from mvlstm.methods.network.trained import NetworkT, TrainedNetwork, labels_by_row, refit_link
 from mvlstm.model.forecaster import FREE_SETTINGS
 from mvlstm.model.learned import Stopped
-from mvlstm.nn.parameters import unflatten
-from mvlstm.problem.inputs import Windows
 from mvlstm.problem.problem import Problem, Run
 from mvlstm.problem.target_scale import LabelScale
 from mvlstm.results import History
@@ -34,34 +27,28 @@ from mvlstm.train.control import Control
 from mvlstm.train.data import WindowData
 from mvlstm.train.loop import train
 from mvlstm.train.memory import check_memory
-from mvlstm.train.predict import predict_rows
 from mvlstm.train.progress import show_progress
-from mvlstm.train.protocol import Network
-from mvlstm.train.runtime import resolve_device, usable_device
+from mvlstm.train.runtime import resolve_device
 from mvlstm.train.state import TrainState
-from mvlstm.types import FloatArray
+from mvlstm.types import IntArray
 
+LIMITS: dict[str, tuple[Callable[[float], bool], str]] = {
+    "dropout": (lambda x: 0 <= x < 1, "be at least 0 and below 1"),
+    "averaging": (lambda x: 0 <= x < 1, "be at least 0 and below 1"),
+    "finish": (lambda x: 0 <= x <= 1, "be at least 0 and at most 1"),
+    "leave_out": (lambda x: 0 <= x <= 0.5, "be at least 0 and at most 0.5"),
+    "learning_rate": (lambda x: x > 0, "be positive"),
+    "l2": (lambda x: x >= 0, "not be negative"),
+}
 SHRINKAGE = 0.02  # share of a step by which some members' weights on variables are shrunk
 
 
 @dataclass(frozen=True)
 class Training:
-    """What a forecaster's arguments say about training.
+    """What a forecaster's arguments say about training; they are those of `mvlstm.MVLSTM`."""
 
-    Parameters
-    ----------
-    forecaster : str
-        Name of its class.
-    settings : mapping
-        All its arguments that influence the result, to tell one fit from another.
-    short_batches : bool
-        Whether few windows are learned in smaller batches.
-
-    The others are arguments of `mvlstm.MVLSTM`.
-    """
-
-    forecaster: str
-    settings: Mapping[str, Any]
+    forecaster: str  # name of its class
+    settings: Mapping[str, Any]  # all that influence the result, to tell one fit from another
     learning_rate: float
     l2: float
     dropout: float
@@ -76,7 +63,7 @@ class Training:
     seed: int
     device: str
     verbose: int
-    short_batches: bool
+    short_batches: bool  # whether few windows are learned in smaller batches
 
     @classmethod
     def of(cls, model: Any) -> Training:
@@ -91,28 +78,14 @@ class Training:
         """Raise `ParameterError` for a setting with a value it cannot have."""
         for name in ("batch_size", "max_epochs", "patience", "members"):
             check_whole(name, getattr(self, name), 1)
-        limits: dict[str, tuple[bool, str]] = {
-            "dropout": (0 <= _number("dropout", self.dropout) < 1, "at least 0 and below 1"),
-            "averaging": (
-                0 <= _number("averaging", self.averaging) < 1,
-                "at least 0 and below 1",
-            ),
-            "finish": (0 <= _number("finish", self.finish) <= 1, "at least 0 and at most 1"),
-            "leave_out": (
-                0 <= _number("leave_out", self.leave_out) <= 0.5,
-                "at least 0 and at most 0.5",
-            ),
-            "learning_rate": (_number("learning_rate", self.learning_rate) > 0, "positive"),
-        }
-        for name, (fine, words) in limits.items():
-            if not fine:
-                raise ParameterError(f"{name}={getattr(self, name)!r} must be {words}.")
-        if not _number("l2", self.l2) >= 0:
-            raise ParameterError(f"l2={self.l2!r} must not be negative.")
+        for name, (fine, words) in LIMITS.items():
+            value = getattr(self, name)
+            if not is_number(value) or not math.isfinite(value):
+                raise ParameterError(f"{name}={value!r} must be a number.")
+            if not fine(value):
+                raise ParameterError(f"{name}={value!r} must {words}.")
         if not is_whole(self.seed):
             raise ParameterError(f"seed={self.seed!r} must be a whole number.")
-
-    # -------------------------------------------------------------------------------------- members
 
     def members_of(self, problem: Problem) -> list[Member]:
         """Return the members to train: the problem's, or those of the forecaster's arguments."""
@@ -125,14 +98,12 @@ class Training:
         )
 
     def scaled_members(self, problem: Problem) -> list[Member]:
-        """Return these members with their L2 as it stands beside the *mean* loss.
+        """Return these members with their L2 as it stands next to the *mean* loss.
 
-        With ``l2_sum`` it is meant beside the sum over all training windows.
+        With ``l2_sum`` it is meant next to the sum over all training windows.
         """
         windows = len(problem.origins["train"]) if self.l2_sum else 1
         return [replace(one, l2=one.l2 / windows) for one in self.members_of(problem)]
-
-    # --------------------------------------------------------------------------------------- steps
 
     def batch(self, windows: int) -> int:
         """Return the batch of a fit to this many windows."""
@@ -150,12 +121,6 @@ class Training:
             leave_out=self.leave_out,
             drop_failed=drop_failed,
         )
-
-
-def _number(name: str, value: Any) -> float:
-    if not is_number(value) or not math.isfinite(value):
-        raise ParameterError(f"{name}={value!r} must be a number.")
-    return float(value)
 
 
 def short_batch(batch_size: int, windows: int) -> int:
@@ -207,54 +172,24 @@ def fit_network(
         if not kinds.any():
             kinds, labels = None, replace(labels, bare=None)
     config = training.config(len(problem.origins["train"]), drop_failed=problem.search)
-    state, history, stopped, device = _train(
-        network, problem, labels, of_kinds(members, kinds), config, units, training
-    )
-    refitted = refit_link(labels, problem)
-    flat = state.best.cpu().numpy()
-    return Outcome(
-        TrainedNetwork(network, flat, refitted, problem.window, device, kinds), history, stopped
-    )
-
-
-def _train(
-    network: Network,
-    problem: Problem,
-    labels: LabelScale,
-    members: list[Member],
-    config: TrainConfig,
-    units: FloatArray,
-    training: Training,
-) -> tuple[TrainState, History, Stopped | None, str]:
-    """Train with a progress display and, if asked, checkpoints.
-
-    ``units`` (K,) turn members' validation errors into units of the target.
-    """
+    members = of_kinds(members, kinds)
     where = resolve_device(training.device)
     rows = problem.in_time_order("train") if config.leave_out else problem.origins["train"]
     batch = min(config.batch_size, len(rows))
     check_memory(network, members=len(members), batch=batch, window=problem.window, device=where)
     data = window_data(problem, labels, where, rows)
-    started = time.monotonic()
-    checkpoint, state = None, None
-    if problem.run.checkpoint is not None:
-        identity = Identity.of(
-            training.forecaster,
-            training.settings,
-            problem.checksum(),
-            getattr(network, "columns", None),
-        )
-        checkpoint = Checkpoint(problem.run.checkpoint, identity, again=problem.run.again)
+    started, run = time.monotonic(), problem.run
+    save, state = None, None
+    if run.checkpoint is not None:
+        columns = getattr(network, "columns", None)
+        identity = Identity.of(training.forecaster, training.settings, problem.checksum(), columns)
+        checkpoint = Checkpoint(run.checkpoint, identity, again=run.again)
         fresh = TrainState.start(network, members, where, torch.float32)
-        state = checkpoint.load(fresh, where)
-        if state is None and problem.run.again:  # from now on the first part is not the whole
+        save, state = checkpoint.save, checkpoint.load(fresh, where)
+        if state is None and run.again:  # from now on the first part is not the whole
             checkpoint.save(fresh, finished=False)
-    control = Control(
-        save=None if checkpoint is None else checkpoint.save,
-        every=seconds_between(),
-        time_limit=problem.run.time_limit,
-    )
-    title = training.forecaster + (", again" if problem.run.again else "")
+    control = Control(save=save, every=seconds_between(), time_limit=run.time_limit)
+    title = training.forecaster + (", again" if run.again else "")
     with show_progress(training.verbose, title, float(units[0])) as on_epoch:
         state = train(
             network, data, members, config, state=state, on_epoch=on_epoch, control=control
@@ -266,14 +201,17 @@ def _train(
         seconds=time.monotonic() - started,
         lowered=state.lowered.cpu().numpy(),
     )
-    notes = _end_notes(history, config, problem.run, control.stopped)
-    return state, replace(history, notes=notes), control.stopped, str(where.type)
+    notes = _end_notes(history, config, run, control.stopped)
+    flat, refitted = state.best.cpu().numpy(), refit_link(labels, problem)
+    trained = TrainedNetwork(network, flat, refitted, problem.window, where.type, kinds)
+    return Outcome(trained, replace(history, notes=notes), control.stopped)
 
 
 def window_data(
-    problem: Problem, labels: LabelScale, device: torch.device, rows: NDArray[Any]
+    problem: Problem, labels: LabelScale, device: torch.device, rows: IntArray | None = None
 ) -> WindowData:
-    """Return the training data on a device; ``rows`` are the training origins."""
+    """Return the training data on a device; ``rows`` are the training origins in their order."""
+    rows = problem.origins["train"] if rows is None else rows
     by_row = labels_by_row(labels, problem)
     return WindowData(
         table=torch.as_tensor(problem.prepared.table, dtype=torch.float32, device=device),
@@ -291,21 +229,15 @@ def _end_notes(
     if stopped is None:
         return patience_notes(history, config)
     cause = "by Ctrl-C" if stopped == "interrupt" else "at its time limit"
-    onward = (
-        f"Fit again with checkpoint='{run.checkpoint}' to go on from here."
-        if run.checkpoint is not None
-        else "Fit with checkpoint=DIR to be able to go on from such a point."
-    )
+    onward = "Fit with checkpoint=DIR to be able to go on from such a point."
+    if run.checkpoint is not None:
+        onward = f"Fit again with checkpoint='{run.checkpoint}' to go on from here."
     done = history.valid_rmse.shape[1]
-    kept = (
-        "; the best weights so far are kept"
-        if done
-        else ", before its weights were first judged: do not rely on this model"
-    )
-    note = (
-        f"Training was stopped {cause} in epoch {done + 1} of at most {config.max_epochs}"
-        f"{kept}. {onward}"
-    )
+    kept = ", before its weights were first judged: do not rely on this model"
+    if done:
+        kept = "; the best weights so far are kept"
+    when = f"in epoch {done + 1} of at most {config.max_epochs}"
+    note = f"Training was stopped {cause} {when}{kept}. {onward}"
     warnings.warn(note, MVLSTMWarning, stacklevel=2)
     return (note,)
 
@@ -322,41 +254,3 @@ def patience_notes(history: History, config: TrainConfig) -> tuple[str, ...]:
     epochs += " at the full rate" if config.finishes else ""
     more = "raise max_epochs=... for more"
     return (f"{which} had not run out of patience after {epochs}; {more}.",)
-
-
-class Details(NamedTuple):
-    """The mixture of K members for M windows, scaled, and their mean attention over time."""
-
-    mu: FloatArray | None  # (K, M, H, N); None for a head without components
-    log_prior: FloatArray  # (K, M, H, N)
-    sigma2: FloatArray | None  # (K, M, H, N) where the network predicts it
-    temporal: FloatArray  # (K, N, T - 1)
-
-
-def network_details(
-    trained: TrainedNetwork[Any], windows: Windows, *, exact: bool = False
-) -> Details:
-    """Return the mixture and the mean temporal attention, if ``exact`` without a GPU's rounding."""
-    mu, log_pi, log_sigma2 = [], [], []
-    temporal: FloatArray = np.zeros(())
-    where, network = usable_device(trained.device), trained.network
-    dtype = torch.float64 if exact and where.type == "cuda" else torch.float32
-    p = unflatten(torch.as_tensor(trained.flat, dtype=dtype, device=where), network.shapes)
-    rows = torch.as_tensor(windows.table, dtype=dtype, device=where)
-    ends = torch.as_tensor(windows.ends, device=where)
-    for _, q in predict_rows(network, p, rows, ends, trained.window):
-        assert q.log_prior is not None and q.temporal is not None
-        log_pi.append(q.log_prior.cpu().numpy().astype(np.float64))
-        if q.mu is not None:
-            mu.append(q.mu.cpu().numpy().astype(np.float64))
-        if q.log_sigma2.dim() == 4:
-            log_sigma2.append(q.log_sigma2.cpu().numpy().astype(np.float64))
-        temporal = temporal + q.temporal.sum(dim=1).cpu().numpy().astype(np.float64)
-    log_prior = np.concatenate(log_pi, axis=1)
-    log_prior -= np.logaddexp.reduce(log_prior, axis=-1, keepdims=True)  # float32's rounding
-    return Details(
-        mu=np.concatenate(mu, axis=1) if mu else None,
-        log_prior=log_prior,
-        sigma2=np.exp(np.concatenate(log_sigma2, axis=1)) if log_sigma2 else None,
-        temporal=temporal / len(windows),
-    )

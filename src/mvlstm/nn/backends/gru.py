@@ -23,7 +23,7 @@ from torch import Tensor
 
 
 class SmallGRUs(torch.autograd.Function):
-    """``V`` separate cells of ``u`` units each, one product a step for all of them.
+    """``V`` separate cells of ``u`` units each, one product per step for all of them.
 
     Shapes
     ------

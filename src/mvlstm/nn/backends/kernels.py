@@ -1,4 +1,4 @@
-"""GPU kernels: one launch a time step and direction, product and element-wise part together.
+"""GPU kernels: one launch per time step and direction, product and element-wise part together.
 
 Imported only where a CUDA device is used, since it needs Triton. Operands are stored in half
 precision and summed in single: with states and gates between -1 and 1 that keeps the eleven bits
@@ -226,7 +226,7 @@ def pool_backward_kernel(
     grad_vectors,  # (K, B, N, 2 d)
     grad_weights,  # (K, T - 1, B, N), read if WEIGHTS
     grad_h,  # (K, T, B, N, d)
-    grad_ws,  # (K, B, N, d), a share a window
+    grad_ws,  # (K, B, N, d), one share per window
     grad_bs,  # (K, B, N)
     T,
     B,

@@ -2,7 +2,7 @@
 
 With full gates the layer is a standard cell with block-structured weights; with
 per-variable gates it is N small cells side by side, with N times fewer multiplications. The cells
-are PyTorch's own, called once a member or once a variable, but for small GRUs
+are PyTorch's own, called once per member or once per variable, but for small GRUs
 (`mvlstm.nn.backends.gru`).
 """
 

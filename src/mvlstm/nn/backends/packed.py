@@ -1,4 +1,4 @@
-"""A layer's weights as one matrix a member, for recurrences that batch members.
+"""A layer's weights as one matrix per member, for recurrences that batch members.
 
 Every cell becomes four blocks of rows over the columns ``[h | x | 1]``, so that one product gives
 all that the element-wise part of a step needs:
@@ -32,18 +32,12 @@ MULTIPLE = 32
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """Where each parameter of a layer goes.
-
-    Shapes
-    ------
-    places : (4 units, columns) int32, index into the layer's flat parameters, -1 for zero
-    origins : (P,) int32, index into the flattened matrix of each parameter
-    """
+    """Where each parameter of a layer goes."""
 
     units: int
     columns: int
-    places: Tensor
-    origins: Tensor
+    places: Tensor  # (4 units, columns) int32, index into the layer's flat parameters, -1: zero
+    origins: Tensor  # (P,) int32, index into the flattened matrix of each parameter
 
 
 def _padded(n: int) -> int:
@@ -117,7 +111,7 @@ def pack(packed: Packing, flat: Tensor) -> Tensor:
 
 
 def batched_recurrence(layer: Layer, p: Parameters, x: Tensor) -> Tensor:
-    """Run a layer over a window with one product a step for all members.
+    """Run a layer over a window with one product per step for all members.
 
     Any device and type; for GPUs on which no faster path runs. Shapes as in `recurrence`.
     """

@@ -27,7 +27,7 @@ BLOCK = 1024
 
 
 class Tile(NamedTuple):
-    """How a step's product is cut: windows, units and inner columns a program, and its warps."""
+    """How a step's product is cut: windows, units and inner columns per program, and its warps."""
 
     windows: int
     units: int
