@@ -1,6 +1,6 @@
 """Draws docs/code-map.svg: the rooms of the package, and the way of a table through `fit`.
 
-    python docs/make_map.py
+python docs/make_map.py
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ ROOMS = [  # floors from the top; (name, what it holds)
     [("plot", "figures"), ("evaluate", "compare, backtest")],
     [("methods", "what learns: one file each")],
     [("model", "estimator, Fitted: fit, predict, score, save, update")],
-    [("explain", "importance from arrays"), ("results", "Forecast, Explanation"), ("train", "loop")],
+    [
+        ("explain", "importance from arrays"),
+        ("results", "Forecast, Explanation"),
+        ("train", "loop"),
+    ],
     [("problem", "splits, windows, TargetScale"), ("datasets", "by name"), ("nn", "networks")],
     [("table", "DataFrame to SeriesFrame"), ("metrics", "scores"), ("storage", "files")],
 ]
