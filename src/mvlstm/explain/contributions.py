@@ -28,7 +28,7 @@ from mvlstm.types import BoolArray, FloatArray, IntArray
 
 Gradient = Callable[[FloatArray], FloatArray]
 """Windows (m, T, C) to the gradient of each member's forecast (K, m, H, T, C)."""
-Forecast = Callable[[FloatArray], FloatArray]
+MeanForecast = Callable[[FloatArray], FloatArray]
 """Windows (m, T, C) to the members' mean forecast (m, H)."""
 
 NODES = (5, 3, 3, 2, 2, 1)  # points of the quadrature by halvings; the last for all further
@@ -63,7 +63,7 @@ class Contributions:
 
 def integrated_gradients(
     gradient: Gradient,
-    forecast: Forecast,
+    forecast: MeanForecast,
     windows: FloatArray,
     background: FloatArray,
     *,
@@ -78,7 +78,7 @@ def integrated_gradients(
     Parameters
     ----------
     gradient, forecast : callable
-        See `Gradient` and `Forecast`.
+        See `Gradient` and `MeanForecast`.
     windows : (M, T, C)
     background : (B, T, C)
     tolerance : float
@@ -106,7 +106,7 @@ def integrated_gradients(
 
 def _integrate(
     gradient: Gradient,
-    forecast: Forecast,
+    forecast: MeanForecast,
     windows: FloatArray,
     background: FloatArray,
     tolerance: float,
@@ -204,7 +204,7 @@ def _add(result: FloatArray, rows: IntArray, sums: FloatArray) -> None:
 
 
 def _halved(
-    rejected: list[_Pieces], forecast: Forecast, windows: FloatArray, background: FloatArray
+    rejected: list[_Pieces], forecast: MeanForecast, windows: FloatArray, background: FloatArray
 ) -> _Pieces:
     """Cut every piece in two."""
     names = list(vars(rejected[0]))

@@ -118,7 +118,7 @@ class ReportData:
     def all_steps(self) -> str:
         """That a number is of all of several steps ahead."""
         steps = self.forecast.horizon
-        return f", all {steps} steps ahead together" if steps > 1 else ""
+        return f", for steps 1 to {steps} ahead together" if steps > 1 else ""
 
     def when(self, time: Any) -> str:
         """Write a time of the data: the date alone where all are midnights, ``row 7``."""

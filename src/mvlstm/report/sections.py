@@ -185,7 +185,7 @@ def _quality(data: ReportData) -> Section:
     return Section(
         "quality",
         f"How good is it on {rows}?",
-        f"Scores on {data.scored_on} rows{data.of_all}, {data.span(evaluation.period)}"
+        f"Scores on {data.scored_on} rows{data.of_all} ({data.span(evaluation.period)})"
         f"{data.all_steps}.",
         blocks,
     )

@@ -48,7 +48,9 @@ def cards(data: ReportData) -> list[Card]:
         Card(
             "Rests mostly on",
             leaders[0] if leaders else "nothing certain",
-            f"then {joined(leaders[1:4])}" if leaders[1:] else "no other variable is certain",
+            f"then {joined(leaders[1:4])}"
+            if leaders[1:]
+            else f"no {'other ' if leaders else ''}variable can be told from noise",
         ),
     ]
 

@@ -201,7 +201,7 @@ class TestWords:
             assert "one step ahead" in found[key].title, key
         assert sum(c.title.endswith("(one step ahead)") for c in checks(data)) == 3
         for key in ("lags", "lag-intervals", "calibration"):
-            assert "all 3 steps ahead together" in found[key].caption, key
+            assert "for steps 1 to 3 ahead together" in found[key].caption, key
         sizes = data.explanation.contribution.abs().mean()
         shown = found["lags"].table.set_index("variable")
         assert shown.loc["pm", 1] == pytest.approx(sizes["pm", 1])

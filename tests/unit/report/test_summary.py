@@ -166,6 +166,14 @@ class TestSummary:
             warned = replace(data, future=replace(data.future, warnings=warnings))
             assert f"Points to watch: {words}" in summary(warned)[3]
 
+    def test_nothing_certain_is_called_so(self, data):
+        table = data.explanation.importance.assign(verdict="not distinguishable from noise")
+        unsure = replace(data, explanation=replace(data.explanation, importance=table))
+        card = cards(unsure)[3]
+        assert card.value == "nothing certain"
+        assert card.note == "no variable can be told from noise"
+        assert summary(unsure)[2].startswith("No variable can be told from noise")
+
     @pytest.mark.parametrize(
         ("share", "words"),
         [
