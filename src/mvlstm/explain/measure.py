@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
 from mvlstm.explain.attention import Attention, summarise_attention
 from mvlstm.explain.effort import get_effort
-from mvlstm.explain.faithfulness import faithfulness_curves
 from mvlstm.explain.held_out import HeldOut
 from mvlstm.explain.importance import Scrambled, correlated_groups, error_increase, verdicts
 from mvlstm.explain.stability import summarise_stability
@@ -55,12 +53,9 @@ class Measured:
     temporal: pd.DataFrame | None
     leakage: pd.DataFrame | None
     stability: dict[str, Any]
-    n_windows: int
-    effort: str
     notes: tuple[str, ...]
     by_series: pd.DataFrame | None = None
     by_step: pd.DataFrame | None = None
-    faithfulness: pd.DataFrame | None = None
 
 
 def require_windows(windows: int) -> None:
@@ -82,7 +77,6 @@ def measure(
     values: FloatArray | None = None,
     groups: Sequence[int] | None = None,
     attention: Attention | None = None,
-    curves: bool = False,
     effort: str = "default",
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
@@ -107,8 +101,6 @@ def measure(
         Variable that owns each column; by default each variable has one.
     attention : Attention, optional
         For models that have it.
-    curves : bool
-        Whether to compute the curves of `faithfulness_curves`.
     effort, seed
         Level of effort; source of randomness (same seed, same numbers).
     progress : callable, optional
@@ -143,7 +135,6 @@ def measure(
     owner = range(len(names)) if groups is None else groups
     joined = [] if values is None else correlated_groups(values, owner, target=target)
     together = group_table(names, joined, rise(joined)) if joined else None
-    ranking = [int(i) for i in np.argsort(-increase.estimate, kind="stable") if i != target]
     return Measured(
         importance=table,
         groups=together,
@@ -158,8 +149,6 @@ def measure(
             increase.draws,
             None if summary is None else summary.per_member,
         ),
-        n_windows=len(held.labels),
-        effort=effort,
         notes=(
             *_notes(held, members=len(base), blocks=increase.blocks),
             *_phase_notes(held, names),
@@ -167,9 +156,6 @@ def measure(
         ),
         by_series=None if held.series is None else series_table(names, increase, held.series),
         by_step=step_table(names, increase),
-        faithfulness=(
-            faithfulness_curves(base, held, scrambled, ranking, seed=seed) if curves else None
-        ),
     )
 
 

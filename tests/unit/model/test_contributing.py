@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from mvlstm.model.contributions import TOLERANCE
 
-from mvlstm.datasets.controls import make_control
+from experiments.controls import make_control
 from mvlstm.methods.linear import AR
 from mvlstm.methods.mvlstm import MVLSTM
 from mvlstm.problem.windows import gather_windows

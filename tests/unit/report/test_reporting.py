@@ -86,7 +86,7 @@ def test_the_command_repeats_the_fit(model, data, tmp_path, monkeypatch):
     np.testing.assert_allclose(
         again.predict(make_table()).mean, data.forecast.mean, rtol=1e-3, atol=1e-3
     )
-    assert part_sizes(again, again._read(make_table(), "report")) == (30, 60)
+    assert part_sizes(again.fitted_.parts, again.fitted_.read(make_table(), "report")) == (30, 60)
 
 
 def test_the_command_repeats_the_fit_of_a_target_alone(tmp_path, monkeypatch):
@@ -94,7 +94,7 @@ def test_the_command_repeats_the_fit_of_a_target_alone(tmp_path, monkeypatch):
     table = make_table()
     table.to_csv("DATA.csv")
     model = mv.MVLSTM(**TINY).fit(table, "y", exclude=["x", "z'; rm"], test=0.2)
-    fit = shlex.split(repeat_command(model, model._read(table, "report")).splitlines()[0])
+    fit = shlex.split(repeat_command(model, model.fitted_.read(table, "report")).splitlines()[0])
     app([*fit[1:], "--quiet"], standalone_mode=False)
     assert mv.load("model.safetensors").layout_.names == ("y",)
 
@@ -217,6 +217,8 @@ def test_a_report_of_several_series_names_the_one_shown_and_has_tables_of_all(tm
     assert list(shares.index) == ["a", "b", "c"]
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     assert data.facts["Validation"].endswith("60 rows") and data.facts["Unseen"] == "120 rows"
-    assert part_sizes(model, model._read(rows, "report")) == (20, 40), "times, for the command"
+    assert part_sizes(model.fitted_.parts, model.fitted_.read(rows, "report")) == (20, 40), (
+        "times, for the command"
+    )
     assert "The next value of y in a" in page.summary[0] and "all 3 series" in page.summary[0]
     assert page.cards[0].label == "Next y in a"
