@@ -81,14 +81,10 @@ def measure(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Measured:
-    """Measure importance on held-out windows.
+    """Measure importance of the N ``variables``, the target last, on held-out windows.
 
     Parameters
     ----------
-    variables : sequence of str
-        N names, the target last.
-    held : HeldOut
-        The windows: what happened after them, and where they lie.
     base : array (K, M, H)
         Members' forecasts of the windows as they are.
     scrambled : callable
@@ -99,10 +95,6 @@ def measure(
         Columns at the origins, from which correlated variables are found; without them, none are.
     groups : sequence of int (C,), optional
         Variable that owns each column; by default each variable has one.
-    attention : Attention, optional
-        For models that have it.
-    effort, seed
-        Level of effort; source of randomness (same seed, same numbers).
     progress : callable, optional
         Called with 1 after every forward pass.
     """

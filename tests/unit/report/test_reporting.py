@@ -96,7 +96,7 @@ def test_the_command_repeats_the_fit_of_a_target_alone(tmp_path, monkeypatch):
     model = mv.MVLSTM(**TINY).fit(table, "y", exclude=["x", "z'; rm"], test=0.2)
     fit = shlex.split(repeat_command(model, model.fitted_.read(table, "report")).splitlines()[0])
     app([*fit[1:], "--quiet"], standalone_mode=False)
-    assert mv.load("model.safetensors").layout_.names == ("y",)
+    assert mv.load("model.safetensors").fitted_.layout.names == ("y",)
 
 
 def test_the_command_reads_what_is_known_ahead_from_a_file():
