@@ -46,7 +46,7 @@ def test_fit_forecast_evaluate_and_explain(run: Any, files: tuple[Path, Path, Pa
     assert json.loads(done.stdout)["variables"] == ["line", "wind", "holiday", "calendar", "y"]
     lacking = run("forecast", model, table)
     assert lacking.code == 2
-    assert "['holiday'], known ahead" in lacking.stderr and "--future FILE" in lacking.stderr
+    assert "['holiday'], known ahead" in lacking.stderr and "--future" in lacking.stderr
     done = run("forecast", model, table, "--future", holidays, "--json")
     assert done.code == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]
@@ -92,7 +92,7 @@ def test_compare_passes_the_inputs_on(run: Any, files: tuple[Path, Path, Path]) 
         (("--series", "nowhere"), "Series column 'nowhere' is not in the table"),
         (("--series", "station", "--known", "nothing"), "Known variable 'nothing'"),
         (("--series", "station", "--calendar", "daily"), "choose 'none', 'auto' or some of"),
-        ((), "name their column with --series"),
+        ((), "say with --series which column"),
     ],
 )
 def test_bad_options_are_told(
@@ -166,7 +166,7 @@ def test_blanks_in_the_head_of_a_file_part_no_model_from_pandas(
     words = ("--target", target, "--time", "when", "--test", "0.2", *TINY, "--out", model)
     assert run("fit", path, *words).code == 0
     loaded = mv.load(model)
-    assert loaded.layout_.target == "y"
+    assert loaded.fitted_.layout.target == "y"
     rows = pd.read_csv(path)
     assert " x1" in rows
     assert len(loaded.predict(rows).mean) == len(rows) - 4

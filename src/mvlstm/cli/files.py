@@ -16,18 +16,9 @@ PAGE_SUFFIXES = (".html", ".htm")
 def check_output(
     path: Path | None, *, suffixes: tuple[str, ...], inputs: Iterable[Path], option: str = "--out"
 ) -> None:
-    """Raise `ParameterError` unless a file can be written under ``path``.
+    """Raise `ParameterError` unless a file with one of the ``suffixes`` can be written there.
 
-    Parameters
-    ----------
-    path : Path, optional
-        What the option was given, if it was.
-    suffixes : tuple of str
-        Endings that are understood.
-    inputs : iterable of Path
-        Files that are read and must not be overwritten.
-    option : str
-        Name of the option, for messages.
+    It must be none of the files that are read, ``inputs``; ``option`` is what messages call it.
     """
     if path is None:
         return
