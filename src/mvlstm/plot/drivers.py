@@ -10,6 +10,8 @@ import pandas as pd
 from mvlstm.errors import DataError
 from mvlstm.plot._marks import (
     add_histogram,
+    add_marks,
+    add_text,
     heat_map,
     lag_axis,
     named_rows,
@@ -52,25 +54,12 @@ def variable_importance(
     for column, symbol, text in marks:
         (values,) = numbers(table, column)
         if np.isfinite(values).any():
-            figure.add_scatter(
-                x=values,
-                y=place,
-                mode="markers",
-                name=text,
-                marker={"symbol": symbol, "size": 9, "color": look.ink, "line": {"width": 1.6}},
-                hovertemplate=f"{text} %{{x:.3f}}<extra></extra>",
-            )
+            marker = {"symbol": symbol, "size": 9, "color": look.ink, "line": {"width": 1.6}}
+            add_marks(figure, values, place, f"{text} %{{x:.3f}}", name=text, marker=marker)
+    font = {"size": 11, "color": look.muted}
     for at, verdict in zip(place, table["verdict"], strict=True):
-        figure.add_annotation(
-            x=1,
-            xref="paper",
-            y=at,
-            text=label(short_verdict(str(verdict))),
-            showarrow=False,
-            xanchor="left",
-            xshift=6,
-            font={"size": 11, "color": look.muted},
-        )
+        words = label(short_verdict(str(verdict)))
+        add_text(figure, words, 1, at, font, yref="y", yanchor="auto", xshift=6)
     ends = np.nan_to_num(np.stack(numbers(table, "high", "prior", "posterior")))
     top = float(ends.max(initial=0.0)) or 1.0
     ticks = np.round(np.arange(0.0, 1.01, 0.2 if top > 0.5 else 0.1 if top > 0.2 else 0.05), 2)
@@ -128,17 +117,8 @@ def attention_histograms(
         bins = table[table["variable"] == name]
         kinds = (("prior", look.muted, 0.35), ("posterior", style[name].colour, 0.85))
         for kind, colour, opacity in kinds:
-            add_histogram(
-                figure,
-                axis,
-                bins,
-                bins[kind].to_numpy(),
-                kind,
-                name=f"{kind} attention",
-                showlegend=False,
-                marker={"color": colour},
-                opacity=opacity,
-            )
+            words = {"name": f"{kind} attention", "showlegend": False}
+            add_histogram(figure, axis, bins, bins[kind], kind, colour, opacity, **words)
     return figure
 
 

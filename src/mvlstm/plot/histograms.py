@@ -20,13 +20,8 @@ COLUMNS = {"variable", "attention", "low", "high", "count"}
 def histograms(counts: pd.DataFrame, *, columns: int = 3, theme: ThemeName = "light") -> go.Figure:
     """Draw counted histograms, one panel per variable, kinds of attention on top of each other.
 
-    Parameters
-    ----------
-    counts : DataFrame
-        One row per bin: ``variable``, ``attention`` (its kind, such as "prior"), ``low``, ``high``,
-        ``count``.
-    columns : int
-        Panels side by side.
+    ``counts`` has one row per bin: ``variable``, ``attention`` (its kind, such as "prior"),
+    ``low``, ``high``, ``count``; there are ``columns`` panels side by side.
     """
     missing = COLUMNS - set(counts.columns)
     if missing:
@@ -43,15 +38,7 @@ def histograms(counts: pd.DataFrame, *, columns: int = 3, theme: ThemeName = "li
         for kind in kinds:
             bins = counts[(counts["variable"] == name) & (counts["attention"] == kind)]
             count = bins["count"].to_numpy(dtype=np.float64)
-            add_histogram(
-                figure,
-                axis,
-                bins,
-                count / max(count.sum(), 1.0),
-                str(kind),
-                name=str(kind),
-                showlegend=name == names[0],
-                marker={"color": colours.get(kind, look.ink)},
-                opacity=0.65,
-            )
+            share, colour = count / max(count.sum(), 1.0), colours.get(kind, look.ink)
+            words = {"name": str(kind), "showlegend": name == names[0]}
+            add_histogram(figure, axis, bins, share, str(kind), colour, 0.65, **words)
     return figure
