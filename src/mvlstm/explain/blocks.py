@@ -13,7 +13,6 @@ import numpy as np
 
 from mvlstm.types import FloatArray, IntArray
 
-
 LEVEL = 0.9  # of every interval; its lower end is the one-sided 5 % test
 
 

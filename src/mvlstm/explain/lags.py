@@ -86,4 +86,3 @@ def _over_members(values: FloatArray, seed: int) -> tuple[FloatArray, FloatArray
     weights = np.random.default_rng([seed, 4]).multinomial(K, np.full(K, 1 / K), size=DRAWS) / K
     estimate = values.mean(axis=0)
     return estimate, *interval(np.tensordot(weights, values, axes=1), estimate)
-

@@ -178,8 +178,10 @@ class Explanation:
             {
                 "variable": sums.index.astype(str),
                 "contribution": sums.to_numpy(),
-                "expert": _row(self.expert, key, sums.index),
-                "response": _row(self.response, key, sums.index),
+                **{
+                    name: np.nan if part is None else part.loc[key, sums.index].to_numpy()
+                    for name, part in (("expert", self.expert), ("response", self.response))
+                },
             }
         ).sort_values("contribution", key=lambda c: -c.abs(), kind="stable", ignore_index=True)
         start = self.background[step - 1]
@@ -236,7 +238,7 @@ class Explanation:
             "importance": records(self.importance),
             **{name: None if t is None else records(t) for name, t in tables.items()},
             **{name: None if t is None else matrix(t) for name, t in matrices.items()},
-            "stability": {str(k): plain(v) for k, v in self.stability.items()},
+            "stability": plain(self.stability),
             "notes": list(self.notes),
         }
 
@@ -288,9 +290,3 @@ def certain_together(importance: pd.DataFrame, groups: pd.DataFrame | None) -> t
     return tuple(
         group for group in found if not any(f" + {one} + " in f" + {group} + " for one in sure)
     )
-
-
-def _row(table: pd.DataFrame | None, key: Any, variables: pd.Index[Any]) -> Any:
-    if table is None:
-        return np.nan
-    return table.loc[key, variables].to_numpy()
