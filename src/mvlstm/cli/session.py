@@ -72,9 +72,10 @@ class Output:
     def print(self, stream: TextIO) -> None:
         """Write the result to ``stream``."""
         if self.as_json:
-            one = isinstance(self.data, dict)
-            told = [self._with_messages(row) for row in ([self.data] if one else self.data)]
-            stream.write(json.dumps(told[0] if one else told, allow_nan=False, indent=2) + "\n")
+            whole: Any = self.data
+            told = [self._with_messages(row) for row in whole] if isinstance(whole, list) else None
+            found = self._with_messages(whole) if told is None else told
+            stream.write(json.dumps(found, allow_nan=False, indent=2) + "\n")
             stream.flush()
             return
         from rich.console import Console

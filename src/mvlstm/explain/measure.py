@@ -144,7 +144,11 @@ def measure(
         notes=(
             *_notes(held, members=len(base), blocks=increase.blocks),
             *_phase_notes(held, names),
-            *_together_notes(table, together),
+            *(
+                f"{group} move together: none of them can be told from noise alone, but all of "
+                "them scrambled together can."
+                for group in certain_together(table, together)
+            ),
         ),
         by_series=None if held.series is None else series_table(names, increase, held.series),
         by_step=step_table(names, increase),
@@ -186,12 +190,4 @@ def _phase_notes(held: HeldOut, names: Sequence[str]) -> Iterator[str]:
             f"{'In the other series, e' if lost else 'E'}xchanges keep {cycle}, so importance "
             "leaves out what a variable tells about that phase alone"
             + (f" (except for {clocks})." if clocks else ".")
-        )
-
-
-def _together_notes(importance: pd.DataFrame, groups: pd.DataFrame | None) -> Iterator[str]:
-    for group in certain_together(importance, groups):
-        yield (
-            f"{group} move together: none of them can be told from noise alone, but all of them "
-            "scrambled together can."
         )

@@ -127,32 +127,9 @@ def explain(
     names = pd.Index(frame.variables, name="variable")
     count = APART[effort] if contributions is None else contributions
     apart = take_apart(fitted, prepared, seen.unseen, count, effort)
-    return Explanation(
-        target=frame.target,
-        importance=_with_own(measured.importance, own, frame.variables),
-        prior=None if arrays is None else by_origin(arrays.prior, index, names),
-        posterior=(
-            None
-            if arrays is None or arrays.posterior is None
-            else by_origin(arrays.posterior, index, names)
-        ),
-        temporal=measured.temporal,
-        lags=lag_table(
-            frame.variables,
-            None if apart is None else apart.members,
-            None if arrays is None else arrays.temporal,
-            leads=seen.held.leads,
-        ),
-        leakage=measured.leakage,
-        groups=measured.groups,
-        stability=measured.stability,
-        summary=measured.summary,
-        by_series=measured.by_series,
-        by_step=measured.by_step,
-        part=seen.held.part,
-        n_windows=len(origins),
-        effort=effort,
-        notes=(
+    changed: dict[str, Any] = {
+        "importance": _with_own(measured.importance, own, frame.variables),
+        "notes": (
             *frame.notes,
             *seen.notes,
             *_series_notes(prepared),
@@ -160,7 +137,25 @@ def explain(
             *_attention_notes(arrays),
             *(() if apart is None else apart.notes),
         ),
-        **({} if apart is None else apart.tables),
+    }
+    return Explanation(
+        target=frame.target,
+        prior=None if arrays is None else by_origin(arrays.prior, index, names),
+        posterior=(
+            None
+            if arrays is None or arrays.posterior is None
+            else by_origin(arrays.posterior, index, names)
+        ),
+        lags=lag_table(
+            frame.variables,
+            None if apart is None else apart.members,
+            None if arrays is None else arrays.temporal,
+            leads=seen.held.leads,
+        ),
+        part=seen.held.part,
+        n_windows=len(origins),
+        effort=effort,
+        **{**vars(measured), **changed, **({} if apart is None else apart.tables)},
     )
 
 

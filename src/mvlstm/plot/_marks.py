@@ -39,12 +39,10 @@ def whiskers(
     }
 
 
-def add_marks(
-    figure: go.Figure, x: Any, y: Any, hover: str, *, mode: str = "markers", **style: Any
-) -> None:
-    """Draw points or lines; ``hover`` is Plotly's template, without the name of the trace."""
-    hover = f"{hover}<extra></extra>"
-    figure.add_scatter(x=np.asarray(x), y=np.asarray(y), mode=mode, hovertemplate=hover, **style)
+def add_marks(figure: go.Figure, x: Any, y: Any, hover: str, **style: Any) -> None:
+    """Draw points, or lines with a ``mode``; ``hover`` is Plotly's template, without a name."""
+    style = {"mode": "markers", "hovertemplate": f"{hover}<extra></extra>", **style}
+    figure.add_scatter(x=np.asarray(x), y=np.asarray(y), **style)
 
 
 def add_bars(figure: go.Figure, x: Any, y: Any, hover: str, colour: str) -> None:

@@ -49,9 +49,9 @@ def calibration(
     table = calibration_table(forecast, part=part)
     figure = new_figure(look, height=320, x="promised coverage", y="observed coverage", legend=True)
     dots = {"color": look.muted, "width": 1, "dash": "dot"}
-    ends, style = [0, 1], {"mode": "lines", "name": "perfect", "line": dots, "hoverinfo": "skip"}
-    figure.add_scatter(x=ends, y=ends, **style)
-    style = {"line": {"color": look.forecast, "width": 2}, "marker": {"size": 6}}
+    ends = [0, 1]
+    figure.add_scatter(x=ends, y=ends, mode="lines", name="perfect", line=dots, hoverinfo="skip")
+    style: dict[str, Any] = {"line": {"color": look.forecast, "width": 2}, "marker": {"size": 6}}
     style |= {"mode": "lines+markers", "name": "this model"}
     hover = "%{x:.0%} interval held %{y:.1%}"
     add_marks(figure, table["level"], table["observed"], hover, **style)
