@@ -281,7 +281,7 @@ def _late_error(model: AbstractForecaster, table: pd.DataFrame) -> float:
 
 
 def check_explain(model: AbstractForecaster) -> None:
-    """Check that the importance table has one row per variable and sums to one, if anything helps."""
+    """Check that importance has one row per variable and sums to one, if anything helps."""
     table = example_table()
     explanation = fitted(model, table).explain(table, effort="quick")
     rows = explanation.importance
