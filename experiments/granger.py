@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from experiments.authors import RANGES
+from experiments.granger_tests import fewest_rows, granger_tests, longest_stretch
 from mvlstm.bench.cells import CHRONOLOGICAL, load_rows, shares_of
 from mvlstm.bench.spec import Job
 from mvlstm.errors import DataError
-from mvlstm.explain.granger import fewest_rows, granger_tests, longest_stretch
 from mvlstm.problem.stationarity import choose_differencing, difference
 from mvlstm.table.parts import chronological
 from mvlstm.types import FloatArray

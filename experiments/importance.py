@@ -17,16 +17,16 @@ import numpy as np
 import pandas as pd
 
 from experiments.candidates import CANDIDATES, build_candidate
+from experiments.controls import CONTROLS, NULL_CONTROLS, make_control
+from experiments.faithfulness import faithfulness_areas, faithfulness_curves
+from experiments.granger_tests import granger_tests
 from mvlstm import datasets
 from mvlstm.bench.spec import Job
-from mvlstm.datasets.controls import CONTROLS, NULL_CONTROLS, make_control
 from mvlstm.datasets.synthetic import Truth
 from mvlstm.errors import check_option
 from mvlstm.evaluate.methods import find_method
-from mvlstm.explain.faithfulness import faithfulness_areas
-from mvlstm.explain.granger import granger_tests
 from mvlstm.metrics import auprc, auroc, kendall_tau
-from mvlstm.model.explaining import explain
+from mvlstm.model.explaining import examine
 from mvlstm.model.forecaster import AbstractForecaster, require_whole
 from mvlstm.problem.stationarity import choose_differencing, difference
 from mvlstm.results import VERDICTS, Explanation
@@ -200,13 +200,9 @@ def _known(settings: Settings, device: str, build: Build | None) -> Record:
     model.fit(table, target, test=0.2)
     require_whole(model.fitted_)
     fitted = clock.monotonic()
-    explanation = explain(
-        model,
-        model.fitted_,
-        table,
-        effort=settings.get("effort", "default"),
-        contributions=settings.get("contributions", 0),
-        curves=settings.get("curves", False),
+    effort = settings.get("effort", "default")
+    explanation = model.explain(
+        table, effort=effort, contributions=settings.get("contributions", 0)
     )
     explained = clock.monotonic()
     rows = explanation.importance.set_index("variable").loc[names]
@@ -218,9 +214,7 @@ def _known(settings: Settings, device: str, build: Build | None) -> Record:
         "groups": None if explanation.groups is None else explanation.groups.to_dict("records"),
         "stability": dict(explanation.stability),
         "faithfulness": (
-            None
-            if explanation.faithfulness is None
-            else faithfulness_areas(explanation.faithfulness)
+            _faithfulness(model, table, explanation, effort) if settings.get("curves") else None
         ),
         "lags": _lags(explanation, truth.parameters.get("planted", {})),
         "missed": [note for note in explanation.notes if "miss their total" in note],
@@ -230,6 +224,17 @@ def _known(settings: Settings, device: str, build: Build | None) -> Record:
         "fit_seconds": round(fitted - begun, 2),
         "explain_seconds": round(explained - fitted, 2),
     }
+
+
+def _faithfulness(
+    model: AbstractForecaster, table: pd.DataFrame, explanation: Explanation, effort: str
+) -> dict[str, float]:
+    """Take variables away and give them back, in the order of importance and in others."""
+    seen = examine(model.fitted_, table, effort)
+    places = {name: place for place, name in enumerate(seen.prepared.frame.variables)}
+    by_rise = explanation.importance.sort_values("error_increase", ascending=False, kind="stable")
+    ranking = [places[name] for name in by_rise["variable"] if name != explanation.target]
+    return faithfulness_areas(faithfulness_curves(seen.base, seen.held, seen.scrambled, ranking))
 
 
 def _build(settings: Settings, device: str) -> AbstractForecaster:

@@ -130,30 +130,10 @@ def make_explanation(
             "order_settled": False,
             "unsettled": [f"{names[1]} ~ {names[2]}"],
         },
-        agreement=make_agreement(names),
         lags=make_lags(names),
         n_windows=len(new),
         notes=("Importance is predictive, not causal.",),
         **extra,
-    )
-
-
-def make_agreement(names: tuple[str, ...]) -> pd.DataFrame:
-    """Other measures beside the headline, one of which disagrees."""
-    n = len(names) - 1
-    return pd.DataFrame(
-        {
-            "variable": names[:-1],
-            "importance": np.full(n, 1 / n),
-            "verdict": "important",
-            "posterior": np.full(n, 1 / n),
-            "gradients": np.full(n, 1 / n),
-            "drop_refit": np.linspace(0.1, -0.01, n),
-            "shadow": 3.0,
-            "granger": 0.1,
-            "granger_p": 0.001,
-            "disagreement": [*[""] * (n - 1), "refitting without it costs nothing"],
-        }
     )
 
 

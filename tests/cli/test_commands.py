@@ -223,7 +223,10 @@ def test_forecast_writes_the_quantiles_asked_for(
     row, written = json.loads(done.stdout)["rows"][0], pd.read_csv(out).iloc[0]
     assert row["q05"] < row["q10"] < row["median"] < row["q90"] < row["q95"]
     assert written["q90"] == pytest.approx(row["q90"])
-    for wrong, words in (("10,90", "strictly between 0 and 1"), ("a", "no number; give numbers")):
+    for wrong, words in (
+        ("10,90", "strictly between 0 and 1"),
+        ("a", "give numbers such as 0.1,0.9"),
+    ):
         done = run("forecast", model, table, "--quantiles", wrong)
         assert done.code == 2 and words in done.stderr
 

@@ -14,7 +14,7 @@ import made_results
 from mvlstm import metrics
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.results import IMPORTANCE_COLUMNS, VERDICTS, Evaluation, Explanation, Forecast, History
-from mvlstm.results._tables import finest, html
+from mvlstm.results._tables import finest, page
 from mvlstm.results.explanation import certain_together
 
 
@@ -173,7 +173,7 @@ class TestForecast:
         table = forecast.to_frame()
         scale = 1e-4 * level
         shown = table.assign(mean=level, q05=level - scale, q95=level + 2 * scale)
-        text = html(shown[["time", "mean", "q05", "q95"]])
+        text = page("", shown[["time", "mean", "q05", "q95"]])
         cells = [float(cell) for cell in re.findall(r"<td>([\d.e+-]+)</td>", text)[-3:]]
         assert cells == pytest.approx([level, level - scale, level + 2 * scale], rel=1e-5)
 

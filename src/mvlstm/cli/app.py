@@ -48,15 +48,9 @@ def root(
     """Forecast one series from many, with intervals, and see which variables matter."""
 
 
-app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
-app.command("fit", epilog=fit.EXAMPLE)(fit.fit)
-app.command("forecast", epilog=forecast.EXAMPLE)(forecast.forecast)
-app.command("evaluate", epilog=evaluate.EXAMPLE)(evaluate.evaluate)
-app.command("update", epilog=update.EXAMPLE)(update.update)
-app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
-app.command("report", epilog=report.EXAMPLE)(report.report)
-app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
-app.command("tune", epilog=tune.EXAMPLE)(tune.tune)
+for module in (demo, fit, forecast, evaluate, update, explain, report, compare, tune):
+    name = module.__name__.rpartition(".")[2]
+    app.command(name, epilog=module.EXAMPLE)(getattr(module, name))
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
 

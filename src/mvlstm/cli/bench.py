@@ -13,7 +13,7 @@ from mvlstm.cli.files import PAGE_SUFFIXES, check_output
 from mvlstm.cli.groups import option
 from mvlstm.cli.options import ENGINE, RUNNING, Given, Quiet, setting_options
 from mvlstm.cli.session import Output
-from mvlstm.cli.words import NamedPage, SpacedLists, whole_numbers, words
+from mvlstm.cli.words import NamedPage, SpacedLists, numbers, words
 from mvlstm.errors import ParameterError
 
 app = typer.Typer(
@@ -81,7 +81,7 @@ def run(
     chosen = chosen.select(
         datasets=words(datasets),
         methods=words(methods),
-        windows=whole_numbers("--windows", windows),
+        windows=numbers("--windows", windows, int, "10 20 30"),
         protocols=words(protocol),
         parts=words(parts),
     )

@@ -29,8 +29,6 @@ EXAMPLE = (
     "Example: mvlstm compare air.csv --target pm2.5 --time year,month,day,hour --exclude No "
     "--missing drop --gaps close --methods mvlstm,ar,gbt --window 24"
 )
-SHOWN = ("method", "kind", "rmse", "mae", "crps", "coverage", "skill", "dm_p")
-COSTS = ("fit_seconds", "forecasts_per_second", "top_variables")
 
 METHODS = "Methods"
 
@@ -132,6 +130,7 @@ def compare(
 def _show(output: Output, result: Comparison) -> None:
     """Tell the scores, what the methods cost, which failed, and how to read all this."""
     from mvlstm.report.encode import are_days, time_text
+    from mvlstm.results.comparison import COSTS, SHOWN
 
     output.data = [{**row, "notes": list(result.notes)} for row in result.to_records()]
     frame = result.to_frame()

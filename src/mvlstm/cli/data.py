@@ -43,7 +43,7 @@ def list_sets(output: Output) -> None:
             "variables": len(info.variables),
             "target": info.target,
             "licence": info.licence,
-            "here": _where(info.builtin, present[info.name]),
+            "here": "built in" if info.builtin else "yes" if present[info.name] else "no",
         }
         for info in infos
     ]
@@ -96,9 +96,3 @@ def fetch_sets(
         state = "already there" if not files else f"{len(files)} file(s) verified and written"
         output.show(f"{name}: {state}")
     output.data = {"folder": str(datasets.data_folder()), "written": written}
-
-
-def _where(builtin: bool, present: bool) -> str:
-    if builtin:
-        return "built in"
-    return "yes" if present else "no"

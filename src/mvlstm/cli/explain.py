@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mvlstm._words import p_text
 from mvlstm.cli.command import command
 from mvlstm.cli.files import TABLE_SUFFIXES, check_output
 from mvlstm.cli.options import DataFile, Effort, ModelFile, Quiet, Reading, TableFile
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: mvlstm explain model.safetensors air.csv --out importance.csv"
 SHOWN = ("variable", "importance", "low", "high", "error_increase", "posterior", "verdict")
-SHARES = ("importance", "low", "high", "posterior", "gradients")
+SHARES = ("importance", "low", "high", "posterior")
 
 GROUPS_SHOWN = ("group", "error_increase", "error_increase_low", "error_increase_high", "verdict")
 SERIES_SHOWN = 50  # on a screen; --json has all
@@ -60,10 +59,6 @@ def explain(
     settled = order_words(result.stability)
     if settled:
         output.show(settled)
-    if result.agreement is not None:
-        others = result.agreement.assign(granger_p=result.agreement["granger_p"].map(p_text))
-        title = "Other measures beside it"
-        output.show(table(others, title=title, digits=3, shares=SHARES))
     output.notes(result.notes)
     output.wrote(out)
 

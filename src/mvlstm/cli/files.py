@@ -16,41 +16,23 @@ PAGE_SUFFIXES = (".html", ".htm")
 def check_output(
     path: Path | None, *, suffixes: tuple[str, ...], inputs: Iterable[Path], option: str = "--out"
 ) -> None:
-    """Raise `ParameterError` unless a file can be written under ``path``.
+    """Raise `ParameterError` unless a file with one of the ``suffixes`` can be written there.
 
-    Parameters
-    ----------
-    path : Path, optional
-        What the option was given, if it was.
-    suffixes : tuple of str
-        Endings that are understood.
-    inputs : iterable of Path
-        Files that are read and must not be overwritten.
-    option : str
-        Name of the option, for messages.
+    It must be none of the files that are read, ``inputs``; ``option`` is what messages call it.
     """
     if path is None:
         return
+    folder, fault = path.parent, ""
     if path.suffix.lower() not in suffixes:
-        raise ParameterError(
-            f"{option} '{path}' does not end in {' or '.join(suffixes)}; the ending tells the "
-            "format."
-        )
-    folder = path.parent
-    if not folder.is_dir():
-        raise ParameterError(
-            f"{option} '{path}' cannot be written: there is no folder '{folder}'. Make it first "
-            f"(mkdir -p '{folder}') or choose another."
-        )
-    if path.is_dir():
-        raise ParameterError(f"{option} '{path}' is a folder; name a file in it.")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise ParameterError(
-            f"{option} '{path}' cannot be written: the folder '{folder}' is read-only. Choose "
-            "another."
-        )
-    for given in inputs:
-        if path.exists() and given.exists() and path.samefile(given):
-            raise ParameterError(
-                f"{option} '{path}' is the file that is read; choose another name for the result."
-            )
+        fault = f"does not end in {' or '.join(suffixes)}; the ending tells the format."
+    elif not folder.is_dir():
+        fault = f"cannot be written: there is no folder '{folder}'. Make it first "
+        fault += f"(mkdir -p '{folder}') or choose another."
+    elif path.is_dir():
+        fault = "is a folder; name a file in it."
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        fault = f"cannot be written: the folder '{folder}' is read-only. Choose another."
+    elif path.exists() and any(given.exists() and path.samefile(given) for given in inputs):
+        fault = "is the file that is read; choose another name for the result."
+    if fault:
+        raise ParameterError(f"{option} '{path}' {fault}")

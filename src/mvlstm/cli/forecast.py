@@ -35,7 +35,7 @@ def forecast(
     check_output(out, suffixes=TABLE_SUFFIXES, inputs=inputs)
     check_output(append, suffixes=(".csv",), inputs=inputs, option="--append")
 
-    levels = numbers("--quantiles", quantiles)
+    levels = numbers("--quantiles", quantiles and [quantiles], float, "0.1,0.9")
 
     from mvlstm import load
     from mvlstm.table.appending import append_rows

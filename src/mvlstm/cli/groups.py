@@ -37,21 +37,11 @@ def option(
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Options that a command receives as one mapping, holding those that were given.
+    """Options that a command receives as one mapping, holding those that were given."""
 
-    Parameters
-    ----------
-    options : dict
-        Name of each, and its type with what typer is told: ``Annotated[int, option(...)]``.
-    required : tuple of str
-        Those that must be given; the others are None where they are not.
-    readers : dict
-        How the text of an option becomes its value; a bad one raises `ParameterError`.
-    """
-
-    options: dict[str, Any]
-    required: tuple[str, ...] = ()
-    readers: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
+    options: dict[str, Any]  # name and type with what typer is told: Annotated[int, option(...)]
+    required: tuple[str, ...] = ()  # those that must be given
+    readers: dict[str, Callable[[Any], Any]] = field(default_factory=dict)  # from text to value
 
     @property
     def parameters(self) -> list[inspect.Parameter]:

@@ -23,17 +23,10 @@ PLAIN = re.compile(r"(?=.*\w)[\w.,:=+/-]+|,")  # text that a shell takes as it s
 
 
 def translate(message: str, options: Mapping[str, str]) -> str:
-    """Say arguments as options.
+    """Say arguments as options: ``--window``, or ``--l2-sum/--l2-mean`` for yes and no.
 
-    A value that was received stays as it is: one that opens a message (``window=1 must be ...``)
-    or is compared with another (``seed=0, not 9``).
-
-    Parameters
-    ----------
-    message : str
-    options : mapping
-        Name of each argument, and its option: ``--window``, or ``--l2-sum/--l2-mean`` for yes and
-        no.
+    A value that was received stays as it is: one that opens a message (``window=1 must be ...``) or
+    is compared with another (``seed=0, not 9``).
 
     Examples
     --------

@@ -83,8 +83,10 @@ def read_rows(data: Path, reading: Given, columns: Given) -> tuple[pd.DataFrame,
     from mvlstm.table.files import read_table
 
     rows = read_table(data, **reading)
-    several = {name: given for name, given in columns.items() if isinstance(given, list)}
-    return rows, {**columns, **named_columns(rows.columns, **several)}
+    return rows, {
+        name: named_columns(rows.columns, given) if isinstance(given, list) else given
+        for name, given in columns.items()
+    }
 
 
 # ----------------------------------------------------------------------------------------- running
@@ -129,16 +131,13 @@ METAVARS = {"calendar": "none|auto|PART[,PART...]", "device": "auto|cpu|cuda"}
 def setting_options(*names: str, **defaults: Any) -> Group:
     """Return options for the settings of `MVLSTM`: those named, or all but ``verbose``.
 
-    Parameters
-    ----------
-    *names : str
-    **defaults
-        To be shown where a command has other defaults than the class.
+    ``defaults`` are shown where a command has other defaults than the class.
     """
     every = {one.name: one for one in declared(MVLSTMSettings) if one.name != "verbose"}
     chosen = {name: every[name] for name in names or every}
     spelled = {name: FLAGS.get(name, f"--{name.replace('_', '-')}") for name in every}
-    readers: dict[str, Any] = {n: number_or_word for n, one in chosen.items() if _is_mixed(one)}
+    number = partial(number_or_word, kinds=(float,))
+    readers: dict[str, Any] = {n: number for n, one in chosen.items() if _is_mixed(one)}
     return Group(
         {n: _option(one, spelled, defaults.get(n, one.default)) for n, one in chosen.items()},
         readers=readers | ({"calendar": word_or_words} if "calendar" in chosen else {}),

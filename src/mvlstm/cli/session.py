@@ -34,13 +34,8 @@ PLAIN_WIDTH = 160  # where the output is not a terminal, tables are not squeezed
 class Output:
     """Gathers the result of a command and prints it in one go at the end.
 
-    Parameters
-    ----------
-    as_json : bool
-        Print ``data`` as JSON instead of what was shown, with the warnings in a field of their
-        own; in every row where ``data`` is a list of rows.
-    options : mapping, optional
-        How messages are to name arguments: see `mvlstm.cli.messages`.
+    As JSON it prints ``data`` instead of what was shown, with the warnings in a field of their own;
+    in every row where ``data`` is a list of rows. ``options`` says how messages name arguments.
     """
 
     def __init__(self, *, as_json: bool, options: Mapping[str, str] | None = None) -> None:
@@ -77,11 +72,10 @@ class Output:
     def print(self, stream: TextIO) -> None:
         """Write the result to ``stream``."""
         if self.as_json:
-            rows = [self.data] if isinstance(self.data, dict) else self.data
-            told = [self._with_messages(row) for row in rows]
-            whole = told[0] if isinstance(self.data, dict) else told
-            text = json.dumps(whole, allow_nan=False, indent=2)
-            stream.write(f"{text}\n")
+            whole: Any = self.data
+            told = [self._with_messages(row) for row in whole] if isinstance(whole, list) else None
+            found = self._with_messages(whole) if told is None else told
+            stream.write(json.dumps(found, allow_nan=False, indent=2) + "\n")
             stream.flush()
             return
         from rich.console import Console
@@ -133,24 +127,11 @@ def table(
     shares: Collection[str] = (),
     beside: Collection[str] = (),
 ) -> RenderableType:
-    """Draw a DataFrame; a column of numbers is right-aligned with as many decimals everywhere.
+    """Draw a DataFrame as text; the numbers of a column have the same decimals.
 
-    Values are shown as text, whatever they contain.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        What to draw, without its index.
-    title : str, optional
-        Shown above.
-    digits : int
-        Significant digits of the largest number in a column.
-    exact : collection of str
-        Columns of settings, whose numbers are written as they were given.
-    shares : collection of str
-        Columns of shares of one whole, which are written with three decimals however small.
-    beside : collection of str
-        Columns of which only what shows beside the largest matters: all have its decimals.
+    The largest has ``digits`` digits. Numbers of the columns ``exact``, settings, are written as
+    they were given; ``shares`` of one whole with three decimals however small; of those ``beside``
+    others only what shows beside the largest matters.
     """
     from pandas import isna
     from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
@@ -166,14 +147,12 @@ def table(
     cells: list[list[str]] = []
     for name, column in frame.items():
         right = is_numeric_dtype(column) and not is_bool_dtype(column)
-        texts = ["" if isna(v) else str(v) for v in column]
-        if is_float_dtype(column) and name in exact:
-            texts = ["" if isna(v) else f"{v:.12g}" for v in column]
-        elif is_float_dtype(column) and name in shares:
-            texts = ["" if isna(v) else f"{v:.3f}" for v in column]
-        elif is_float_dtype(column) and name in beside:
+        if not is_float_dtype(column) or name in exact or name in shares:
+            form = "" if not is_float_dtype(column) else ".12g" if name in exact else ".3f"
+            texts = ["" if isna(v) else f"{v:{form}}" if form else str(v) for v in column]
+        elif name in beside:
             texts = _numbers_alike(list(column), digits)
-        elif is_float_dtype(column):
+        else:
             texts = _numbers(list(column), digits, sizes.get(str(name), 0.0))
         head = str(name).replace("_", "\n")
         longest = max((len(word) for text in (head, *texts) for word in text.split()), default=1)

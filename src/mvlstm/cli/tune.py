@@ -24,6 +24,7 @@ from mvlstm.cli.options import (
     split_options,
 )
 from mvlstm.cli.session import Output, table
+from mvlstm.cli.words import number_or_word
 from mvlstm.errors import ParameterError
 
 EXAMPLE = (
@@ -163,14 +164,5 @@ def parse_grid(texts: list[str]) -> dict[str, list[Any]]:
                 f"--grid {' '.join(texts)}: give names with values, such as lr=0.001,0.01 or "
                 "hidden=10,20."
             )
-        grid[name].append(_value(word))
+        grid[name].append({"true": True, "false": False}.get(word.lower(), number_or_word(word)))
     return grid
-
-
-def _value(word: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(word)
-        except ValueError:
-            continue
-    return {"true": True, "false": False}.get(word.lower(), word)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from typer.core import TyperCommand
@@ -18,9 +18,8 @@ class SpacedLists(TyperCommand):
         several = {name for p in self.params if getattr(p, "multiple", False) for name in p.opts}
         joined: list[str] = []
         for word in args:
-            value = not word.startswith("-")
-            if value and len(joined) > 1 and joined[-2] in several:
-                joined[-1] = f"{joined[-1]},{word}"
+            if not word.startswith("-") and len(joined) > 1 and joined[-2] in several:
+                joined[-1] += f",{word}"
             else:
                 joined.append(word)
         return super().parse_args(ctx, joined)
@@ -32,11 +31,8 @@ class NamedPage(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Give the option its usual value where none follows, then parse as usual."""
         named: list[str] = []
-        for place, word in enumerate(args):
-            named.append(word)
-            alone = place + 1 == len(args) or args[place + 1].startswith("-")
-            if word == "--html" and alone:
-                named.append("tables.html")
+        for word, after in zip(args, [*args[1:], "-"], strict=True):
+            named += [word, "tables.html"] if word == "--html" and after[:1] == "-" else [word]
         return super().parse_args(ctx, named)
 
 
@@ -51,98 +47,69 @@ def words(given: Iterable[str] | None) -> list[str]:
     return [word.strip() for text in given or () for word in text.split(",") if word.strip()]
 
 
-def whole_numbers(option: str, given: Iterable[str] | None) -> list[int]:
-    """Read the values of a list option as whole numbers.
+def numbers(
+    option: str, given: Iterable[str] | None, kind: Callable[[str], Any], such: str
+) -> list[Any]:
+    """Read the values of a list option as numbers of a kind; ``such`` is an example.
 
     Examples
     --------
-    >>> whole_numbers("--windows", ["10,20"])
-    [10, 20]
+    >>> numbers("--windows", ["10,20"], int, "10 20 30"), numbers("--quantiles", None, float, "0.1")
+    ([10, 20], [])
     """
     try:
-        return [int(word) for word in words(given)]
-    except ValueError as error:
-        raise ParameterError(
-            f"{option} {' '.join(words(given))}: give whole numbers such as 10 20 30."
-        ) from error
-
-
-def numbers(option: str, text: str | None) -> list[float]:
-    """Read ``0.1,0.9`` as numbers; none if the option was not given.
-
-    Examples
-    --------
-    >>> numbers("--quantiles", "0.1,0.9"), numbers("--quantiles", None)
-    ([0.1, 0.9], [])
-    """
-    try:
-        return [float(word) for word in (text or "").split(",") if word.strip()]
+        return [kind(word) for word in words(given)]
     except ValueError:
+        whole = "whole numbers" if kind is int else "numbers"
         raise ParameterError(
-            f"{option} {text!r} holds something that is no number; give numbers such as 0.1,0.9."
+            f"{option} {' '.join(words(given))}: give {whole} such as {such}."
         ) from None
 
 
-def named_columns(
-    columns: Iterable[str], **given: Sequence[str] | None
-) -> dict[str, list[str] | None]:
-    """Read options that name columns, ``A,B`` or one at a time; None for one that was not given.
+def named_columns(columns: Iterable[str], texts: Iterable[str]) -> list[str]:
+    """Read an option that names columns, ``A,B`` or one at a time.
 
     A name that is a column as it stands is not split, so names with commas can be used.
 
     Examples
     --------
-    >>> named_columns(["year", "month", "a,b"], time=["year,month"], exclude=["a,b"], known=None)
-    {'time': ['year', 'month'], 'exclude': ['a,b'], 'known': None}
+    >>> named_columns(["year", "month", "a,b"], ["year,month", "a,b"])
+    ['year', 'month', 'a,b']
     """
     there = set(columns)
-    return {
-        option: [name for text in texts for name in ([text] if text in there else words([text]))]
-        if texts
-        else None
-        for option, texts in given.items()
-    }
+    return [name for text in texts for name in ([text] if text in there else words([text]))]
 
 
-def word_or_words(text: str | None) -> str | list[str] | None:
-    """Read ``auto`` as a word and ``hour,weekday`` as several; None if the option was not given.
-
-    Examples
-    --------
-    >>> word_or_words("auto"), word_or_words("hour")
-    ('auto', ['hour'])
-    """
-    if text is None or text in ("none", "auto"):
-        return text
-    return [word.strip() for word in text.split(",") if word.strip()]
+def word_or_words(text: str) -> str | list[str]:
+    """Read ``auto`` and ``none`` as words, ``hour,weekday`` as several."""
+    return text if text in ("none", "auto") else words([text])
 
 
-def fraction_or_count(option: str, text: str | None) -> float | int | None:
-    """Read ``0.2`` as a fraction of the rows and ``500`` as a number of rows.
+def number_or_word(
+    text: str, kinds: Iterable[Callable[[str], Any]] = (int, float)
+) -> int | float | str:
+    """Read a number as one, whole if it is written so, and anything else as the word it is.
 
     Examples
     --------
-    >>> fraction_or_count("--test", "0.2"), fraction_or_count("--test", "500")
-    (0.2, 500)
+    >>> number_or_word("500"), number_or_word("0.2"), number_or_word("auto")
+    (500, 0.2, 'auto')
     """
-    if text is None:
-        return None
-    for kind in (int, float):
+    for kind in kinds:
         try:
-            return kind(text)
+            found: int | float = kind(text)
+            return found
         except ValueError:
             continue
-    raise ParameterError(
-        f"{option} {text!r} is not a number; give a fraction of the rows such as 0.2, or a number "
-        "of rows such as 500."
-    )
+    return text
 
 
-def number_or_word(text: str | None) -> float | str | None:
-    """Read a number as a number and anything else as the word it is, for the model to judge."""
-    if text is None:
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        return text
+def fraction_or_count(option: str, text: str) -> float | int:
+    """Read ``0.2`` as a fraction of the rows and ``500`` as a number of rows."""
+    found = number_or_word(text)
+    if isinstance(found, str):
+        raise ParameterError(
+            f"{option} {text!r} is not a number; give a fraction of the rows such as 0.2, or a "
+            "number of rows such as 500."
+        )
+    return found

@@ -12,49 +12,27 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mvlstm.explain.blocks import BlockBootstrap, block_length, over_time
-from mvlstm.explain.importance import LEVEL
+from mvlstm.explain.blocks import BlockBootstrap, block_length, interval, over_time
 from mvlstm.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """Attention of every member on the windows measured.
+    """Attention of every member on the windows measured."""
 
-    Attributes
-    ----------
-    prior, posterior : array (K, M, N) or (K, M, H, N)
-        Attention over variables before and after seeing the value.
-    temporal : array (K, N, L), optional
-        Mean attention over the L past steps, oldest first.
-    leakage : array (N, N), optional
-        Row n: shares of expert n's sensitivity that go to each variable.
-    """
-
-    prior: FloatArray
-    posterior: FloatArray
-    temporal: FloatArray | None = None
-    leakage: FloatArray | None = None
+    prior: FloatArray  # (K, M, N) or (K, M, H, N), before seeing the value
+    posterior: FloatArray  # likewise, after
+    temporal: FloatArray | None = None  # (K, N, L) mean over the L past steps, oldest first
+    leakage: FloatArray | None = None  # (N, N) row n: where expert n's sensitivity goes
 
 
 def posterior(
     log_prior: ArrayLike, means: ArrayLike, actual: ArrayLike, sigma2: ArrayLike
 ) -> FloatArray:
-    r"""Posterior attention :math:`q_n \propto \pi_n \, N(y; \mu_n, \sigma^2)`.
+    r"""Posterior attention :math:`q_n \propto \pi_n \, N(y; \mu_n, \sigma^2)`, summing to one.
 
-    Parameters
-    ----------
-    log_prior, means : array (..., N)
-        Log prior attention and the experts' means.
-    actual : array (...)
-        What happened; broadcast against the leading axes, so (M,) serves members (K, M, N).
-    sigma2 : float or array
-        Variance: one for all, or anything that broadcasts against (..., N), such as (K, 1, 1).
-
-    Returns
-    -------
-    array (..., N)
-        Non-negative, summing to one over the last axis.
+    ``log_prior`` and the experts' ``means`` are (..., N). ``actual`` (...) is broadcast against the
+    leading axes, so (M,) serves members (K, M, N); ``sigma2`` against (..., N), such as (K, 1, 1).
 
     Examples
     --------
@@ -76,20 +54,11 @@ def posterior(
 def calibrated_sigma2(
     log_prior: ArrayLike, means: ArrayLike, actual: ArrayLike, *, rounds: int = 20
 ) -> FloatArray:
-    r"""Variance that fits the experts' errors, one for every member.
+    r"""Variance (K,) that fits the experts' errors on validation rows, one for every member.
 
-    Alternates :math:`q_{mn}` from :math:`\sigma^2` with
-    :math:`\sigma^2 = \operatorname{mean}_m \sum_n q_{mn} (y_m - \mu_{mn})^2`, starting from the
-    prior-weighted error.
-
-    Parameters
-    ----------
-    log_prior, means : array (K, ..., N)
-        Of the validation rows.
-    actual : array (...) or (K, ...)
-        What happened, in whose squared units the answer (K,) is.
-    rounds : int
-        Number of alternations.
+    Alternates :math:`q_{mn}` from :math:`\sigma^2` with :math:`\sigma^2 = \operatorname{mean}_m
+    \sum_n q_{mn} (y_m - \mu_{mn})^2`, starting from the prior-weighted error. ``log_prior`` and
+    ``means`` are (K, ..., N), ``actual`` (...) or (K, ...).
     """
     log_pi = np.asarray(log_prior, dtype=np.float64)
     mu = np.asarray(means, dtype=np.float64)
@@ -108,29 +77,16 @@ def calibrated_sigma2(
 
 @dataclass(frozen=True, eq=False)
 class AttentionSummary:
-    """Mean attention of N variables and how far to trust it.
+    """Mean attention of N variables and how far to trust it; all are (N,) but the last."""
 
-    Attributes
-    ----------
-    prior, posterior : array (N,)
-        Means over members, times and steps; each sums to one.
-    posterior_low, posterior_high : array (N,)
-        90 % interval from resampling members and blocks of times.
-    kl, prior_entropy, posterior_entropy : array (N,)
-        Each variable's part of the mean Kullback-Leibler divergence of posterior from prior and of
-        their mean entropies, in nats; sums are the totals.
-    per_member : array (K, N)
-        Posterior importance of each member.
-    """
-
-    prior: FloatArray
+    prior: FloatArray  # means over members, times and steps; they sum to one
     posterior: FloatArray
-    posterior_low: FloatArray
+    posterior_low: FloatArray  # 90 % interval from resampling members and blocks of times
     posterior_high: FloatArray
-    kl: FloatArray
-    prior_entropy: FloatArray
+    kl: FloatArray  # part of the mean divergence of posterior from prior, in nats
+    prior_entropy: FloatArray  # part of the mean entropy, in nats
     posterior_entropy: FloatArray
-    per_member: FloatArray
+    per_member: FloatArray  # (K, N) posterior importance
 
 
 def summarise_attention(
@@ -156,15 +112,14 @@ def summarise_attention(
     drawn = np.empty((draws, n))
     for rows, weights in boot.times(length):
         drawn[rows] = np.einsum("bk,bkn->bn", members[rows], np.tensordot(weights, cells, axes=1))
-    tail = 50.0 * (1.0 - LEVEL)
-    low, high = np.percentile(drawn, [tail, 100.0 - tail], axis=0)
     mean = q.mean(axis=(0, 1))
+    low, high = interval(drawn, mean)
     axes = tuple(range(prior.ndim - 1))
     return AttentionSummary(
         prior=pi.mean(axis=(0, 1)),
         posterior=mean,
-        posterior_low=np.minimum(low, mean),
-        posterior_high=np.maximum(high, mean),
+        posterior_low=low,
+        posterior_high=high,
         kl=(_xlogy(posterior, posterior) - _xlogy(posterior, prior)).mean(axis=axes),
         prior_entropy=-_xlogy(prior, prior).mean(axis=axes),
         posterior_entropy=-_xlogy(posterior, posterior).mean(axis=axes),

@@ -13,29 +13,24 @@ import numpy as np
 
 from mvlstm.types import FloatArray, IntArray
 
+LEVEL = 0.9  # of every interval; its lower end is the one-sided 5 % test
+
+
+def interval(draws: FloatArray, estimate: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the 90 % interval of draws (B, ...), widened to hold the estimate."""
+    tail = 50.0 * (1.0 - LEVEL)
+    low, high = np.percentile(draws, [tail, 100.0 - tail], axis=0)
+    return np.minimum(low, estimate), np.maximum(high, estimate)
+
 
 def choose_windows(
     origins: IntArray, *, window: int, limit: int, period: int = 1, stretches: int = 8
 ) -> IntArray:
-    """Choose at most ``limit`` origins as contiguous stretches spread evenly over the period.
+    """Choose at most ``limit`` of the held-out rows ``origins`` (M,), increasing.
 
-    Parameters
-    ----------
-    origins : array of int (M,)
-        Rows of the held-out origins, increasing.
-    window : int
-        T. A stretch holds at least five windows, if need be by taking fewer stretches.
-    limit : int
-        Most origins wanted.
-    period : int
-        Length of the cycle in the data (see `find_period`); a stretch holds at least five.
-    stretches : int
-        Most stretches to cut the choice into.
-
-    Returns
-    -------
-    array of int
-        The chosen rows, increasing: all of ``origins`` when they are no more than ``limit``.
+    They are contiguous stretches spread evenly over the time, each of at least five windows and
+    five periods, if need be by taking fewer stretches; all origins when they are no more than
+    ``limit``.
     """
     total = len(origins)
     if total <= limit:
@@ -54,16 +49,9 @@ def find_period(series: FloatArray, *, longest: int = 400, natural: Sequence[int
 
     A cycle of p rows is a peak of the autocorrelation at lag p that regains at least a quarter of
     what the autocorrelation had lost before, and whose echoes at 2p and 3p hardly fade; of several,
-    the shortest that is nearly as clear as the clearest. Without one the answer is 1.
-
-    Parameters
-    ----------
-    series : array (rows,)
-        Values of the target.
-    longest : int
-        Longest cycle looked for; at most an eighth of the series.
-    natural : sequence of int
-        Lengths one would expect, such as the rows of a day; taken when within 3 % of what is found.
+    the shortest that is nearly as clear as the clearest. Without one the answer is 1. Cycles up to
+    ``longest`` and an eighth of the series are looked for; a ``natural`` length, such as the rows
+    of a day, is taken when within 3 % of what is found.
     """
     longest = min(longest, series.size // 8)
     correlation = _autocorrelation(series, 4 * longest)
@@ -97,12 +85,12 @@ def exchange(
     period: int = 1,
     series: IntArray | None = None,
 ) -> IntArray:
-    """Draw for every window another one, its donor, at least ``window`` rows away.
+    """Draw for every window, by its index, another one, its donor, at least ``window`` rows away.
 
     Blocks of T to 2T - 1 neighbouring windows change places as a whole. The donors are then a
-    permutation: an exchange changes which values meet, never the values themselves. Where a
-    block lands on itself, single windows are swapped until their distance suffices. With fewer
-    than four windows' length of rows, the series is shifted in a circle instead.
+    permutation: an exchange changes which values meet, never the values themselves. Where a block
+    lands on itself, single windows are swapped until their distance suffices. With fewer than four
+    windows' length of rows, the series is shifted in a circle instead.
 
     With a ``period``, whole cycles change places and every donor has the phase of its window; one
     of a cycle that was cut off may serve twice. A variable that only tells the time of day, as many
@@ -110,23 +98,8 @@ def exchange(
     their donors may be nearer than ``window`` where none is farther. Of fewer than two periods the
     phase is not kept, see `keeps_phase`.
 
-    Parameters
-    ----------
-    positions : array of int (M,)
-        Row of each window's origin, increasing.
-    window : int
-        T.
-    rng : numpy Generator
-        Source of randomness.
-    period : int
-        Length of the cycle to respect; 1 for none.
-    series : array of int (M,), optional
-        The series of each window, never falling; donors are of the same series.
-
-    Returns
-    -------
-    array of int (M,)
-        Index, into ``positions``, of the donor of each window.
+    ``positions`` (M,) are the rows of the windows' origins, increasing; with ``series`` (M,), never
+    falling, donors are of the same series.
     """
     if series is not None:
         first = np.flatnonzero(np.concatenate([[True], np.diff(series) != 0]))
@@ -257,28 +230,17 @@ def _autocorrelation(series: FloatArray, longest: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class BlockBootstrap:
-    """Joint resamples of members and of blocks of times.
+    """Joint resamples of members and of blocks of times; the same seed, the same resamples.
 
     Times are gathered in cells of a few neighbours, so that a resample is a short vector of counts
-    and thousands of them are one matrix product. Blocks wrap around the end, which gives every
-    time the same chance.
-
-    Parameters
-    ----------
-    n_times, n_members : int
-        M and K.
-    draws : int
-        Number of resamples.
-    cell : int
-        Times per cell.
-    seed : int
-        Same seed, same resamples.
+    and thousands of them are one matrix product. Blocks wrap around the end, which gives every time
+    the same chance.
     """
 
     n_times: int
     n_members: int
     draws: int
-    cell: int
+    cell: int  # times per cell
     seed: int
 
     @property
@@ -297,12 +259,9 @@ class BlockBootstrap:
         return np.asarray(rng.multinomial(k, np.full(k, 1.0 / k), size=self.draws) / k)
 
     def times(self, length: int, *, chunk: int = 500) -> Iterator[tuple[slice, FloatArray]]:
-        """Weights of the cells for blocks of ``length`` times, in chunks of draws.
+        """Weights (chunk, cells) of the cells for blocks of ``length`` times, in chunks of draws.
 
-        Yields
-        ------
-        slice, array (chunk, cells)
-            Which draws, and counts divided by the number of times drawn.
+        They are counts divided by the number of times drawn; the slice says which draws.
         """
         rng = np.random.default_rng([self.seed, 2, length])
         sizes = self.cells(np.ones(self.n_times))

@@ -41,18 +41,11 @@ AT_ONCE = 256  # pieces worked on together
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """Forecasts taken apart.
+    """Forecasts taken apart."""
 
-    Attributes
-    ----------
-    members : array (K, M, H, T, C)
-        Contributions to each member's forecast; their mean over members belongs to the forecast.
-    missed : array (M,)
-        How far the integral was from its total, the worst step ahead. This little is spread over
-        the contributions in proportion to their size, so that they add up to the last digit.
-    """
-
-    members: FloatArray
+    members: FloatArray  # (K, M, H, T, C); their mean over members belongs to the forecast
+    # (M,) how far the integral was from its total, the worst step ahead. This little is spread over
+    # the contributions in proportion to their size, so that they add up to the last digit.
     missed: FloatArray
 
     @property
@@ -69,20 +62,12 @@ def integrated_gradients(
     *,
     tolerance: float,
 ) -> Contributions:
-    """Take forecasts apart into contributions of every entry of their windows.
+    """Take forecasts of windows (M, T, C) apart into contributions of every entry.
 
-    Each path from a background window to a window is one piece at first, with a Gauss-Legendre sum.
-    Pieces whose sum misses the difference of the forecasts at their ends are halved. A window whose
-    pieces' errors add up to more than ``tolerance`` is done again with a stricter measure.
-
-    Parameters
-    ----------
-    gradient, forecast : callable
-        See `Gradient` and `MeanForecast`.
-    windows : (M, T, C)
-    background : (B, T, C)
-    tolerance : float
-        Largest difference between a window's sum and its total, in units of the forecast.
+    Each path from a background window (B, T, C) to a window is one piece at first, with a
+    Gauss-Legendre sum. Pieces whose sum misses the difference of the forecasts at their ends are
+    halved. A window whose pieces' errors add up to more than ``tolerance``, in units of the
+    forecast, is done again with a stricter measure.
     """
     total = forecast(windows) - forecast(background).mean(axis=0)  # (M, H)
     result: FloatArray | None = None

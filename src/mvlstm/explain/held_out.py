@@ -16,39 +16,18 @@ from mvlstm.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """M held-out windows: where they lie, and what happened after them.
+    """M held-out windows: where they lie, and what happened after them."""
 
-    Parameters
-    ----------
-    labels : array (M, H)
-        What happened after each window.
-    positions : array of int (M,)
-        Row of each window's origin, increasing; see `choose_windows`.
-    window : int
-        T.
-    part : {"new", "calibration", "calibration and new"}
-        Rows the windows are taken from; the notes say so when these are not new.
-    period : int
-        Cycle whose phase exchanges keep, usually ``find_period`` of the target; 1 for none.
-    clocks : sequence of int
-        Variables that tell this phase itself, such as the calendar; their exchanges do not keep it.
-    leads : sequence of int (N,)
-        Steps by which each variable's window reaches beyond the last time known; empty for none.
-    series : array of str (M,), optional
-        The series of each window, one after another; exchanges stay within a series.
-    times : array of int (M,), optional
-        The time of each window, where several series share it. Intervals and tests draw times, not
-        windows, because series may err together.
-    """
-
-    labels: FloatArray
-    positions: IntArray
+    labels: FloatArray  # (M, H) what happened
+    positions: IntArray  # (M,) row of each window's origin, increasing; see `choose_windows`
     window: int
-    part: str = "new"
-    period: int = 1
-    clocks: Sequence[int] = ()
-    leads: Sequence[int] = ()
-    series: NDArray[Any] | None = None
+    part: str = "new"  # rows they are taken from; the notes say so when these are not new
+    period: int = 1  # cycle whose phase exchanges keep; 1 for none
+    clocks: Sequence[int] = ()  # variables that tell this phase, whose exchanges do not keep it
+    leads: Sequence[int] = ()  # (N,) steps by which windows reach beyond the last time known
+    series: NDArray[Any] | None = None  # (M,) of each window; exchanges stay within a series
+    # (M,) where several series share times: intervals and tests draw times, not windows, because
+    # series may err together
     times: IntArray | None = None
 
     def donors(self, rng: np.random.Generator, *, keep_phase: bool = True) -> IntArray:

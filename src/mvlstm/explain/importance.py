@@ -20,14 +20,14 @@ still cautious, and has the greater power.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from mvlstm.explain.blocks import BlockBootstrap, block_length, over_time
+from mvlstm.explain.blocks import BlockBootstrap, block_length, interval, over_time
 from mvlstm.explain.held_out import HeldOut
 from mvlstm.metrics import holm
 from mvlstm.results import VERDICTS
@@ -39,7 +39,6 @@ Predict = Callable[[FloatArray], FloatArray]
 Scrambled = Callable[[tuple[int, ...], IntArray], FloatArray]
 """Forecasts (K, M, H) with the given variables' windows taken from the donors (M,)."""
 
-LEVEL = 0.9  # of every interval; its lower end is the one-sided 5 % test
 SIGNIFICANCE = 0.05
 PATIENCE = 4  # block length in multiples of a slow rise's memory; holds random walks in check
 LONG_BLOCKS = 8  # of the second test, which slow errors hidden in noise do not fool
@@ -48,40 +47,20 @@ RELEVANCE = 0.005  # an important variable's share of the model's squared error,
 
 @dataclass(frozen=True, eq=False)
 class ErrorIncrease:
-    """Outcome of scrambling, for each of N variables (or groups of them).
+    """Outcome of scrambling, for each of N variables (or groups of them)."""
 
-    Attributes
-    ----------
-    estimate, low, high : array (N,)
-        Rise in squared error and its 90 % interval.
-    p_value : array (N,)
-        One-sided, of a rise of at most zero; not adjusted.
-    per_step, per_step_low, per_step_high : array (N, H)
-        Rise at every step ahead, with its 90 % interval over times.
-    per_member : array (K, N)
-        Rise of each member on its own.
-    draws : array (B, N)
-        Joint bootstrap draws of the rise.
-    error : float
-        Mean squared error of the members' mean without scrambling.
-    blocks : int
-        Number of blocks of times that the intervals rest on, for the worst variable.
-    by_window : array (M, N)
-        Rise for every window.
-    """
-
-    estimate: FloatArray
+    estimate: FloatArray  # (N,) rise in squared error, with its 90 % interval
     low: FloatArray
     high: FloatArray
-    p_value: FloatArray
-    per_step: FloatArray
-    per_member: FloatArray
-    draws: FloatArray
-    error: float
-    blocks: int
-    by_window: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    per_step_low: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    per_step_high: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    p_value: FloatArray  # (N,) one-sided, of a rise of at most zero; not adjusted
+    per_step: FloatArray  # (N, H) with its 90 % interval over times
+    per_step_low: FloatArray
+    per_step_high: FloatArray
+    per_member: FloatArray  # (K, N)
+    draws: FloatArray  # (B, N) joint bootstrap draws
+    error: float  # mean squared error of the members' mean without scrambling
+    blocks: int  # of times that the intervals rest on, for the worst variable
+    by_window: FloatArray  # (M, N)
 
 
 def scrambler(predict: Predict, windows: FloatArray, groups: Sequence[int]) -> Scrambled:
@@ -113,20 +92,8 @@ def error_increase(
 ) -> ErrorIncrease:
     """Measure the rise in squared error for every family of variables exchanged together.
 
-    Parameters
-    ----------
-    base : array (K, M, H)
-        Members' forecasts of the windows as they are.
-    held : HeldOut
-        The windows.
-    scrambled : callable
-        See `Scrambled` and `scrambler`.
-    families : sequence of tuples of int
-        Variables exchanged together, usually one each: ``[(0,), (1,), ...]``.
-    repeats, draws, seed : int
-        Exchanges per family, bootstrap draws, source of randomness.
-    progress : callable, optional
-        Called with 1 after every forward pass.
+    ``base`` (K, M, H) are the members' forecasts of the windows as they are; a family is a tuple of
+    variables, usually one each. ``progress`` is called with 1 after every forward pass.
     """
     errors = np.asarray(base, dtype=np.float64) - held.labels  # (K, M, H)
     loss = over_time(np.mean(errors.mean(axis=0) ** 2, axis=1), held.times)  # (times,)
@@ -152,22 +119,15 @@ def headline(increase: ErrorIncrease, target: int | None) -> dict[str, FloatArra
     Returns ``importance``, ``low``, ``high`` and ``importance_exogenous``, each (N,), the last
     without the target's own past. The shares sum to one; all are NaN if no variable helps.
     """
-    exogenous = np.ones(increase.estimate.size, dtype=bool)
-    if target is not None:
-        exogenous[target] = False
+    exogenous = np.arange(increase.estimate.size) != target
     point = _shares(increase.estimate[None], np.ones_like(exogenous))[0]
     draws = _shares(increase.draws, np.ones_like(exogenous))
     draws = draws[np.isfinite(draws).all(axis=1)]
     low = high = np.full(point.shape, np.nan)
     if draws.size and np.isfinite(point).all():
-        tail = 50.0 * (1.0 - LEVEL)
-        low, high = np.percentile(draws, [tail, 100.0 - tail], axis=0)
-    return {
-        "importance": point,
-        "low": np.minimum(low, point),
-        "high": np.maximum(high, point),
-        "importance_exogenous": _shares(increase.estimate[None], exogenous)[0],
-    }
+        low, high = interval(draws, point)
+    alone = _shares(increase.estimate[None], exogenous)[0]
+    return {"importance": point, "low": low, "high": high, "importance_exogenous": alone}
 
 
 def verdicts(
@@ -180,9 +140,7 @@ def verdicts(
     error, ``weak`` the former only.
     """
     p = increase.p_value.copy()
-    exogenous = np.ones(p.size, dtype=bool)
-    if target is not None:
-        exogenous[target] = False
+    exogenous = np.arange(p.size) != target
     p[exogenous] = holm(p[exogenous])
     sure = p < SIGNIFICANCE
     large = increase.estimate >= RELEVANCE * increase.error
@@ -292,15 +250,14 @@ def _infer(
     tests = _resample([rise.received for rise in rises], estimate, boot, lengths)
     # Draws common to all families, for their shares, need one length of block.
     joint = own if lengths == longest else _resample(influences, estimate, boot, longest)
-    tail = 50.0 * (1.0 - LEVEL)
-    low, high = np.percentile(own, [tail, 100.0 - tail], axis=0)
+    low, high = interval(own, estimate)
     blocks = boot.n_times / np.array(lengths)
     per_step = np.stack([rise.per_step for rise in rises])  # (N, H)
     step_low, step_high = _step_intervals(rises, per_step, boot)
     return ErrorIncrease(
         estimate=estimate,
-        low=np.minimum(low, estimate),
-        high=np.maximum(high, estimate),
+        low=low,
+        high=high,
         p_value=np.maximum(
             _p_values(estimate, tests, blocks, error),
             [_long_block_p(rise.by_time, shortest) for rise in rises],
@@ -320,13 +277,12 @@ def _step_intervals(
     rises: Sequence[_Rise], per_step: FloatArray, boot: BlockBootstrap
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends (N, H) of the intervals at every step ahead, from resampled times."""
-    tail = 50.0 * (1.0 - LEVEL)
-    ends = np.empty((2, *per_step.shape))
+    low, high = np.empty_like(per_step), np.empty_like(per_step)
     for i, rise in enumerate(rises):
         draws = np.concatenate([weights @ rise.steps for _, weights in boot.times(rise.length)])
-        moved = np.percentile(draws - draws.mean(axis=0), [tail, 100.0 - tail], axis=0)
-        ends[:, i] = per_step[i] + moved
-    return np.minimum(ends[0], per_step), np.maximum(ends[1], per_step)
+        below, above = interval(draws - draws.mean(axis=0), np.zeros_like(per_step[i]))
+        low[i], high[i] = per_step[i] + below, per_step[i] + above
+    return low, high
 
 
 def _products(errors: FloatArray) -> FloatArray:

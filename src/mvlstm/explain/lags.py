@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from mvlstm.explain.importance import LEVEL
+from mvlstm.explain.blocks import interval
 from mvlstm.types import FloatArray
 
 DRAWS = 200
@@ -22,25 +22,11 @@ def lag_table(
     leads: Sequence[int] = (),
     seed: int = 0,
 ) -> pd.DataFrame | None:
-    """Lay out what is known about every variable and lag; None if nothing is.
+    """Lay out `Explanation.lags`, what is known about every variable and lag; None if nothing is.
 
-    Parameters
-    ----------
-    variables : sequence of str
-        N names.
-    contributions : array (K, M, H, N, T), optional
-        Contributions to each member's forecasts, oldest step of the window first.
-    attention : array (K, N, L), optional
-        Each member's mean attention over past steps, oldest first; its newest has lag 2.
-    leads : sequence of int (N,)
-        As in `HeldOut`; lag 0 is the first step ahead.
-    seed : int
-        Source of randomness.
-
-    Returns
-    -------
-    DataFrame or None
-        The table of `Explanation.lags`.
+    ``contributions`` (K, M, H, N, T) to each member's forecasts and its mean ``attention`` (K, N,
+    L) over past steps have the oldest step first; attention's newest has lag 2. ``leads`` are those
+    of `HeldOut`; lag 0 is the first step ahead.
     """
     if contributions is None and attention is None:
         return None
@@ -91,7 +77,7 @@ def _sizes(members: FloatArray, seed: int) -> tuple[FloatArray, FloatArray, Floa
         rows = np.concatenate([blocks[b] for b in rng.integers(len(blocks), size=len(blocks))])
         mixed = np.tensordot(weights, members[:, rows], axes=1)
         draw[:] = np.abs(mixed).mean(axis=(0, 1))
-    return estimate, *_interval(draws, estimate)
+    return estimate, *interval(draws, estimate)
 
 
 def _over_members(values: FloatArray, seed: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -99,10 +85,4 @@ def _over_members(values: FloatArray, seed: int) -> tuple[FloatArray, FloatArray
     K = len(values)
     weights = np.random.default_rng([seed, 4]).multinomial(K, np.full(K, 1 / K), size=DRAWS) / K
     estimate = values.mean(axis=0)
-    return estimate, *_interval(np.tensordot(weights, values, axes=1), estimate)
-
-
-def _interval(draws: FloatArray, estimate: FloatArray) -> tuple[FloatArray, FloatArray]:
-    tail = 50.0 * (1.0 - LEVEL)
-    low, high = np.percentile(draws, [tail, 100.0 - tail], axis=0)
-    return np.minimum(low, estimate), np.maximum(high, estimate)
+    return estimate, *interval(np.tensordot(weights, values, axes=1), estimate)

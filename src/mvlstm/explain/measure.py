@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
 from mvlstm.explain.attention import Attention, summarise_attention
 from mvlstm.explain.effort import get_effort
-from mvlstm.explain.faithfulness import faithfulness_curves
 from mvlstm.explain.held_out import HeldOut
 from mvlstm.explain.importance import Scrambled, correlated_groups, error_increase, verdicts
 from mvlstm.explain.stability import summarise_stability
@@ -55,12 +53,9 @@ class Measured:
     temporal: pd.DataFrame | None
     leakage: pd.DataFrame | None
     stability: dict[str, Any]
-    n_windows: int
-    effort: str
     notes: tuple[str, ...]
     by_series: pd.DataFrame | None = None
     by_step: pd.DataFrame | None = None
-    faithfulness: pd.DataFrame | None = None
 
 
 def require_windows(windows: int) -> None:
@@ -82,19 +77,14 @@ def measure(
     values: FloatArray | None = None,
     groups: Sequence[int] | None = None,
     attention: Attention | None = None,
-    curves: bool = False,
     effort: str = "default",
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Measured:
-    """Measure importance on held-out windows.
+    """Measure importance of the N ``variables``, the target last, on held-out windows.
 
     Parameters
     ----------
-    variables : sequence of str
-        N names, the target last.
-    held : HeldOut
-        The windows: what happened after them, and where they lie.
     base : array (K, M, H)
         Members' forecasts of the windows as they are.
     scrambled : callable
@@ -105,12 +95,6 @@ def measure(
         Columns at the origins, from which correlated variables are found; without them, none are.
     groups : sequence of int (C,), optional
         Variable that owns each column; by default each variable has one.
-    attention : Attention, optional
-        For models that have it.
-    curves : bool
-        Whether to compute the curves of `faithfulness_curves`.
-    effort, seed
-        Level of effort; source of randomness (same seed, same numbers).
     progress : callable, optional
         Called with 1 after every forward pass.
     """
@@ -143,7 +127,6 @@ def measure(
     owner = range(len(names)) if groups is None else groups
     joined = [] if values is None else correlated_groups(values, owner, target=target)
     together = group_table(names, joined, rise(joined)) if joined else None
-    ranking = [int(i) for i in np.argsort(-increase.estimate, kind="stable") if i != target]
     return Measured(
         importance=table,
         groups=together,
@@ -158,18 +141,17 @@ def measure(
             increase.draws,
             None if summary is None else summary.per_member,
         ),
-        n_windows=len(held.labels),
-        effort=effort,
         notes=(
             *_notes(held, members=len(base), blocks=increase.blocks),
             *_phase_notes(held, names),
-            *_together_notes(table, together),
+            *(
+                f"{group} move together: none of them can be told from noise alone, but all of "
+                "them scrambled together can."
+                for group in certain_together(table, together)
+            ),
         ),
         by_series=None if held.series is None else series_table(names, increase, held.series),
         by_step=step_table(names, increase),
-        faithfulness=(
-            faithfulness_curves(base, held, scrambled, ranking, seed=seed) if curves else None
-        ),
     )
 
 
@@ -208,12 +190,4 @@ def _phase_notes(held: HeldOut, names: Sequence[str]) -> Iterator[str]:
             f"{'In the other series, e' if lost else 'E'}xchanges keep {cycle}, so importance "
             "leaves out what a variable tells about that phase alone"
             + (f" (except for {clocks})." if clocks else ".")
-        )
-
-
-def _together_notes(importance: pd.DataFrame, groups: pd.DataFrame | None) -> Iterator[str]:
-    for group in certain_together(importance, groups):
-        yield (
-            f"{group} move together: none of them can be told from noise alone, but all of them "
-            "scrambled together can."
         )

@@ -65,22 +65,11 @@ def summarise_stability(
     draws: FloatArray,
     posterior: FloatArray | None,
 ) -> dict[str, Any]:
-    """Gather how far members, bootstrap draws and attention agree on the ranking.
+    """Gather how far members, bootstrap draws and attention agree on the ranking of N variables.
 
-    Parameters
-    ----------
-    names, important, estimate : (N,)
-        The variables, whether each is called important, and its rise in error.
-    per_member, posterior : array (K, N)
-        Each member's own rises and, for models that have it, posterior attention.
-    draws : array (B, N)
-        Joint bootstrap draws of the rises.
-
-    Returns
-    -------
-    dict
-        The keys of `Explanation.stability`; ``top`` is the number of important variables, at least
-        one.
+    ``per_member`` and ``posterior`` are (K, N), the joint ``draws`` of the rises (B, N). The answer
+    has the keys of `Explanation.stability`; ``top`` is the number of important variables, at least
+    one.
     """
     chosen = [i for i, yes in enumerate(important) if yes]
     top = max(1, len(chosen))

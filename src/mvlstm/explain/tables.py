@@ -20,18 +20,15 @@ def importance_table(
     """Lay out importance, one row per variable, most important first."""
     target = len(names) - 1
     adjusted, words = verdicts(increase, target)
-    nothing = np.full(len(names), np.nan)
+    attended = ("posterior", "prior", "posterior_low", "posterior_high")
     columns: dict[str, Any] = {
         "variable": names,
-        "posterior": nothing if summary is None else summary.posterior,
-        "prior": nothing if summary is None else summary.prior,
+        **{name: np.nan if summary is None else getattr(summary, name) for name in attended},
         "error_increase": increase.estimate,
         "error_increase_low": increase.low,
         "error_increase_high": increase.high,
         "verdict": words,
         "p_value": adjusted,
-        "posterior_low": nothing if summary is None else summary.posterior_low,
-        "posterior_high": nothing if summary is None else summary.posterior_high,
         **headline(increase, target),
     }
     extra = ["importance_exogenous", "p_value", "posterior_low", "posterior_high"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,13 +14,13 @@ from mvlstm.errors import DataError, check_whole
 from mvlstm.explain import (
     Attention,
     HeldOut,
-    Measured,
     choose_windows,
     find_period,
     get_effort,
     measure,
     require_windows,
 )
+from mvlstm.explain.importance import Scrambled
 from mvlstm.explain.lags import lag_table
 from mvlstm.model.decomposition import (
     APART,
@@ -33,7 +34,6 @@ from mvlstm.model.decomposition import (
 from mvlstm.model.fitted import Fitted
 from mvlstm.model.learned import AttentionArrays
 from mvlstm.model.scoring import explained_origins
-from mvlstm.model.second_opinions import Explained, agreement_table, rank_agreement
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Prepared
 from mvlstm.problem.windows import gather_labels, spread_evenly
@@ -52,90 +52,110 @@ SERIES_NOTE = (
 )
 
 
+@dataclass(frozen=True, eq=False)
+class Examined:
+    """The windows a model is explained by: where they lie, and how it forecasts them."""
+
+    prepared: Prepared
+    unseen: IntArray  # origins of all rows that the model has not seen
+    origins: IntArray  # (M,) those measured on
+    held: HeldOut
+    base: FloatArray  # (K, M, H) the members' forecasts
+    scrambled: Scrambled
+    notes: tuple[str, ...]
+
+
+def examine(fitted: Fitted, table: Any, effort: str) -> Examined:
+    """Choose windows the model has not seen, and forecast them."""
+    prepared = fitted.prepare(fitted.read(table, "explain"))
+    frame = prepared.frame
+    unseen, part, notes = explained_origins(fitted, prepared)
+    _require_measured(fitted, frame, unseen)
+    period = _find_period(frame)
+    origins = _choose_origins(frame, unseen, fitted.window, get_effort(effort).windows, period)
+    return Examined(
+        prepared,
+        unseen,
+        origins,
+        held=HeldOut(
+            labels=_labels(fitted, prepared, origins),
+            positions=origins,
+            window=fitted.window,
+            part=part,
+            period=period,
+            clocks=(frame.variables.index(CALENDAR),) if frame.layout.calendar else (),
+            leads=variable_leads(prepared),
+            series=frame.names_of(origins),
+            times=None if frame.panel is None else frame.order[origins],
+        ),
+        base=_forecasts(fitted, prepared, origins),
+        scrambled=_scrambler(fitted, prepared, origins),
+        notes=notes,
+    )
+
+
 def explain(
-    model: Explained,
     fitted: Fitted,
     table: Any,
     *,
     effort: Literal["quick", "default", "full"] = "default",
     contributions: int | None = None,
-    curves: bool = False,
+    verbose: int = 0,
 ) -> Explanation:
-    """Measure importance on rows the model has not seen; see `AbstractForecaster.explain`.
-
-    ``curves`` asks for the faithfulness curves that ``effort="full"`` has anyway.
-    """
+    """Measure importance on rows the model has not seen; see `AbstractForecaster.explain`."""
     level = get_effort(effort)
-    _check_count(contributions)
-    prepared = fitted.prepare(fitted.read(table, "explain"))
-    frame = prepared.frame
-    unseen, held_out, part, part_notes = explained_origins(fitted, prepared)
-    _require_measured(fitted, frame, unseen)
-    period = _find_period(frame)
-    origins = _choose_origins(frame, unseen, fitted.window, level.windows, period)
+    if contributions is not None:
+        check_whole("contributions", contributions, 0)
+    seen = examine(fitted, table, effort)
+    prepared, frame, origins = seen.prepared, seen.prepared.frame, seen.origins
     arrays = fitted.learned.attention(fitted.windows(prepared, origins))
-    measured = _measure(
-        fitted,
-        prepared,
-        origins,
-        arrays,
-        part=part,
-        period=period,
-        effort=effort,
-        curves=curves,
-        verbose=model.verbose,
-    )
+    total = len(frame.variables) * level.repeats_for(len(origins))
+    with show_steps(verbose, "explain", total) as advance:
+        measured = measure(
+            variables=frame.variables,
+            held=seen.held,
+            groups=frame.groups,
+            base=seen.base,
+            scrambled=seen.scrambled,
+            values=np.asarray(prepared.table[origins], dtype=np.float64),
+            attention=_attention(arrays),
+            effort=effort,
+            progress=lambda _: advance("exchanges of variables"),
+        )
     own = fitted.learned.own_importance(frame.groups)
-    importance = _with_own(measured.importance, own, frame.variables)
     index = origin_index(frame, origins)
     names = pd.Index(frame.variables, name="variable")
     count = APART[effort] if contributions is None else contributions
-    apart = take_apart(fitted, prepared, unseen, count, effort)
-    parts = None if apart is None else apart.members
-    agreement, agreement_notes = (
-        agreement_table(
-            model, fitted, prepared, held_out if len(held_out) else unseen, importance, parts
-        )
-        if effort == "full"
-        else (None, ())
-    )
+    apart = take_apart(fitted, prepared, seen.unseen, count, effort)
+    changed: dict[str, Any] = {
+        "importance": _with_own(measured.importance, own, frame.variables),
+        "notes": (
+            *frame.notes,
+            *seen.notes,
+            *_series_notes(prepared),
+            *measured.notes,
+            *_attention_notes(arrays),
+            *(() if apart is None else apart.notes),
+        ),
+    }
     return Explanation(
         target=frame.target,
-        importance=importance,
         prior=None if arrays is None else by_origin(arrays.prior, index, names),
         posterior=(
             None
             if arrays is None or arrays.posterior is None
             else by_origin(arrays.posterior, index, names)
         ),
-        temporal=measured.temporal,
         lags=lag_table(
             frame.variables,
-            parts,
+            None if apart is None else apart.members,
             None if arrays is None else arrays.temporal,
-            leads=variable_leads(prepared),
+            leads=seen.held.leads,
         ),
-        leakage=measured.leakage,
-        groups=measured.groups,
-        stability={**measured.stability, **rank_agreement(agreement)},
-        agreement=agreement,
-        summary=measured.summary,
-        by_series=measured.by_series,
-        by_step=measured.by_step,
-        faithfulness=measured.faithfulness,
-        part=part,
-        n_windows=measured.n_windows,
+        part=seen.held.part,
+        n_windows=len(origins),
         effort=effort,
-        notes=(
-            *prepared.frame.notes,
-            *part_notes,
-            *_series_notes(prepared),
-            *measured.notes,
-            *_attention_notes(arrays),
-            *(() if apart is None else apart.notes),
-            *agreement_notes,
-        ),
-        **({} if apart is None else apart.tables),
+        **{**vars(measured), **changed, **({} if apart is None else apart.tables)},
     )
 
 
@@ -156,46 +176,6 @@ def _find_period(frame: SeriesFrame) -> int:
     return find_period(frame.target_values[rows], natural=natural_cycles(frame.step))
 
 
-def _measure(
-    fitted: Fitted,
-    prepared: Prepared,
-    origins: IntArray,
-    arrays: AttentionArrays | None,
-    *,
-    part: str,
-    period: int,
-    effort: str,
-    curves: bool,
-    verbose: int,
-) -> Measured:
-    """Scramble one variable after the other in the windows chosen, with a progress display."""
-    frame = prepared.frame
-    total = len(frame.variables) * get_effort(effort).repeats_for(len(origins))
-    with show_steps(verbose, "explain", total) as advance:
-        return measure(
-            variables=frame.variables,
-            held=HeldOut(
-                labels=_labels(fitted, prepared, origins),
-                positions=origins,
-                window=fitted.window,
-                part=part,
-                period=period,
-                clocks=_clocks(frame),
-                leads=variable_leads(prepared),
-                series=frame.names_of(origins),
-                times=None if frame.panel is None else frame.order[origins],
-            ),
-            groups=frame.groups,
-            base=_forecasts(fitted, prepared, origins),
-            scrambled=_scrambler(fitted, prepared, origins),
-            values=np.asarray(prepared.table[origins], dtype=np.float64),
-            attention=_attention(arrays),
-            curves=curves or effort == "full",
-            effort=effort,
-            progress=lambda _: advance("exchanges of variables"),
-        )
-
-
 def _with_own(
     importance: pd.DataFrame, own: FloatArray | None, variables: Sequence[str]
 ) -> pd.DataFrame:
@@ -211,12 +191,6 @@ def _series_notes(prepared: Prepared) -> tuple[str, ...]:
         return ()
     scale = ", taken as log(1 + target)" if prepared.preparation.transform else ""
     return (SERIES_NOTE.format(scale=scale),)
-
-
-def _check_count(contributions: int | None) -> None:
-    """Refuse a number of forecasts to take apart that is none."""
-    if contributions is not None:
-        check_whole("contributions", contributions, 0)
 
 
 def _choose_origins(
@@ -235,11 +209,6 @@ def _choose_origins(
     return np.concatenate(chosen)
 
 
-def _clocks(frame: SeriesFrame) -> tuple[int, ...]:
-    """Return the calendar's place among the variables."""
-    return (frame.variables.index(CALENDAR),) if frame.layout.calendar else ()
-
-
 def _labels(fitted: Fitted, prepared: Prepared, origins: IntArray) -> FloatArray:
     """Return what happened, in the target's units; of several series, on the scale of each."""
     if prepared.units is not None:
@@ -253,9 +222,7 @@ def _forecasts(fitted: Fitted, prepared: Prepared, origins: IntArray) -> FloatAr
     return explained_members(predictive, scale, fitted.calibration)
 
 
-def _scrambler(
-    fitted: Fitted, prepared: Prepared, origins: IntArray
-) -> Callable[[tuple[int, ...], IntArray], FloatArray]:
+def _scrambler(fitted: Fitted, prepared: Prepared, origins: IntArray) -> Scrambled:
     """Return the function that forecasts with some variables' windows taken from other times.
 
     A differenced target's baseline belongs to its own past and is exchanged with it.

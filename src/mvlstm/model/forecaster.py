@@ -313,8 +313,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         ----------
         table : DataFrame or SeriesFrame
         effort : {"quick", "default", "full"}
-            How many windows, exchanges and bootstrap draws to spend. "full" also fits other models,
-            without each variable and with shadow variables, and compares.
+            How many windows, exchanges and bootstrap draws to spend.
         contributions : int, optional
             Forecasts to take apart, spread over the unseen rows and ending with the next one; by
             default 10, 60 or 300 by effort. 0 for none.
@@ -322,7 +321,9 @@ class AbstractForecaster(BaseEstimator, ABC):
         from mvlstm.model.explaining import explain
 
         fitted = self._require_fitted("explain")
-        return explain(self, fitted, table, effort=effort, contributions=contributions)
+        return explain(
+            fitted, table, effort=effort, contributions=contributions, verbose=self.verbose
+        )
 
     def report(
         self,

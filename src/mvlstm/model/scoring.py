@@ -199,8 +199,8 @@ def unseen_origins(
 
 def explained_origins(
     fitted: Fitted, prepared: Prepared
-) -> tuple[IntArray, IntArray, Scored, tuple[str, ...]]:
-    """Return the origins to explain a model by, those of calibration among them, and what they are.
+) -> tuple[IntArray, Scored, tuple[str, ...]]:
+    """Return the origins to explain a model by, and what they are.
 
     Those whose steps ahead are measured and new, if there are `ENOUGH` of them; else those of
     calibration too.
@@ -211,18 +211,18 @@ def explained_origins(
     chosen = rows & measured
     notes = (*notes, *_left_out(fitted, prepared, times[rows]))
     if part == "calibration":
-        return origins[chosen], origins[chosen], part, notes
+        return origins[chosen], part, notes
     calibration = np.asarray(fitted.parts.calibration_rows(times).all(axis=1)) & measured & ~rows
     unmeasured = rows.sum() >= ENOUGH and not chosen.any()  # which whoever asks should know
     if chosen.sum() >= ENOUGH or unmeasured or not calibration.any():
-        return origins[chosen], origins[:0], part, notes
+        return origins[chosen], part, notes
     few = (
         f"There {'is' if chosen.sum() == 1 else 'are'} only "
         f"{counted(int(chosen.sum()), 'new window')}; the rows the intervals were calibrated on "
         "are used too."
     )
     both: Scored = "calibration and new" if chosen.any() else "calibration"
-    return origins[chosen | calibration], origins[calibration], both, (few, *notes)
+    return origins[chosen | calibration], both, (few, *notes)
 
 
 def _known_steps(

@@ -34,6 +34,7 @@ from mvlstm.plot.drivers import (
     attention_over_time_table,
     attention_table,
     error_increase,
+    histograms,
     temporal_importance,
     variable_importance,
 )
@@ -45,7 +46,6 @@ from mvlstm.plot.forecasts import (
     members,
     members_table,
 )
-from mvlstm.plot.histograms import histograms
 from mvlstm.plot.methods import comparison, comparison_table, training_curves
 from mvlstm.plot.theme import THEMES, Style, Theme, get_theme, label, styles
 from mvlstm.plot.trust import (

@@ -39,6 +39,25 @@ def whiskers(
     }
 
 
+def add_marks(figure: go.Figure, x: Any, y: Any, hover: str, **style: Any) -> None:
+    """Draw points, or lines with a ``mode``; ``hover`` is Plotly's template, without a name."""
+    style = {"mode": "markers", "hovertemplate": f"{hover}<extra></extra>", **style}
+    figure.add_scatter(x=np.asarray(x), y=np.asarray(y), **style)
+
+
+def add_bars(figure: go.Figure, x: Any, y: Any, hover: str, colour: str) -> None:
+    """Draw upright bars that the legend does not name."""
+    hover, marker = f"{hover}<extra></extra>", {"color": colour}
+    x, y = np.asarray(x), np.asarray(y)
+    figure.add_bar(x=x, y=y, marker=marker, hovertemplate=hover, showlegend=False)
+
+
+def add_text(figure: go.Figure, text: str, x: Any, y: Any, font: dict[str, Any], **at: Any) -> None:
+    """Write a text that begins at a place, in parts of the figure unless ``at`` says otherwise."""
+    at = {"xref": "paper", "yref": "paper", "yanchor": "bottom", **at}
+    figure.add_annotation(text=text, x=x, y=y, font=font, showarrow=False, xanchor="left", **at)
+
+
 def named_rows(names: Sequence[str], length: int = LONGEST, **axis: Any) -> dict[str, Any]:
     """Return the settings of an axis that names its rows, the first one at the bottom."""
     return {
@@ -127,32 +146,24 @@ def small_panels(
             "showgrid": False,
         }
         figure.update_layout({f"xaxis{axis}": across, f"yaxis{axis}": upward})
-        figure.add_annotation(
-            x=left + gap,
-            y=top - 0.15 / rows,
-            xref="paper",
-            yref="paper",
-            text=label(title, PANEL_TITLE),
-            showarrow=False,
-            xanchor="left",
-            yanchor="bottom",
-            font={"size": 12, "color": ink},
-        )
+        font = {"size": 12, "color": ink}
+        add_text(figure, label(title, PANEL_TITLE), left + gap, top - 0.15 / rows, font)
         yield axis
 
 
 def add_histogram(
-    figure: go.Figure, axis: str, bins: pd.DataFrame, share: FloatArray, kind: str, **bar: Any
+    figure: go.Figure,
+    axis: str,
+    bins: pd.DataFrame,
+    share: Any,
+    kind: str,
+    colour: str,
+    opacity: float,
+    **bar: Any,
 ) -> None:
     """Draw the share of each of the bins, from ``low`` to ``high``, in a small panel."""
     low, high = numbers(bins, "low", "high")
-    figure.add_bar(
-        x=(low + high) / 2,
-        y=share,
-        width=(high - low) * 0.95,
-        xaxis=f"x{axis}",
-        yaxis=f"y{axis}",
-        legendgroup=kind,
-        hovertemplate=f"{kind}: %{{y:.1%}} near %{{x:.2f}}<extra></extra>",
-        **bar,
-    )
+    hover = f"{kind}: %{{y:.1%}} near %{{x:.2f}}<extra></extra>"
+    bar |= {"xaxis": f"x{axis}", "yaxis": f"y{axis}", "legendgroup": kind, "opacity": opacity}
+    bar |= {"marker": {"color": colour}, "hovertemplate": hover, "width": (high - low) * 0.95}
+    figure.add_bar(x=(low + high) / 2, y=np.asarray(share), **bar)

@@ -10,6 +10,8 @@ import pandas as pd
 from mvlstm.errors import DataError
 from mvlstm.plot._marks import (
     add_histogram,
+    add_marks,
+    add_text,
     heat_map,
     lag_axis,
     named_rows,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 BINS = 24
+COUNTED = {"variable", "attention", "low", "high", "count"}
 BEHIND = 0.7  # opacity of bars with marks and whiskers on them
 VERDICTS_WIDE = 92  # pixels that the verdicts take at the right
 
@@ -52,25 +55,12 @@ def variable_importance(
     for column, symbol, text in marks:
         (values,) = numbers(table, column)
         if np.isfinite(values).any():
-            figure.add_scatter(
-                x=values,
-                y=place,
-                mode="markers",
-                name=text,
-                marker={"symbol": symbol, "size": 9, "color": look.ink, "line": {"width": 1.6}},
-                hovertemplate=f"{text} %{{x:.3f}}<extra></extra>",
-            )
+            marker = {"symbol": symbol, "size": 9, "color": look.ink, "line": {"width": 1.6}}
+            add_marks(figure, values, place, f"{text} %{{x:.3f}}", name=text, marker=marker)
+    font = {"size": 11, "color": look.muted}
     for at, verdict in zip(place, table["verdict"], strict=True):
-        figure.add_annotation(
-            x=1,
-            xref="paper",
-            y=at,
-            text=label(short_verdict(str(verdict))),
-            showarrow=False,
-            xanchor="left",
-            xshift=6,
-            font={"size": 11, "color": look.muted},
-        )
+        words = label(short_verdict(str(verdict)))
+        add_text(figure, words, 1, at, font, yref="y", yanchor="auto", xshift=6)
     ends = np.nan_to_num(np.stack(numbers(table, "high", "prior", "posterior")))
     top = float(ends.max(initial=0.0)) or 1.0
     ticks = np.round(np.arange(0.0, 1.01, 0.2 if top > 0.5 else 0.1 if top > 0.2 else 0.05), 2)
@@ -128,17 +118,35 @@ def attention_histograms(
         bins = table[table["variable"] == name]
         kinds = (("prior", look.muted, 0.35), ("posterior", style[name].colour, 0.85))
         for kind, colour, opacity in kinds:
-            add_histogram(
-                figure,
-                axis,
-                bins,
-                bins[kind].to_numpy(),
-                kind,
-                name=f"{kind} attention",
-                showlegend=False,
-                marker={"color": colour},
-                opacity=opacity,
-            )
+            words = {"name": f"{kind} attention", "showlegend": False}
+            add_histogram(figure, axis, bins, bins[kind], kind, colour, opacity, **words)
+    return figure
+
+
+def histograms(counts: pd.DataFrame, *, columns: int = 3, theme: ThemeName = "light") -> go.Figure:
+    """Draw counted histograms, one panel per variable, kinds of attention on top of each other.
+
+    ``counts`` has one row per bin: ``variable``, ``attention`` (its kind, such as "prior"),
+    ``low``, ``high``, ``count``; there are ``columns`` panels side by side.
+    """
+    missing = COUNTED - set(counts.columns)
+    if missing:
+        raise DataError(f"The counts have no column {sorted(missing)}; see `histograms`.")
+    look = get_theme(theme)
+    names = [str(name) for name in dict.fromkeys(counts["variable"])]
+    kinds = list(dict.fromkeys(counts["attention"]))
+    colours = dict(zip(kinds, (look.muted, look.forecast, look.alarm), strict=False))
+    height = 80 + 140 * -(-len(names) // columns)
+    figure = new_figure(look, height=height, barmode="overlay", bargap=0.05, legend=True)
+    reach = (float(counts["low"].min()), float(counts["high"].max()))
+    panels = small_panels(figure, names, columns, reach, look.ink)
+    for name, axis in zip(names, panels, strict=True):
+        for kind in kinds:
+            bins = counts[(counts["variable"] == name) & (counts["attention"] == kind)]
+            count = bins["count"].to_numpy(dtype=np.float64)
+            share, colour = count / max(count.sum(), 1.0), colours.get(kind, look.ink)
+            words = {"name": str(kind), "showlegend": name == names[0]}
+            add_histogram(figure, axis, bins, share, str(kind), colour, 0.65, **words)
     return figure
 
 

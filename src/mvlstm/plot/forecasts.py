@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._words import decimals, significant
-from mvlstm.plot._marks import numbers, whiskers
+from mvlstm.plot._marks import add_text, numbers, whiskers
 from mvlstm.plot._tables import check_step, one_forecast, plain_times, step_rows, thin, wall_times
 from mvlstm.plot.theme import UNIT, Theme, ThemeName, get_theme, new_figure, plain_level, shorten
 from mvlstm.results import Forecast
@@ -56,17 +56,9 @@ def forecast(
 ) -> go.Figure:
     """Draw forecasts with their 90 % interval and the actual values, the parts marked.
 
-    Parameters
-    ----------
-    forecast : Forecast
-        Of rows whose values are known, from ``model.predict``.
-    future : Forecast, optional
-        What comes after the last row, from ``model.forecast``; it is called "last" where its actual
-        values are known.
-    limit, recent : int
-        About how many rows to draw, and how many of the latest to draw without thinning.
-    explained : sequence, optional
-        Times to mark: those whose contributions are known.
+    ``future``, from ``model.forecast``, comes after the last row; it is called "last" where its
+    actual values are known. About ``limit`` rows are drawn, the latest ``recent`` without thinning;
+    the times ``explained``, whose contributions are known, are marked.
     """
     look = get_theme(theme)
     rows = forecast_table(forecast, step=step, limit=limit, recent=recent, keep=explained)
@@ -125,15 +117,9 @@ def members(
     title = f"{shorten(forecast.target, UNIT)}: member minus mean"
     figure = new_figure(look, height=320, y=title, hovermode="x unified")
     for name in rows.columns[2:]:
-        figure.add_scatter(
-            x=rows["time"].to_numpy(),
-            y=(rows[name] - rows["mean"]).to_numpy(),
-            mode="lines",
-            name=str(name),
-            line={"color": look.forecast, "width": 1.1},
-            opacity=0.7,
-            hovertemplate="%{y:+.3g}",
-        )
+        line = {"color": look.forecast, "width": 1.1}
+        away = rows[name] - rows["mean"]
+        _add_line(figure, rows["time"].to_numpy(), away, str(name), line, "+.3g", opacity=0.7)
     plain_times(figure, rows["time"].to_numpy())
     return figure
 
@@ -163,20 +149,17 @@ def _add_interval(
     figure: go.Figure, times: Any, rows: pd.DataFrame, look: Theme, written: str
 ) -> None:
     line = {"width": 0, "color": look.forecast}
-    upper = {"name": "95 %", "showlegend": False, "hovertemplate": f"%{{y:{written}}}"}
-    lower = {"name": "90 % interval", "hovertemplate": f"from %{{y:{written}}}"}
-    lower |= {"fill": "tonexty", "fillcolor": look.band}
-    for column, more in (("q95", upper), ("q05", lower)):
-        figure.add_scatter(x=times, y=rows[column].to_numpy(), mode="lines", line=line, **more)
+    _add_line(figure, times, rows["q95"], "95 %", line, written, showlegend=False)
+    lower = {"fill": "tonexty", "fillcolor": look.band, "hovertemplate": f"from %{{y:{written}}}"}
+    _add_line(figure, times, rows["q05"], "90 % interval", line, written, **lower)
 
 
 def _add_line(
-    figure: go.Figure, times: Any, values: pd.Series[float], name: str, line: Any, written: str
+    figure: go.Figure, times: Any, values: Any, name: str, line: Any, written: str, **more: Any
 ) -> None:
-    hover = f"%{{y:{written}}}"
-    figure.add_scatter(
-        x=times, y=values.to_numpy(), mode="lines", name=name, line=line, hovertemplate=hover
-    )
+    """Draw a line; the legend that follows the pointer names it with its value."""
+    style = {"mode": "lines", "line": line, "hovertemplate": f"%{{y:{written}}}", **more}
+    figure.add_scatter(x=times, y=np.asarray(values), name=name, **style)
 
 
 def _add_explained(
@@ -184,14 +167,9 @@ def _add_explained(
 ) -> None:
     times = wall_times(rows["time"].to_numpy())
     marked = np.isin(times, wall_times([*explained]))
-    figure.add_scatter(
-        x=times[marked],
-        y=rows["mean"].to_numpy()[marked],
-        mode="markers",
-        name=EXPLAINED,
-        marker={"color": look.paper, "size": 6, "line": {"color": look.forecast, "width": 1.5}},
-        hovertemplate="click for its contributions",
-    )
+    marker = {"color": look.paper, "size": 6, "line": {"color": look.forecast, "width": 1.5}}
+    more = {"mode": "markers", "marker": marker, "hovertemplate": "click for its contributions"}
+    _add_line(figure, times[marked], rows["mean"][marked], EXPLAINED, None, "", **more)
 
 
 def _add_future(figure: go.Figure, future: Forecast, look: Theme) -> None:
@@ -200,20 +178,13 @@ def _add_future(figure: go.Figure, future: Forecast, look: Theme) -> None:
     times = wall_times(table["time"].to_numpy())
     known = np.isfinite(future.actual).any()
     if known:
-        actual = pd.Series(future.actual.reshape(-1))
-        line = {"color": look.ink, "width": 1.4}
-        _add_line(figure, times, actual, "what happened", line, _written(table))
-        figure.data[-1].showlegend = False
-    figure.add_scatter(
-        x=times,
-        y=mean,
-        mode="markers+lines",
-        name="last" if known else "next",
-        line={"color": look.forecast, "width": 2, "dash": "dot"},
-        marker={"color": look.forecast, "size": 10, "symbol": "diamond"},
-        error_y=whiskers(mean, low, high, look.forecast, thickness=2, width=6),
-        hovertemplate=f"%{{y:{_written(table)}}}",
-    )
+        actual, line = future.actual.reshape(-1), {"color": look.ink, "width": 1.4}
+        _add_line(figure, times, actual, "what happened", line, _written(table), showlegend=False)
+    line = {"color": look.forecast, "width": 2, "dash": "dot"}
+    more = {"marker": {"color": look.forecast, "size": 10, "symbol": "diamond"}}
+    more["error_y"] = whiskers(mean, low, high, look.forecast, thickness=2, width=6)
+    name = "last" if known else "next"
+    _add_line(figure, times, mean, name, line, _written(table), mode="markers+lines", **more)
 
 
 def _shade_parts(figure: go.Figure, rows: pd.DataFrame, look: Theme) -> None:
@@ -228,22 +199,8 @@ def _shade_parts(figure: go.Figure, rows: pd.DataFrame, look: Theme) -> None:
     for start, stop in zip(starts, stops, strict=True):
         name = part[start]
         if name in shades:
-            figure.add_vrect(
-                x0=times[start],
-                x1=times[stop],
-                fillcolor=shades[name],
-                line={"width": 0},
-                layer="below",
-            )
+            style = {"fillcolor": shades[name], "line": {"width": 0}, "layer": "below"}
+            figure.add_vrect(x0=times[start], x1=times[stop], **style)
         if len(starts) > 1:
-            figure.add_annotation(
-                x=times[start],
-                xref="x",
-                y=1,
-                yref="paper",
-                text=PART_WORDS[name],
-                showarrow=False,
-                xanchor="left",
-                yanchor="top",
-                font={"size": 11, "color": look.muted},
-            )
+            font = {"size": 11, "color": look.muted}
+            add_text(figure, PART_WORDS[name], times[start], 1, font, xref="x", yanchor="top")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError
-from mvlstm.plot._marks import add_line, named_rows, numbers, whiskers
+from mvlstm.plot._marks import add_line, add_marks, named_rows, numbers, whiskers
 from mvlstm.plot.theme import ThemeName, get_theme, label, new_figure, shorten
 from mvlstm.results import Comparison, History
 
@@ -33,36 +33,20 @@ def training_curves(history: History, *, scale: str = "", theme: ThemeName = "li
     figure = new_figure(look, height=320, x="epoch", y=title, legend=True)
     epochs = np.arange(1, history.valid_rmse.shape[1] + 1)
     for place, values in enumerate(history.valid_rmse):
-        figure.add_scatter(
-            x=epochs,
-            y=values,
-            mode="lines",
-            name="a member",
-            showlegend=place == 0,
-            legendgroup="members",
-            line={"color": look.forecast, "width": 1.3},
-            opacity=0.75,
-            hovertemplate=f"member {place}, epoch %{{x}}: %{{y:.4g}}<extra></extra>",
-        )
+        hover = f"member {place}, epoch %{{x}}: %{{y:.4g}}"
+        style = {"line": {"color": look.forecast, "width": 1.3}, "opacity": 0.75, "mode": "lines"}
+        style |= {"name": "a member", "showlegend": place == 0, "legendgroup": "members"}
+        add_marks(figure, epochs, values, hover, **style)
     turned = np.flatnonzero(history.lowered)
     if turned.size:
         at = history.lowered[turned]
-        figure.add_scatter(
-            x=at,
-            y=history.valid_rmse[turned, at - 1],
-            mode="markers",
-            name="back to the best, slower",
-            marker={"color": look.forecast, "size": 7, "symbol": "triangle-down"},
-            hovertemplate="epoch %{x}: back to the best, at a lower rate<extra></extra>",
-        )
-    figure.add_scatter(
-        x=history.best_epoch,
-        y=history.best_rmse,
-        mode="markers",
-        name="kept",
-        marker={"color": look.paper, "size": 8, "line": {"color": look.ink, "width": 2}},
-        hovertemplate="kept: epoch %{x}, %{y:.4g}<extra></extra>",
-    )
+        errors = history.valid_rmse[turned, at - 1]
+        hover = "epoch %{x}: back to the best, at a lower rate"
+        marker = {"color": look.forecast, "size": 7, "symbol": "triangle-down"}
+        add_marks(figure, at, errors, hover, name="back to the best, slower", marker=marker)
+    marker = {"color": look.paper, "size": 8, "line": {"color": look.ink, "width": 2}}
+    hover = "kept: epoch %{x}, %{y:.4g}"
+    add_marks(figure, history.best_epoch, history.best_rmse, hover, name="kept", marker=marker)
     return figure
 
 
@@ -75,13 +59,8 @@ def comparison(
 ) -> go.Figure:
     """Draw a score of several methods as dots on one scale, best on top, ``reference`` as a line.
 
-    Parameters
-    ----------
-    rows : DataFrame or Comparison
-        One row per method (and fold): ``method``, the scores, and ``error`` where a method failed;
-        or what `mvlstm.compare` returns.
-    score : str
-        Column to draw; less is better.
+    ``rows`` are what `mvlstm.compare` returns, or a table with one row per method (and fold):
+    ``method``, the scores, and ``error`` where a method failed. Less of the ``score`` is better.
     """
     look = get_theme(theme)
     table = comparison_table(rows, score=score)[::-1]
@@ -90,18 +69,11 @@ def comparison(
     mean, low, high = numbers(table, "mean", "low", "high")
     known = table["method"].astype(str).str.lower() == reference.lower()
     if known.any():
-        level = float(mean[known.to_numpy()][0])
-        add_line(figure, level, look.muted, across="y")
-    figure.add_scatter(
-        x=mean,
-        y=place,
-        mode="markers",
-        marker={"color": look.forecast, "size": 11},
-        error_x=whiskers(mean, low, high, look.forecast),
-        customdata=np.array([label(m) for m in table["method"]]),
-        hovertemplate="%{customdata}: %{x:.4g}<extra></extra>",
-        showlegend=False,
-    )
+        add_line(figure, float(mean[known.to_numpy()][0]), look.muted, across="y")
+    style: dict[str, Any] = {"marker": {"color": look.forecast, "size": 11}, "showlegend": False}
+    style["error_x"] = whiskers(mean, low, high, look.forecast)
+    style["customdata"] = np.array([label(m) for m in table["method"]])
+    add_marks(figure, mean, place, "%{customdata}: %{x:.4g}", **style)
     figure.update_yaxes(named_rows([str(m) for m in table["method"]], 24, showgrid=True))
     middle, span = float(low.min() + high.max()) / 2, float(high.max() - low.min())
     if 0 < span < LEAST_SPAN * middle:  # small differences are to look small

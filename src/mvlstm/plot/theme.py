@@ -32,48 +32,28 @@ LETTER = 6.5  # its width in pixels, roughly
 
 @dataclass(frozen=True)
 class Theme:
-    """The colours of one look.
-
-    Parameters
-    ----------
-    name : str
-    paper, ink, muted, grid : str
-        Background, text and what happened, secondary text, lines behind the data.
-    forecast, band, wide_band : str
-        The forecast, its interval, and a fainter interval around that.
-    target : str
-        The target's own past.
-    alarm : str
-        What needs attention.
-    shade : tuple of str
-        Background of the rows trained on and of the validation rows.
-    variables : tuple of str
-        The other variables, in the order of the data.
-    sequential, diverging : tuple of (position, colour)
-        Scales of heat maps.
-    """
+    """The colours of one look."""
 
     name: str
-    paper: str
-    ink: str
-    muted: str
-    grid: str
+    paper: str  # background
+    ink: str  # text and what happened
+    muted: str  # secondary text
+    grid: str  # lines behind the data
     forecast: str
-    band: str
-    wide_band: str
-    target: str
-    alarm: str
-    shade: tuple[str, str]
-    variables: tuple[str, ...]
-    sequential: Scale
+    band: str  # the forecast's interval
+    wide_band: str  # a fainter one
+    target: str  # the target's own past
+    alarm: str  # what needs attention
+    shade: tuple[str, str]  # background of the rows trained on and of the validation rows
+    variables: tuple[str, ...]  # the other variables, in the order of the data
+    sequential: Scale  # of heat maps
     diverging: Scale
 
     def colours(self) -> tuple[str, ...]:
         """Return every colour, in an order common to all themes."""
         single = (self.paper, self.ink, self.muted, self.grid, self.forecast, self.band)
-        scales = (colour for _, colour in (*self.sequential, *self.diverging))
         more = (self.wide_band, self.target, self.alarm, *self.shade, *self.variables)
-        return (*single, *more, *scales)
+        return (*single, *more, *(colour for _, colour in (*self.sequential, *self.diverging)))
 
     def template(self) -> dict[str, Any]:
         """Return the layout that every figure starts from."""

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError
-from mvlstm.plot._marks import add_line, heat_map, named_rows
+from mvlstm.plot._marks import add_bars, add_line, add_marks, heat_map, named_rows
 from mvlstm.plot._tables import (
     check_step,
     one_forecast,
@@ -48,25 +48,15 @@ def calibration(
     look = get_theme(theme)
     table = calibration_table(forecast, part=part)
     figure = new_figure(look, height=320, x="promised coverage", y="observed coverage", legend=True)
-    figure.add_scatter(
-        x=[0, 1],
-        y=[0, 1],
-        mode="lines",
-        name="perfect",
-        line={"color": look.muted, "width": 1, "dash": "dot"},
-        hoverinfo="skip",
-    )
-    figure.add_scatter(
-        x=table["level"].to_numpy(),
-        y=table["observed"].to_numpy(),
-        mode="lines+markers",
-        name="this model",
-        line={"color": look.forecast, "width": 2},
-        marker={"size": 6},
-        hovertemplate="%{x:.0%} interval held %{y:.1%}<extra></extra>",
-    )
-    figure.update_xaxes(range=[0, 1], tickformat=".0%")
-    figure.update_yaxes(range=[0, 1], tickformat=".0%")
+    dots = {"color": look.muted, "width": 1, "dash": "dot"}
+    ends = [0, 1]
+    figure.add_scatter(x=ends, y=ends, mode="lines", name="perfect", line=dots, hoverinfo="skip")
+    style: dict[str, Any] = {"line": {"color": look.forecast, "width": 2}, "marker": {"size": 6}}
+    style |= {"mode": "lines+markers", "name": "this model"}
+    hover = "%{x:.0%} interval held %{y:.1%}"
+    add_marks(figure, table["level"], table["observed"], hover, **style)
+    figure.update_xaxes(range=ends, tickformat=".0%")
+    figure.update_yaxes(range=ends, tickformat=".0%")
     return figure
 
 
@@ -86,13 +76,8 @@ def pit_histogram(
     figure = new_figure(
         look, height=320, x="place in the predictive distribution", y="density", bargap=0.06
     )
-    figure.add_bar(
-        x=((table["low"] + table["high"]) / 2).to_numpy(),
-        y=table["density"].to_numpy(),
-        marker={"color": look.forecast},
-        hovertemplate="%{x:.3f}: %{y:.2f}<extra></extra>",
-        showlegend=False,
-    )
+    middle = (table["low"] + table["high"]) / 2
+    add_bars(figure, middle, table["density"], "%{x:.3f}: %{y:.2f}", look.forecast)
     add_line(figure, 1.0, look.muted)
     return figure
 
@@ -117,14 +102,8 @@ def residuals(
     figure = new_figure(
         look, height=320, y=f"{shorten(forecast.target, UNIT)}: value minus forecast"
     )
-    figure.add_scatter(
-        x=table["time"].to_numpy(),
-        y=table["residual"].to_numpy(),
-        mode="markers",
-        marker={"color": look.forecast, "size": 3.5, "opacity": 0.6},
-        hovertemplate="%{x}: %{y:.4g}<extra></extra>",
-        showlegend=False,
-    )
+    style = {"marker": {"color": look.forecast, "size": 3.5, "opacity": 0.6}, "showlegend": False}
+    add_marks(figure, table["time"], table["residual"], "%{x}: %{y:.4g}", **style)
     add_line(figure, 0.0, look.muted)
     plain_times(figure, table["time"].to_numpy())
     return figure
@@ -153,25 +132,11 @@ def residual_autocorrelation(
     table = autocorrelation_table(forecast, step=step, part=part)
     figure = new_figure(look, height=320, x="lag", y="autocorrelation of residuals", bargap=0.4)
     bound = float(table["bound"].iloc[0]) if len(table) else 0.0
-    figure.add_shape(
-        type="rect",
-        xref="paper",
-        x0=0,
-        x1=1,
-        y0=-bound,
-        y1=bound,
-        fillcolor=look.wide_band,
-        line={"width": 0},
-        layer="below",
-    )
-    figure.add_bar(
-        x=table["lag"].to_numpy(),
-        y=table["autocorrelation"].to_numpy(),
-        marker={"color": look.forecast},
-        hovertemplate="lag %{x}: %{y:.3f}<extra></extra>",
-        showlegend=False,
-    )
-    largest = float(table["autocorrelation"].abs().max()) if len(table) else 0.0
+    band = {"fillcolor": look.wide_band, "line": {"width": 0}, "layer": "below"}
+    figure.add_shape(type="rect", xref="paper", x0=0, x1=1, y0=-bound, y1=bound, **band)
+    values = table["autocorrelation"]
+    add_bars(figure, table["lag"], values, "lag %{x}: %{y:.3f}", look.forecast)
+    largest = float(values.abs().max()) if len(table) else 0.0
     reach = max(1.15 * largest, 2 * bound, 0.1)
     figure.update_yaxes(range=[-reach, reach])
     return figure
@@ -227,14 +192,8 @@ def stability(explanation: Explanation, *, theme: ThemeName = "light") -> go.Fig
         ("top_overlap", "top overlap", "diamond", look.ink),
     )
     for column, text, symbol, colour in kinds:
-        figure.add_scatter(
-            x=table[column].to_numpy(),
-            y=place,
-            mode="markers",
-            name=text,
-            marker={"symbol": symbol, "size": 11, "color": colour},
-            hovertemplate=f"{text} %{{x:.2f}}<extra></extra>",
-        )
+        marker = {"symbol": symbol, "size": 11, "color": colour}
+        add_marks(figure, table[column], place, f"{text} %{{x:.2f}}", name=text, marker=marker)
     lowest = float(table["kendall_tau"].fillna(0.0).to_numpy().min(initial=0.0))
     figure.update_xaxes(range=[lowest - 0.05, 1.05])
     wrapped = [label(text).replace(", ", ",<br>") for text in table["ranking"]]

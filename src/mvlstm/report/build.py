@@ -27,7 +27,7 @@ from mvlstm.report.encode import (
     time_text,
     to_script,
 )
-from mvlstm.report.page import FigureBlock, Page, TableBlock, View
+from mvlstm.report.page import FigureBlock, Page, TableBlock
 from mvlstm.report.sections import report_page
 from mvlstm.results._tables import finest
 
@@ -122,30 +122,23 @@ def _page_data(page: Page) -> dict[str, Any]:
         "title": page.title,
         "template": compact(LIGHT.template()),
         "colours": dict(zip(LIGHT.colours(), DARK.colours(), strict=True)),
-        "figures": {block.key: _figure(block) for block in figures},
+        "figures": {
+            block.key: {
+                "wide": figure_spec(block.figure),
+                "narrow": None if block.narrow is None else figure_spec(block.narrow),
+                "views": [
+                    {"name": view.name, "x": compact(list(view.x)), "y": compact(view.y)}
+                    for view in block.views
+                ],
+            }
+            for block in figures
+        },
         "tables": {
             **{block.key: table_data(block.table) for block in figures},
             **{table.key: table_data(table.frame) for table in tables},
         },
         "explorer": page.explorer,
     }
-
-
-def _figure(block: FigureBlock) -> dict[str, Any]:
-    return {
-        "wide": figure_spec(block.figure),
-        "narrow": None if block.narrow is None else figure_spec(block.narrow),
-        "views": [_view(view) for view in block.views],
-    }
-
-
-def _view(view: View) -> dict[str, Any]:
-    x = [compact(_time(t)) for t in view.x]
-    return {"name": view.name, "x": x, "y": compact(view.y)}
-
-
-def _time(value: Any) -> Any:
-    return time_text(value) if hasattr(value, "isoformat") else value
 
 
 def _tables(page: Page) -> dict[str, list[list[dict[str, Any]]]]:
@@ -160,9 +153,8 @@ def _time_columns(page: Page) -> Iterator[pd.Series[Any]]:
     for block in page.blocks():
         if isinstance(block, FigureBlock | TableBlock):
             frame = block.table if isinstance(block, FigureBlock) else block.frame
-            for place in range(frame.shape[1]):
-                if pd.api.types.is_datetime64_any_dtype(frame.iloc[:, place]):
-                    yield frame.iloc[:, place]
+            for _, column in frame.select_dtypes(["datetime", "datetimetz"]).items():
+                yield column
 
 
 def _cells(table: TableBlock, days: bool) -> list[list[dict[str, Any]]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mvlstm import plot
-from mvlstm.report.data import ReportData, records
+from mvlstm.report.data import ReportData
 from mvlstm.report.encode import number, percent
 from mvlstm.report.page import Check
 from mvlstm.report.words import PERSISTENCE, alike, joined, signed
@@ -141,16 +141,6 @@ def _ranking_checks(explanation: Explanation) -> Iterator[Check]:
             ("Attention agrees with importance", "Attention disagrees with importance"),
             f"Their rank correlation is {signed(correlation)}. Where they differ, trust "
             "importance, which is tested on the error.",
-            bad="info",
-        )
-    if explanation.agreement is not None:
-        doubted = records(explanation.agreement[explanation.agreement["disagreement"] != ""])
-        yield _check(
-            not doubted,
-            ("Other measures agree", "Other measures disagree in part"),
-            "; ".join(f"{r['variable']}: {r['disagreement']}" for r in doubted) + "."
-            if doubted
-            else "Drop-and-refit, shadow variables and Granger's tests support the verdicts.",
             bad="info",
         )
 

@@ -17,14 +17,8 @@ DEFAULTS = {"missing": "error", "gaps": "error", "decimal": ".", "horizon": 1, "
 def fit_command(file: str, options: Mapping[str, Any], *, out: str) -> str:
     """Return the command that fits the model to a file.
 
-    Parameters
-    ----------
-    file : str
-    options : mapping
-        Columns, rows and settings, named as arguments of `MVLSTM` and its ``fit`` are, in the
-        order in which they are written. None, and what the command does anyway, are left out.
-    out : str
-        The model file.
+    ``options`` are columns, rows and settings, named as arguments of `MVLSTM` and its ``fit`` are,
+    in the order in which they are written. None, and what the command does anyway, are left out.
 
     Examples
     --------

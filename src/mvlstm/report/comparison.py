@@ -14,6 +14,7 @@ from mvlstm.report.encode import are_days, number, time_text
 from mvlstm.report.page import AnyBlock, Block, FigureBlock, Page, Section, TableBlock
 from mvlstm.report.words import PERSISTENCE, compared, even
 from mvlstm.results import Comparison
+from mvlstm.results.comparison import COSTS, SHOWN
 
 SCORES = {
     "rmse": "Root mean squared error of the mean forecast.",
@@ -21,22 +22,13 @@ SCORES = {
     "crps": "Continuous ranked probability score: error of the whole predictive distribution.",
 }
 LEVEL = 0.05  # of the tests
-SHOWN = ["method", "kind", "rmse", "mae", "crps", "coverage", "skill", "dm_p", "n"]
-COSTS = ["method", "kind", "fit_seconds", "forecasts_per_second", "top_variables", "budget"]
 HINT = "Choose a column's name to sort by it."
 
 
 def comparison_page(comparison: Comparison, *, title: str | None = None, command: str = "") -> str:
-    """Return a comparison of methods as one HTML page.
+    """Return what `mvlstm.compare` returned as one HTML page.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        What `mvlstm.compare` returns.
-    title : str, optional
-        Heading; by default made from the target's name.
-    command : str
-        What repeats the work.
+    The title is by default made from the target's name; ``command`` is what repeats the work.
     """
     references = comparison.best_on_validation
     days = are_days(comparison.period)
@@ -89,10 +81,11 @@ def _blocks(rows: pd.DataFrame, references: Mapping[str, str]) -> list[AnyBlock]
                 table=table,
             )
         )
+    costs = good[["method", "kind", *COSTS, "budget"]]
     blocks: list[AnyBlock] = [
-        TableBlock("methods", "Scores", HINT, good[SHOWN], blanks=blanks),
+        TableBlock("methods", "Scores", HINT, good[[*SHOWN, "n"]], blanks=blanks),
         *even(figures),
-        TableBlock("costs", "Cost and leading variables", HINT, good[COSTS]),
+        TableBlock("costs", "Cost and leading variables", HINT, costs),
     ]
     if failed.any():
         text = "The comparison went on without them."

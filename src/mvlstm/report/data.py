@@ -15,51 +15,21 @@ from mvlstm.results import Evaluation, Explanation, Forecast, History
 
 @dataclass(frozen=True, eq=False)
 class ReportData:
-    """Everything a report shows, computed: no model, no torch.
+    """Everything a report shows, computed: no model, no torch."""
 
-    Parameters
-    ----------
-    model : str
-        Name of the model, a row of ``evaluation.scores``.
-    forecast : Forecast
-        Of every row whose value is known.
-    future : Forecast
-        Of the steps after the last row; of the last rows, where what is known ahead ends there.
-    evaluation : Evaluation
-        Scores on unseen rows, of the model, persistence and perhaps others.
-    explanation : Explanation
-        Importance, attention and, where they were computed, contributions.
-    history : History
-        How training went.
-    settings : mapping
-        The model's arguments.
-    facts : mapping
-        What else there is to know: period, rows, parts, versions; texts shown as they are.
-    profile : DataFrame, optional
-        One row per variable: range and spread of its values.
-    command : str
-        What repeats the work.
-    notes : tuple of str
-        What was done to the data, and warnings.
-    series : str
-        Of several series, the one whose forecasts ``forecast`` and ``future`` hold.
-    next_values : DataFrame, optional
-        The steps after the last row of every series.
-    """
-
-    model: str
-    forecast: Forecast
-    future: Forecast
-    evaluation: Evaluation
+    model: str  # its name, a row of the scores
+    forecast: Forecast  # of every row whose value is known
+    future: Forecast  # of the steps after the last row; of the last rows, where none are known
+    evaluation: Evaluation  # on unseen rows, of the model, persistence and perhaps others
     explanation: Explanation
     history: History
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    facts: Mapping[str, str] = field(default_factory=dict)
-    profile: pd.DataFrame | None = None
-    command: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)  # the model's arguments
+    facts: Mapping[str, str] = field(default_factory=dict)  # period, rows, parts, versions
+    profile: pd.DataFrame | None = None  # one row per variable: range and spread of its values
+    command: str = ""  # what repeats the work
     notes: tuple[str, ...] = ()
-    series: str = ""
-    next_values: pd.DataFrame | None = None
+    series: str = ""  # of several, the one whose forecasts are held
+    next_values: pd.DataFrame | None = None  # the steps after the last row of every series
 
     @property
     def target(self) -> str:

@@ -14,18 +14,12 @@ SHORT = 20  # letters of a part of a heading in a small menu
 
 
 def experiments_page(title: str, sections: Sequence[Any]) -> str:
-    """Return sections of tables as one HTML page.
+    """Return sections of tables, such as those of a document of results, as one HTML page.
 
-    Parameters
-    ----------
-    title : str
-        Heading.
-    sections : sequence
-        Each with ``title``, ``text`` (sentences), ``tables`` and ``level``, such as those of a
-        document of results; each table with ``title``, ``shown`` (texts), ``numbers``, ``notes``
-        and ``figure``, which is None unless the numbers are histograms. Sentences of sections
-        without tables go to the top of the page; the title of a section of level 1, a chapter,
-        precedes the headings of those that follow it.
+    Each section has ``title``, ``text`` (sentences), ``tables`` and ``level``; each table
+    ``title``, ``shown`` (texts), ``numbers``, ``notes`` and ``figure``, which is None unless the
+    numbers are histograms. Sentences of sections without tables go to the top of the page; the
+    title of a section of level 1, a chapter, precedes the headings of those that follow it.
     """
     summary = [text for one in sections if not one.tables for text in (one.title + ".", *one.text)]
     drawn, chapter = [], ""

@@ -17,6 +17,7 @@ from mvlstm.errors import DataError, MVLSTMError, MVLSTMWarning
 from mvlstm.model.fitting import fit
 from mvlstm.model.registry import forecaster_class, is_registered
 from mvlstm.model.scoring import score_unseen
+from mvlstm.plot import future_table
 from mvlstm.problem.part_times import PartTimes
 from mvlstm.report import ReportData, check_libraries, render_report
 from mvlstm.report.command import fit_command
@@ -60,20 +61,9 @@ def gather_report(
     effort: Literal["quick", "default", "full"] = "default",
     contributions: int = CONTRIBUTIONS,
 ) -> ReportData:
-    """Forecast, score and explain; see `AbstractForecaster.report`.
+    """Forecast, score and explain with a fitted model; see `AbstractForecaster.report`.
 
-    Parameters
-    ----------
-    model : AbstractForecaster
-        Fitted.
-    table : DataFrame
-        With the columns of the fit.
-    future : DataFrame, optional
-        The next values of variables known ahead.
-    effort : {"quick", "default", "full"}
-        How thoroughly to measure importance.
-    contributions : int
-        Forecasts to take apart.
+    ``contributions`` is the number of forecasts to take apart.
     """
     given, fitted = future is not None, model.fitted_
     if future is not None:
@@ -87,7 +77,7 @@ def gather_report(
     explanation = model.explain(frame, effort=effort, contributions=count)
     shown, values = "", None
     if explanation.by_series is not None:  # the figures of forecasts show one series
-        shown, values = str(explanation.by_series["series"].iloc[0]), _next_values(ahead)
+        shown, values = str(explanation.by_series["series"].iloc[0]), future_table(ahead)
         explanation = explanation.of_series(shown)
         forecast, ahead = _one_series(forecast, shown), _one_series(ahead, shown)
         next_notes = (*next_notes, _series_note(evaluation, shown))
@@ -108,17 +98,8 @@ def gather_report(
     )
 
 
-def _next_values(future: Forecast) -> pd.DataFrame:
-    """Return the steps ahead of every series, as the report's table has them for one."""
-    quantiles = {name: future.quantile(q).to_numpy() for name, q in (("q25", 0.25), ("q75", 0.75))}
-    columns = ["series", "time", "step", "mean", "median", "q05", "q25", "q75", "q95"]
-    return future.to_frame().assign(**quantiles)[columns]
-
-
 def _next(
-    model: AbstractForecaster,
-    frame: SeriesFrame,
-    forecast: Forecast,
+    model: AbstractForecaster, frame: SeriesFrame, forecast: Forecast
 ) -> tuple[Forecast, tuple[str, ...]]:
     """Forecast what comes next; where that cannot be forecast, return the last forecasts."""
     if frame.layout.known and frame.future is None:
@@ -258,15 +239,21 @@ def _facts(model: AbstractForecaster, frame: SeriesFrame) -> dict[str, str]:
     first, last, start, train, calibration = (time_text(t, days=days) for t in ends)
     numbered = not isinstance(frame.times, pd.DatetimeIndex) and frame.times.name is None
     unit = "rows " if numbered else ""
+    transform, life = model.fitted_.preparation.transform, {}
+    if transform:
+        life["Modelled as"] = transform.scale_name(frame.target)
+    if model.updates_:
+        life["Updates"] = f"{len(model.updates_)}, the last {model.updates_[-1].when}"
+    series = "" if frame.panel is None else f", {len(frame.last_rows()):,} series"
     facts = {
         "Target": frame.target,
         "Period": f"{unit}{first} to {last}",
-        "Rows": f"{frame.n_rows:,} rows, {frame.n_variables} variables{_several(frame)}",
+        "Rows": f"{frame.n_rows:,} rows, {frame.n_variables} variables{series}",
         "Trained on": f"{unit}{start} to {train}",
         "Validation": f"to {'row ' if numbered else ''}{calibration}, {valid:,} rows",
         "Unseen": f"{test:,} rows",
         "Fit took": f"{model.fit_seconds_:.0f} s",
-        **_life(model),
+        **life,
         "Seed": str(getattr(model, "seed", "none")),
         "mvlstm": __version__,
         "Python": platform.python_version(),
@@ -279,37 +266,18 @@ def _facts(model: AbstractForecaster, frame: SeriesFrame) -> dict[str, str]:
     return facts
 
 
-def _life(model: AbstractForecaster) -> dict[str, str]:
-    """Tell the scale the target is modelled on, and updates, where there are such."""
-    facts = {}
-    fitted = model.fitted_
-    if fitted.preparation.transform:
-        facts["Modelled as"] = fitted.preparation.transform.scale_name(fitted.layout.target)
-    if model.updates_:
-        facts["Updates"] = f"{len(model.updates_)}, the last {model.updates_[-1].when}"
-    return facts
-
-
-def _several(frame: SeriesFrame) -> str:
-    return "" if frame.panel is None else f", {len(frame.last_rows()):,} series"
-
-
 def _profile(frame: SeriesFrame) -> pd.DataFrame:
-    rows: list[dict[str, Any]] = []
-    for place, name in enumerate(frame.columns):
-        if not frame.layout.measured[place]:
-            continue
-        values = frame.values[:, place]
-        rows.append(
-            {
-                "variable": name,
-                "lowest": values.min(),
-                "median": float(np.median(values)),
-                "highest": values.max(),
-                "sd": values.std(),
-            }
-        )
-    found = pd.DataFrame(rows)
+    """Return one row per variable: range and spread of numbers, levels of categories."""
+    kept = np.flatnonzero(frame.layout.measured)
+    values = frame.values[:, kept]
+    columns = {
+        "variable": [frame.columns[place] for place in kept],
+        "lowest": values.min(axis=0),
+        "median": np.median(values, axis=0),
+        "highest": values.max(axis=0),
+        "sd": [frame.values[:, place].std() for place in kept],  # as exact as of one column
+    }
+    found = pd.DataFrame(columns)
     categories = pd.DataFrame(_categories(frame))
     if categories.empty:
         return found
@@ -318,7 +286,7 @@ def _profile(frame: SeriesFrame) -> pd.DataFrame:
 
 
 def _categories(frame: SeriesFrame) -> list[dict[str, Any]]:
-    """Return a row a categorical variable: how many levels it has, and the most frequent one."""
+    """Return one row per categorical variable: its number of levels, and the most frequent one."""
     rows = []
     for name, levels in frame.layout.levels:
         group = frame.layout.names.index(name)

@@ -9,7 +9,7 @@ from mvlstm._words import counted
 from mvlstm.report.checks import checks
 from mvlstm.report.data import ReportData, records
 from mvlstm.report.encode import number, percent
-from mvlstm.report.page import Block, FigureBlock, Section, TableBlock
+from mvlstm.report.page import Block, FigureBlock, Section
 from mvlstm.report.words import even, heat_alt
 
 
@@ -18,19 +18,6 @@ def trust_section(data: ReportData) -> Section:
     explanation = data.explanation
     parts = (data, data.forecast, data.evaluation, explanation, data.history)
     notes = dict.fromkeys(note for part in parts for note in part.notes)
-    others = []
-    if explanation.agreement is not None:
-        others.append(
-            TableBlock(
-                key="agreement",
-                title="Do other measures agree?",
-                caption="Importance, attention, gradients, models fitted without the variable, "
-                "shadow variables and Granger's tests; the last column says what contradicts the "
-                f"verdict. Importance here leaves out {data.target}'s own past, so it differs from "
-                "the numbers above.",
-                frame=explanation.agreement,
-            )
-        )
     return Section(
         "trust",
         "Can I trust it?",
@@ -38,7 +25,6 @@ def trust_section(data: ReportData) -> Section:
         [
             Block("checks", "Checks", checks(data)),
             *even([*_calibration(data), *_agreement(data)]),
-            *others,
             Block("notes", "Notes on data and method", list(notes)),
         ],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -64,28 +64,16 @@ def matrix(table: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def html(table: pd.DataFrame) -> str:
-    sizes = finest(table)
-    digits = {
-        str(name): significant(float(column.abs().max()), 4, sizes.get(str(name), 0.0))
-        for name, column in table.select_dtypes("float").items()
-    }
-    shown = {name: partial(_short, digits=count) for name, count in digits.items()}
-    return table.rename(columns=str).to_html(max_rows=60, formatters=shown, border=0)
-
-
-def _short(value: float, *, digits: int) -> str:
-    return f"{value:.{digits}g}"
-
-
-def escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 def page(head: str, table: pd.DataFrame, notes: Iterable[str] = ()) -> str:
     """Return a heading, a table and notes as HTML, for notebooks."""
-    listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    return f"<p>{escape(head)}</p>{html(table)}{f'<ul>{listed}</ul>' if listed else ''}"
+    sizes = finest(table)
+    shown = {}
+    for name, column in table.select_dtypes("float").items():
+        digits = significant(float(column.abs().max()), 4, sizes.get(str(name), 0.0))
+        shown[str(name)] = f"{{:.{digits}g}}".format
+    drawn = table.rename(columns=str).to_html(max_rows=60, formatters=shown, border=0)
+    listed = "".join(f"<li>{escape(note, quote=False)}</li>" for note in notes)
+    return f"<p>{escape(head, quote=False)}</p>{drawn}{f'<ul>{listed}</ul>' if listed else ''}"
 
 
 def finest(frame: pd.DataFrame) -> dict[str, float]:

@@ -10,23 +10,9 @@ import pandas as pd
 
 from mvlstm.results._tables import page, plain, records
 
-COLUMNS = (
-    "method",
-    "kind",
-    "rmse",
-    "mae",
-    "crps",
-    "coverage",
-    "skill",
-    "dm_p",
-    "n",
-    "valid_rmse",
-    "fit_seconds",
-    "forecasts_per_second",
-    "top_variables",
-    "budget",
-    "error",
-)
+SHOWN = ("method", "kind", "rmse", "mae", "crps", "coverage", "skill", "dm_p")
+COSTS = ("fit_seconds", "forecasts_per_second", "top_variables")
+COLUMNS = (*SHOWN, "n", "valid_rmse", *COSTS, "budget", "error")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,7 +64,7 @@ class Comparison:
         """JSON-able form."""
         return {
             "target": self.target,
-            "period": [plain(self.period[0]), plain(self.period[1])],
+            "period": plain(self.period),
             "rows": self.to_records(),
             "folds": records(self.folds),
             "best_on_validation": dict(self.best_on_validation),
@@ -86,13 +72,10 @@ class Comparison:
         }
 
     def __repr__(self) -> str:
-        head = (
-            f"Comparison(target={self.target!r}, {plain(self.period[0])} to "
-            f"{plain(self.period[1])})"
-        )
-        shown = ["method", "kind", "rmse", "mae", "crps", "coverage", "skill", "dm_p", "error"]
-        table = self.rows[shown].to_string(index=False, float_format=lambda x: f"{x:.4g}")
-        return f"{head}\n{table}"
+        first, last = map(plain, self.period)
+        shown = self.rows[[*SHOWN, "error"]]
+        table = shown.to_string(index=False, float_format=lambda x: f"{x:.4g}")
+        return f"Comparison(target={self.target!r}, {first} to {last})\n{table}"
 
     def _repr_html_(self) -> str:
         return page(repr(self).splitlines()[0], self.to_frame(), self.notes)

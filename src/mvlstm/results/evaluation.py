@@ -85,21 +85,16 @@ class Evaluation:
         return {
             "target": self.target,
             "part": self.part,
-            "period": [plain(self.period[0]), plain(self.period[1])],
-            "scores": {
-                str(name): {str(k): plain(v) for k, v in row.items()}
-                for name, row in self.scores.to_dict(orient="index").items()
-            },
+            "period": plain(self.period),
+            "scores": plain(self.scores.to_dict(orient="index")),
             "experts": None if self.experts is None else records(self.experts),
             "notes": list(self.notes),
             **{name: records(table) for name, table in tables.items() if table is not None},
         }
 
     def __repr__(self) -> str:
-        head = (
-            f"Evaluation(target={self.target!r}, {self.part} rows, "
-            f"{plain(self.period[0])} to {plain(self.period[1])})"
-        )
+        first, last = map(plain, self.period)
+        head = f"Evaluation(target={self.target!r}, {self.part} rows, {first} to {last})"
         return f"{head}\n{self.scores.to_string(float_format=lambda x: f'{x:.4g}')}"
 
     def _repr_html_(self) -> str:

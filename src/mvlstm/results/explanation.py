@@ -73,10 +73,6 @@ class Explanation:
     by_step : DataFrame, optional
         For several steps ahead, one row per step and variable: ``importance``, ``error_increase``
         and its 90 % interval over times.
-    faithfulness : DataFrame, optional
-        With ``effort="full"``: the error, relative to the model's own, as exogenous variables are
-        taken away one after another (``curve`` "deletion") or given back ("insertion"), in the
-        ranking's ``order``, its reverse and at random.
     groups : DataFrame, optional
         Error increase of strongly correlated variables exchanged together.
     stability : dict
@@ -84,11 +80,6 @@ class Explanation:
         ``top`` leading variables between members (``error_increase_...``), bootstrap draws
         (``bootstrap_...``) and members' attention (``posterior_...``); ``order_settled``, whether
         the order of the important variables is, and the ``unsettled`` pairs.
-    agreement : DataFrame, optional
-        With ``effort="full"``: other measures next to the headline, one row per exogenous variable:
-        posterior attention, gradients, drop-and-refit, shadow variables, Granger's tests, and in
-        words what speaks against the verdict. Its ``importance`` is the share among the exogenous
-        variables alone, ``importance_exogenous`` of the importance table.
     summary : DataFrame, optional
         How far the data move the attention, one row per variable: ``shift``, ``kl``, entropies.
     part : str
@@ -115,10 +106,8 @@ class Explanation:
     background: tuple[float, ...] = ()
     by_series: pd.DataFrame | None = None
     by_step: pd.DataFrame | None = None
-    faithfulness: pd.DataFrame | None = None
     groups: pd.DataFrame | None = None
     stability: Mapping[str, Any] = field(default_factory=dict)
-    agreement: pd.DataFrame | None = None
     summary: pd.DataFrame | None = None
     part: str = "new"
     n_windows: int = 0
@@ -189,8 +178,10 @@ class Explanation:
             {
                 "variable": sums.index.astype(str),
                 "contribution": sums.to_numpy(),
-                "expert": _row(self.expert, key, sums.index),
-                "response": _row(self.response, key, sums.index),
+                **{
+                    name: np.nan if part is None else part.loc[key, sums.index].to_numpy()
+                    for name, part in (("expert", self.expert), ("response", self.response))
+                },
             }
         ).sort_values("contribution", key=lambda c: -c.abs(), kind="stable", ignore_index=True)
         start = self.background[step - 1]
@@ -236,7 +227,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form: the importance table and every aggregate, not the rows per origin."""
-        names = ("by_series", "by_step", "faithfulness", "groups", "summary", "lags", "agreement")
+        names = ("by_series", "by_step", "groups", "summary", "lags")
         tables = {name: getattr(self, name) for name in names}
         matrices = {"temporal": self.temporal, "leakage": self.leakage}
         return {
@@ -247,7 +238,7 @@ class Explanation:
             "importance": records(self.importance),
             **{name: None if t is None else records(t) for name, t in tables.items()},
             **{name: None if t is None else matrix(t) for name, t in matrices.items()},
-            "stability": {str(k): plain(v) for k, v in self.stability.items()},
+            "stability": plain(self.stability),
             "notes": list(self.notes),
         }
 
@@ -299,9 +290,3 @@ def certain_together(importance: pd.DataFrame, groups: pd.DataFrame | None) -> t
     return tuple(
         group for group in found if not any(f" + {one} + " in f" + {group} + " for one in sure)
     )
-
-
-def _row(table: pd.DataFrame | None, key: Any, variables: pd.Index[Any]) -> Any:
-    if table is None:
-        return np.nan
-    return table.loc[key, variables].to_numpy()

@@ -19,6 +19,7 @@ from mvlstm.transforms import IDENTITY, Transform
 from mvlstm.types import BoolArray, FloatArray
 
 PARTS = ("train", "validation", "new")
+BY_ORIGIN = ("time", "weights", "means", "variances", "part", "actual")  # arrays (M, H, ...)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,15 +71,8 @@ class Forecast:
 
     def __post_init__(self) -> None:
         rows = (len(self.origin), self.time.shape[1] if self.time.ndim == 2 else -1)
-        shapes = {
-            "time": self.time.shape,
-            "weights": self.weights.shape[:2],
-            "means": self.means.shape[:2],
-            "variances": self.variances.shape[:2],
-            "members": self.members.shape[1:],
-            "part": self.part.shape,
-            "actual": self.actual.shape,
-        }
+        shapes = {name: getattr(self, name).shape[:2] for name in BY_ORIGIN}
+        shapes["members"] = self.members.shape[1:]
         wrong = {name: shape for name, shape in shapes.items() if shape != rows}
         assert not wrong, f"Forecast of {rows} (origins, steps) got leading shapes {wrong}"
 
@@ -194,14 +188,9 @@ class Forecast:
         return replace(
             self,
             origin=self.origin[rows],
-            time=self.time[rows],
-            weights=self.weights[rows],
-            means=self.means[rows],
-            variances=self.variances[rows],
             members=self.members[:, rows],
-            part=self.part[rows],
-            actual=self.actual[rows],
             series=None if self.series is None else self.series[rows],
+            **{name: getattr(self, name)[rows] for name in BY_ORIGIN},
         )
 
     def to_frame(self, quantiles: Sequence[float] = ()) -> pd.DataFrame:

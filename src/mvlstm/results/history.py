@@ -100,32 +100,21 @@ class History:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per member and epoch trained: member, epoch, train_loss, valid_rmse, best."""
-        k, e = self.train_loss.shape
-        member, epoch = np.repeat(np.arange(k), e), np.tile(np.arange(1, e + 1), k)
-        table = pd.DataFrame(
+        member, epoch = np.nonzero(np.isfinite(self.train_loss) | np.isfinite(self.valid_rmse))
+        return pd.DataFrame(
             {
                 "member": member,
-                "epoch": epoch,
-                "train_loss": self.train_loss.reshape(-1),
-                "valid_rmse": self.valid_rmse.reshape(-1),
-                "best": epoch == np.repeat(self.best_epoch, e),
+                "epoch": epoch + 1,
+                "train_loss": self.train_loss[member, epoch],
+                "valid_rmse": self.valid_rmse[member, epoch],
+                "best": epoch + 1 == self.best_epoch[member],
             }
         )
-        trained = np.isfinite(self.train_loss.reshape(-1)) | np.isfinite(
-            self.valid_rmse.reshape(-1)
-        )
-        return table.loc[trained].reset_index(drop=True)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form, read back by `from_dict`."""
-        return {
-            "train_loss": plain(self.train_loss),
-            "valid_rmse": plain(self.valid_rmse),
-            "best_epoch": plain(self.best_epoch),
-            "lowered": plain(self.lowered),
-            "seconds": plain(self.seconds),
-            "notes": list(self.notes),
-        }
+        names = ("train_loss", "valid_rmse", "best_epoch", "lowered", "seconds", "notes")
+        return {name: plain(getattr(self, name)) for name in names}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> History:

@@ -15,35 +15,20 @@ class PointExplanation:
     """Why one forecast is what it is.
 
     ``background + contributions = forecast``: the background is the mean forecast over windows of
-    the training part, so a contribution says how far a variable moved this forecast from there.
+    the training part, so a contribution says how far a variable moved this forecast from there. All
+    are in units of the target; of several series, on the scale of each, in which it has mean 0 and
+    standard deviation 1 in the training rows, as ``unit`` says.
 
-    Parameters
-    ----------
-    target : str
-    origin : timestamp or int
-        Last time known.
-    step : int
-        Steps ahead.
-    forecast, background : float
-        In units of the target; of several series, on the scale of each, in which it has mean 0 and
-        standard deviation 1 in the training rows.
-    table : DataFrame
-        One row per variable and lag: ``variable, lag, contribution`` in the same units; lag 1 is
-        the last time known.
-    by_variable : DataFrame
-        One row per variable, largest first: ``variable, contribution, expert, response``.
-        ``expert`` is prior weight times the expert's own forecast (in members with a link, of what
-        the link leaves), which adds up too but says little; ``response`` is the change of the
-        forecast when the variable's whole window is raised by one standard deviation.
-    series : str, optional
-        The series, where there are several.
-    unit : str
-        What the numbers are measured in, where that is not the unit of the target.
+    ``table`` has one row per variable and lag: ``variable, lag, contribution``; lag 1 is the last
+    time known. ``by_variable`` has one row per variable, largest first: ``variable, contribution,
+    expert, response``. ``expert`` is prior weight times the expert's own forecast (in members with
+    a link, of what the link leaves), which adds up too but says little; ``response`` is the change
+    of the forecast when the variable's whole window is raised by one standard deviation.
     """
 
     target: str
-    origin: Any
-    step: int
+    origin: Any  # last time known
+    step: int  # steps ahead
     forecast: float
     background: float
     table: pd.DataFrame

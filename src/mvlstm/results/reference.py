@@ -20,24 +20,12 @@ LEVEL = 0.9  # of the interval whose coverage is measured
 
 @dataclass(frozen=True)
 class Reference:
-    """Error relative to persistence's, and coverage, on some rows, each with its uncertainty.
+    """Error relative to persistence's, and coverage, on some rows, each with its uncertainty."""
 
-    Parameters
-    ----------
-    n : int
-        Times scored.
-    ratio : float
-        Log of the model's mean squared error over persistence's; skill is ``1 - exp(ratio / 2)``.
-    ratio_variance : float
-        Sampling variance of ``ratio``, for errors that depend on one another in time.
-    coverage, coverage_variance : float
-        Share of the values in the 90 % interval; its sampling variance.
-    """
-
-    n: int
-    ratio: float
-    ratio_variance: float
-    coverage: float
+    n: int  # times scored
+    ratio: float  # log of the mean squared error over persistence's; skill is 1 - exp(ratio / 2)
+    ratio_variance: float  # of sampling, for errors that depend on one another in time
+    coverage: float  # share of the values in the 90 % interval
     coverage_variance: float
 
     @classmethod

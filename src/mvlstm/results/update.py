@@ -15,49 +15,24 @@ REFITS: tuple[Refit, ...] = ("newest", "full")
 
 @dataclass(frozen=True)
 class Update:
-    """One update of a model on rows that came after those it knew.
+    """One update of a model on rows that came after those it knew."""
 
-    Parameters
-    ----------
-    when : str
-        When it was made, UTC.
-    first, last : str
-        First and last of the new times.
-    rows : int
-        New rows.
-    trained, held_out : int
-        Windows trained on, older ones included; newest windows held out to choose and calibrate
-        on, 0 if all were trained on.
-    refit : {"newest", "full"}
-        Whether training went on, or all was trained again on all rows. With ``"full"`` there may be
-        fewer than 40 new rows; the intervals then stayed as they were.
-    settings : dict
-        With what: epochs and learning rate, for networks; other forecasters are fitted anew.
-    changed, members : int
-        Members that were changed; the others were better as they were.
-    rmse_before, rmse_after : float or None
-        Error on the held-out newest rows, in units of the target; for ``"full"`` on all new rows,
-        which were trained on since. None where too few rows are new to measure it.
-    seconds : float
-        Time it took.
-    notes : tuple of str
-        What was done to the table.
-    """
-
-    when: str
-    first: str
+    when: str  # UTC
+    first: str  # of the new times
     last: str
-    rows: int
-    trained: int
-    held_out: int
-    refit: Refit
-    settings: Mapping[str, float]
-    changed: int
+    rows: int  # new ones
+    trained: int  # windows trained on, older ones included
+    held_out: int  # newest windows, to choose and calibrate on; 0 if all were trained on
+    refit: Refit  # "full": trained again on all rows; of fewer than 40 new ones intervals stay
+    settings: Mapping[str, float]  # epochs and learning rate of networks; others are fitted anew
+    changed: int  # members; the others were better as they were
     members: int
+    # in units of the target, on the newest rows held out; for "full" on all new rows, which were
+    # trained on since; None where too few rows are new to measure it
     rmse_before: float | None
     rmse_after: float | None
     seconds: float
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was done to the table
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold, read back by `from_dict`."""

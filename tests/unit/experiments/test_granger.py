@@ -11,9 +11,9 @@ import pytest
 
 import mvlstm as mv
 from experiments.granger import granger_record
+from experiments.granger_tests import granger_tests
 from mvlstm.bench.spec import Job
 from mvlstm.errors import DataError
-from mvlstm.explain.granger import granger_tests
 
 pytest.importorskip("statsmodels")
 

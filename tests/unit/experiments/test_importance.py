@@ -9,13 +9,13 @@ import pytest
 
 from experiments import importance
 from experiments.candidates import CANDIDATES
+from experiments.granger_tests import granger_tests
 from experiments.importance import FIRST_SEED, METHODS, faithful_jobs, jobs, make_case, run_job
 from experiments.truth_tables import false_alarm, truth_tables
 from mvlstm.bench.run import run_suite
 from mvlstm.bench.spec import Suite
 from mvlstm.bench.suite_files import load_suite
 from mvlstm.bench.tables import make_tables
-from mvlstm.explain.granger import granger_tests
 from mvlstm.methods.lstm import LSTM
 from mvlstm.problem.stationarity import choose_differencing, difference
 

@@ -115,8 +115,8 @@ def test_makes_an_explanation(case):
         importance=measured.importance,
         groups=measured.groups,
         stability=measured.stability,
-        n_windows=measured.n_windows,
-        effort=measured.effort,
+        n_windows=len(measured.importance),
+        effort="quick",
         notes=measured.notes,
     )
     assert explanation.important[0] == "pm"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from experiments.faithfulness import faithfulness_areas, faithfulness_curves
 from mvlstm.explain import HeldOut, scrambler
-from mvlstm.explain.faithfulness import faithfulness_areas, faithfulness_curves
 
 WEIGHTS = np.array([0.0, 3.0, 1.0, 0.0, 2.0])
 
