@@ -14,7 +14,7 @@ import pandas as pd
 from experiments.paper import PAPER_SETS, paper_tables
 from mvlstm._words import decimals, p_text
 from mvlstm.bench.document import Table, number
-from mvlstm.bench.frames import as_float, mean_and_error
+from mvlstm.bench.frames import mean_and_error
 from mvlstm.bench.records import Record
 from mvlstm.metrics import auprc, auroc, kendall_tau
 from mvlstm.types import BoolArray, FloatArray
@@ -40,6 +40,11 @@ ATTENTION_TEXT = (
     "the value is seen) and posterior attention (after) of the multi-variable networks, attention "
     "to driving series of DUAL, summed coefficients of RETAIN on an axis of its own."
 )
+
+
+def as_float(value: float | None) -> float:
+    """Return a number of a record; NaN where JSON has none."""
+    return float("nan") if value is None else float(value)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+from experiments.attention import attention
 from experiments.authors import AUTHORS
+from experiments.error_tables import ERRORS_TEXT, fold_tables, layout_tables, step_tables
 from experiments.granger import granger_record
 from experiments.importance import importance_jobs, importance_record
 from experiments.importance_tables import (
@@ -14,28 +17,40 @@ from experiments.importance_tables import (
     granger_tables,
     importance_tables,
 )
-from experiments.paper import paper_notes, paper_score
 from experiments.search_tables import search_tables
 from experiments.truth_tables import TRUTH_TEXT, truth_tables
 from mvlstm.bench.document import Section
 from mvlstm.bench.frames import score_frame
-from mvlstm.bench.records import Record
+from mvlstm.bench.records import Record, Records
+from mvlstm.bench.score_tables import CELLS_TEXT, cell_tables
 from mvlstm.bench.studies import Kind, Study
+from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.problem.problem import Problem
+
+
+def evidence(model: AbstractForecaster, problem: Problem) -> dict[str, Any]:
+    """Return what a record holds in addition: attention over the training windows."""
+    return {"attention": attention(model, problem)}
 
 
 def of_part(
-    title: str, mine: Sequence[Record], every: Sequence[Record], attention: bool
+    title: str, mine: list[Record], every: list[Record], records: Records, histograms: bool
 ) -> Iterator[Section]:
-    """Yield settings side by side, the importance of variables, and histograms if wanted."""
-    searched = tuple(search_tables(score_frame(mine)))
+    """Yield errors, cells, settings side by side, importance, and histograms if wanted."""
+    scores = score_frame(mine)
+    errors = layout_tables(scores, {one["key"]: one for one in mine})
+    tables = (*errors, *step_tables(scores), *fold_tables(scores))
+    yield Section(f"{title}: errors", (ERRORS_TEXT,), tables)
+    yield Section(f"{title}: every cell", (CELLS_TEXT,), tuple(cell_tables(scores, records)))
+    searched = tuple(search_tables(scores))
     if searched:
         yield Section(f"{title}: settings side by side", (), searched)
     importance = tuple(importance_tables(mine, every))
     if importance:
         yield Section(f"{title}: importance of variables", (IMPORTANCE_TEXT,), importance)
-    histograms = tuple(attention_tables(mine)) if attention else ()
-    if histograms:
-        yield Section(f"{title}: attention", (ATTENTION_TEXT,), histograms)
+    counted = tuple(attention_tables(mine)) if histograms else ()
+    if counted:
+        yield Section(f"{title}: attention", (ATTENTION_TEXT,), counted)
 
 
 def of_suite(every: Sequence[Record]) -> Iterator[Section]:
@@ -55,8 +70,7 @@ STUDY = Study(
         "granger": Kind(granger_record, "Granger"),
         "importance": Kind(importance_record, "", importance_jobs),
     },
-    printed=paper_score,
-    printed_notes=paper_notes,
+    evidence=evidence,
     of_part=of_part,
     of_suite=of_suite,
 )

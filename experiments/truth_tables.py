@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from experiments.controls import NULL_CONTROLS
+from experiments.importance_tables import as_float
 from mvlstm.bench.document import Table
-from mvlstm.bench.frames import as_float
 
 Found = Mapping[str, Any]
 

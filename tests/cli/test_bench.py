@@ -86,7 +86,7 @@ def test_tables_are_printed_as_markdown(run: Run, records: Path) -> None:
     done = run("bench", "tables", records)
     assert done.code == 0
     assert done.stdout.startswith("# Results")
-    assert "| MV-LSTM (paper) |" in done.stdout and "| Oracle (best possible) |" in done.stdout
+    assert "| MV-LSTM (paper) |" in done.stdout and "| validation RMSE |" in done.stdout
 
 
 def test_tables_go_to_files_and_a_page(run: Run, records: Path, tmp_path: Path) -> None:
@@ -94,12 +94,17 @@ def test_tables_go_to_files_and_a_page(run: Run, records: Path, tmp_path: Path) 
     done = run("bench", "tables", records, "--out", tmp_path / "t", "--html", page)
     assert done.code == 0, done.stderr
     assert (tmp_path / "t" / "tables.md").exists()
-    scores = pd.read_csv(tmp_path / "t" / "rmse-window-3-protocol-chronological.csv")
+    scores = pd.read_csv(
+        tmp_path / "t" / "synthetic-window-3-protocol-chronological-all-scores.csv"
+    )
     assert set(scores["method"]) >= {"AR", "Persistence"}
     text = page.read_text("utf-8")
-    assert "RMSE, window 3" in text and "importance by scrambling" in text
+    assert (
+        "window 3, protocol chronological: all scores" in text
+        and "importance by scrambling" in text
+    )
     found = json.loads(run("bench", "tables", records, "--json").stdout)
-    assert found["tables"][0]["title"] == "RMSE, window 3, protocol chronological"
+    assert found["tables"][0]["title"] == "synthetic, window 3, protocol chronological: all scores"
 
 
 @pytest.mark.parametrize(

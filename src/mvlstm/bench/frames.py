@@ -13,47 +13,37 @@ from mvlstm.bench.records import Record
 CELL = ["dataset", "protocol", "window", "horizon", "fold", "folds"]
 SCORES = ("rmse", "mae", "crps", "coverage", "worst_month", "skill", "valid_rmse")
 KINDS = ("single", "ensemble")
+NAMES = ("suite", "budget", "part", *CELL, "method", "label", "setting")
 
 
 def score_frame(records: Sequence[Record]) -> pd.DataFrame:
     """Return a row for every finished job and kind: means and standard errors of its scores.
 
-    Columns: ``suite, budget, part``, those of `CELL`, ``method, label, setting, kind, members,
-    repeats, key``, every score of `SCORES`, each with ``_se`` (the standard error over repeats,
-    NaN with one), ``values`` (RMSE of each repeat), ``seconds`` and ``n``.
+    Columns: `NAMES`, ``kind, members, repeats, key``, every score of `SCORES`, each with ``_se``
+    (the standard error over repeats, NaN with one), ``values`` (RMSE of each repeat),
+    ``rmse_by_step``, ``seconds`` and ``n``.
     """
-    rows = []
-    for record in records:
-        job = record["job"]
-        if record["status"] != "done" or job["kind"] != "forecast":
-            continue
-        for kind in KINDS:
-            if record[kind]:
-                rows.append(_row(record, job, kind))
-    columns = ["suite", "budget", "part", *CELL, "method", "label", "setting", "kind"]
-    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)
+    done = [r for r in records if r["status"] == "done" and r["job"]["kind"] == "forecast"]
+    rows = [_row(record, kind) for record in done for kind in KINDS if record[kind]]
+    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=[*NAMES, "kind"])
 
 
-def _row(record: Record, job: dict[str, Any], kind: str) -> dict[str, Any]:
-    scores = record[kind]
-    fits = len(record["single"]["rmse"])
-    whole = fits > len(scores["rmse"])  # the mean of all repeats
-    members = fits if whole else job["members"]
+def _row(record: Record, kind: str) -> dict[str, Any]:
+    job, scores = record["job"], record[kind]
+    fits, repeats = len(record["single"]["rmse"]), len(scores["rmse"])
+    members = fits if fits > repeats else job["members"]  # the mean of all repeats, or an ensemble
     row: dict[str, Any] = {
-        **{name: job[name] for name in ("suite", "budget", "part", *CELL)},
-        **{name: job[name] for name in ("method", "label", "setting")},
+        **{name: job[name] for name in NAMES},
         "kind": kind,
         "members": members if kind == "ensemble" else 1,
-        "repeats": len(scores["rmse"]),
+        "repeats": repeats,
         "key": record["key"],
         "n": record["n"],
         "seconds": record["timings"]["tune"] + record["timings"]["fit"],
     }
     for name in SCORES:
         row[name], row[f"{name}_se"] = mean_and_error(scores[name])
-    row["values"] = list(scores["rmse"])
-    row["rmse_by_step"] = scores.get("rmse_by_step")
-    return row
+    return row | {"values": list(scores["rmse"]), "rmse_by_step": scores.get("rmse_by_step")}
 
 
 def mean_and_error(values: Sequence[float | None]) -> tuple[float, float]:
@@ -69,11 +59,6 @@ def mean_and_error(values: Sequence[float | None]) -> tuple[float, float]:
         return float("nan"), float("nan")
     error = known.std(ddof=1) / np.sqrt(known.size) if known.size > 1 else float("nan")
     return float(known.mean()), float(error)
-
-
-def as_float(value: float | None) -> float:
-    """Return a number of a record; NaN where JSON has none."""
-    return float("nan") if value is None else float(value)
 
 
 def title_of(row: Any) -> str:

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm.bench.cells import Cell, build_cell
-from mvlstm.bench.evidence import attention, importance
 from mvlstm.bench.scoring import Scored, average, forecast_cell, references, score
 from mvlstm.bench.spec import Job, check_source
+from mvlstm.bench.studies import load_study
 from mvlstm.bench.tuning import build, is_batched, is_network, is_random, tune
+from mvlstm.errors import DataError
 from mvlstm.evaluate.methods import find_method
 from mvlstm.methods.network.base import AbstractNetwork
 from mvlstm.methods.network.members import (
@@ -31,6 +32,7 @@ from mvlstm.problem.problem import Problem
 from mvlstm.train.config import Member, make_members
 
 Arrays = dict[str, NDArray[Any]]
+SCRAMBLED = ("importance", "error_increase", "error_increase_low", "error_increase_high", "verdict")
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +110,8 @@ def _forecast_job(job: Job, device: str) -> Outcome:
         "data": cell.facts,
     }
     scored = clock.monotonic()
-    record["attention"] = attention(fits.shown, fits.problem)
-    record["importance"] = importance(fits.shown, cell, scramble=job.explain)
+    record |= load_study(job.study).evidence(fits.shown, fits.problem)
+    record["importance"] = _importance(fits.shown, cell, scramble=job.explain)
     record["timings"] = {
         "load": loaded - started,
         "tune": tuned - loaded,
@@ -238,6 +240,29 @@ def _fit(
     )
     require_whole(fitted)
     return fitted, problem
+
+
+def _importance(
+    model: AbstractForecaster, cell: Cell, *, scramble: bool
+) -> list[dict[str, Any]] | None:
+    """Return one row per variable: the method's own importance, and that of scrambling."""
+    names = cell.frame.variables
+    rows: dict[str, dict[str, Any]] = {name: {"variable": name} for name in names}
+    own = model.fitted_.learned.own_importance(model.fitted_.layout.groups)
+    if own is not None:
+        for name, value in zip(names, own, strict=True):
+            rows[name]["own"] = float(value)
+    if scramble and not cell.apart:
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                table = model.explain(cell.table, effort="quick", contributions=0).importance
+        except DataError:  # too few test rows to scramble; the scores stand all the same
+            table = None
+        if table is not None:
+            for values in table.to_dict(orient="records"):
+                rows[values["variable"]] |= {name: values[name] for name in SCRAMBLED}
+    filled = [row for row in rows.values() if len(row) > 1]
+    return filled or None
 
 
 def _columns(scores: list[dict[str, Any]]) -> dict[str, list[Any]] | None:

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from mvlstm.bench.document import Section
-from mvlstm.bench.records import Record
+from mvlstm.bench.records import Record, Records
 from mvlstm.bench.spec import Job
 from mvlstm.errors import ParameterError
+
+OfPart = Callable[[str, list[Record], list[Record], Records, bool], Iterator[Section]]
 
 
 @dataclass(frozen=True)
@@ -65,29 +67,21 @@ class Study:
     ----------
     protocols, kinds : dict
         By name.
-    printed : callable, optional
-        Takes a method's label, data set, window and metric ("RMSE"); returns a published mean
-        and its standard error, or None.
-    printed_notes : callable, optional
-        Takes the protocol and the data sets with published numbers; returns sentences.
+    evidence : callable
+        Takes a job's fitted forecaster and the `Problem` it learned from; returns what its record
+        holds in addition.
     of_part : callable, optional
-        Takes a part's title, its finished records, those of the suite, and whether histograms of
-        attention are wanted; yields sections.
-    of_suite : callable, optional
-        Takes the finished records of a suite; yields sections.
+        Makes the sections of a part in place of the plain ones: takes its title, its finished
+        records, those of the suite, the folder's `Records`, and whether histograms are wanted.
+    of_suite : callable
+        Takes the finished records of a suite; yields further sections.
     """
 
     protocols: Mapping[str, Protocol] = field(default_factory=dict)
     kinds: Mapping[str, Kind] = field(default_factory=dict)
-    printed: Callable[[str, str, int, str], tuple[float, float] | None] = lambda *_: None
-    printed_notes: Callable[[str, Collection[str]], list[str]] = lambda *_: []
-    of_part: Callable[[str, Sequence[Record], Sequence[Record], bool], Iterator[Section]] | None = (
-        None
-    )
+    evidence: Callable[..., Record] = lambda *_: {}
+    of_part: OfPart | None = None
     of_suite: Callable[[Sequence[Record]], Iterator[Section]] = lambda _: iter(())
-
-
-NONE = Study()
 
 
 def load_study(file: str) -> Study:
@@ -96,7 +90,7 @@ def load_study(file: str) -> Study:
     A file in a package (a folder with ``__init__.py``) is imported as part of it.
     """
     if not file:
-        return NONE
+        return Study()
     path = Path(file).resolve()
     root, name = path.parent, path.stem
     while (root / "__init__.py").exists():
@@ -124,14 +118,13 @@ def study_of(records: Sequence[Record], folder: Path) -> tuple[Study, list[str]]
 
     One that is not found is reported; its tables are left out.
     """
-    for name in dict.fromkeys(str(one["job"].get("study") or "") for one in records):
-        if not name:
-            continue
-        for root in (Path(), *folder.resolve().parents):
-            if (root / name).is_file():
-                return load_study(str(root / name)), []
-        return NONE, [
-            f"The records in '{folder}' name the study '{name}', which is not here; its tables "
-            "are left out. Make them in the folder where the suite was run."
-        ]
-    return NONE, []
+    name = next((one["job"]["study"] for one in records if one["job"].get("study")), "")
+    if not name:
+        return Study(), []
+    for root in (Path(), *folder.resolve().parents):
+        if (root / name).is_file():
+            return load_study(str(root / name)), []
+    return Study(), [
+        f"The records in '{folder}' name the study '{name}', which is not here; its tables "
+        "are left out. Make them in the folder where the suite was run."
+    ]

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.compact import write_compact
 from made_records import comparable
-from mvlstm.bench.compact import read_compact, write_compact
+from mvlstm.bench.compact import read_compact
 from mvlstm.bench.records import Records, Writer, pack, read_records, unpack
 from mvlstm.bench.run import run_suite
 from mvlstm.bench.spec import Job, Suite

@@ -41,20 +41,6 @@ def test_a_record_holds_what_was_done(records: Records) -> None:
     assert {row["variable"] for row in record["importance"]} == set(record["data"]["variables"])
 
 
-def test_attention_is_that_of_the_training_windows(records: Records) -> None:
-    found = one(records, part="tables", method="mv")["attention"]
-    prior, posterior = np.array(found["prior"]), np.array(found["posterior"])
-    assert prior.shape == posterior.shape == (2, 11)
-    assert np.allclose(prior.sum(axis=1), 1) and np.allclose(posterior.sum(axis=1), 1)
-    for kind in ("prior", "posterior"):
-        counts = np.array(found[f"{kind}_histogram"]["counts"])
-        assert counts.shape == (11, 40)
-        assert (counts.sum(axis=1) == 2 * found["windows"]).all()
-        middle = (np.arange(40) + 0.5) / 40
-        means = (counts @ middle) / counts.sum(axis=1)
-        assert np.allclose(means, np.array(found[kind]).mean(axis=0), atol=1 / 80)
-
-
 def test_scores_are_those_of_the_public_interface(records: Records) -> None:
     record = one(records, part="tables", method="ar")
     data = mv.datasets.load("synthetic", n=303)

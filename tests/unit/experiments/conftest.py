@@ -19,7 +19,7 @@ GRANGER = {"name": "granger", "kind": "granger", "datasets": ["synthetic"]}
 @pytest.fixture(scope="session")
 def suite() -> Suite:
     tree = small_tree()
-    tree["parts"] = [tree["parts"][0], GRANGER]
+    tree["parts"] = [*tree["parts"], GRANGER]
     return parse_suite({**tree, "study": STUDY}, default_name="small", budget="quick")
 
 

@@ -128,7 +128,7 @@ def test_records_whose_study_is_gone_still_have_tables(
     for one in lines:
         one["job"]["study"] = "nowhere/study.py"
     document = make_tables(rewritten(folder, tmp_path / "b", lines))
-    assert find(document.tables, "RMSE, window 3, protocol chronological")
+    assert find(document.tables, "synthetic, window 3, protocol chronological: all")
     assert not [table for table in document.tables if "Granger" in table.title]
     (problem,) = document.problems
     assert "'nowhere/study.py', which is not here" in problem

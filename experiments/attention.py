@@ -1,14 +1,11 @@
-"""What a job's model rests on: attention, its own importance, and scrambling."""
+"""Attention over the training windows, as the paper shows it: means and histograms."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from mvlstm.bench.cells import Cell
-from mvlstm.errors import DataError
 from mvlstm.methods.retain import LearnedRetain
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.problem.problem import Problem
@@ -17,7 +14,6 @@ from mvlstm.types import FloatArray
 
 BINS = 40  # of every histogram
 WINDOWS = 4_000  # training windows whose attention is looked at
-SCRAMBLED = ("importance", "error_increase", "error_increase_low", "error_increase_high", "verdict")
 
 
 def attention(model: AbstractForecaster, problem: Problem) -> dict[str, Any] | None:
@@ -67,26 +63,3 @@ def _summaries(prior: FloatArray, posterior: FloatArray) -> dict[str, Any]:
         "prior_entropy": float(-(prior * log_pi).sum(axis=-1).mean()),
         "posterior_entropy": float(-(posterior * log_q).sum(axis=-1).mean()),
     }
-
-
-def importance(
-    model: AbstractForecaster, cell: Cell, *, scramble: bool
-) -> list[dict[str, Any]] | None:
-    """Return a row a variable: the method's own importance, and that of scrambling test rows."""
-    names = cell.frame.variables
-    rows: dict[str, dict[str, Any]] = {name: {"variable": name} for name in names}
-    own = model.fitted_.learned.own_importance(model.fitted_.layout.groups)
-    if own is not None:
-        for name, value in zip(names, own, strict=True):
-            rows[name]["own"] = float(value)
-    if scramble and not cell.apart:
-        try:
-            with warnings.catch_warnings(action="ignore"):
-                table = model.explain(cell.table, effort="quick", contributions=0).importance
-        except DataError:  # too few test rows to scramble; the scores stand all the same
-            table = None
-        if table is not None:
-            for values in table.to_dict(orient="records"):
-                rows[values["variable"]] |= {name: values[name] for name in SCRAMBLED}
-    filled = [row for row in rows.values() if len(row) > 1]
-    return filled or None
