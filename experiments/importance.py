@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 
 from experiments.candidates import CANDIDATES, build_candidate
+from experiments.controls import CONTROLS, NULL_CONTROLS, make_control
 from mvlstm import datasets
 from mvlstm.bench.spec import Job
-from mvlstm.datasets.controls import CONTROLS, NULL_CONTROLS, make_control
 from mvlstm.datasets.synthetic import Truth
 from mvlstm.errors import check_option
 from mvlstm.evaluate.methods import find_method

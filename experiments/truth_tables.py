@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.controls import NULL_CONTROLS
 from mvlstm.bench.document import Table
 from mvlstm.bench.frames import as_float
-from mvlstm.datasets.controls import NULL_CONTROLS
 
 Found = Mapping[str, Any]
 

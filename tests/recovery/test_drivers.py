@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mvlstm.datasets.controls import make_control
+from experiments.controls import make_control
 from mvlstm.datasets.synthetic import synthetic
 from mvlstm.methods.mvlstm import MVLSTM
 from mvlstm.metrics import auroc

@@ -13,7 +13,7 @@ import torch
 import mvlstm as mv
 import mvlstm.methods.network.kinds as kinds_module
 import mvlstm.methods.network.training as networks
-from mvlstm.datasets.controls import make_control
+from experiments.controls import make_control
 from mvlstm.errors import ModelFileError, ParameterError
 from mvlstm.methods.network import further_training
 from mvlstm.methods.network.kinds import ensembles_of, find_harmful, keeps_its_levels

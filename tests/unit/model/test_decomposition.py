@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mvlstm.datasets.controls import make_control
+from experiments.controls import make_control
 from mvlstm.methods.linear import AR
 from mvlstm.methods.mvlstm import MVLSTM
 from mvlstm.model.decomposition import TOLERANCE

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mvlstm.datasets.controls import make_control
+from experiments.controls import make_control
 from mvlstm.explain.granger import granger_tests
 from mvlstm.methods.dual import DUAL
 from mvlstm.methods.linear import AR

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mvlstm.datasets.controls import CONTROLS, NULL_CONTROLS, make_control
+from experiments.controls import CONTROLS, NULL_CONTROLS, make_control
 from mvlstm.errors import ParameterError
 
 ROWS = 4_000
