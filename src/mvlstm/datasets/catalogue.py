@@ -7,36 +7,18 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """Facts about a data set.
-
-    Parameters
-    ----------
-    name, title : str
-    rows : int
-        Rows before cleaning (for made-up sets: by default).
-    variables : tuple of str
-        Columns in order, target last.
-    licence, citation : str
-    oddities : str
-        What to know before trusting it.
-    files : dict
-        File in the data folder: its SHA-256. Empty for sets that are made up.
-    url : str
-        Page that describes it.
-    archive : str
-        Address of its archive, where it may be downloaded.
-    """
+    """Facts about a data set."""
 
     name: str
     title: str
-    rows: int
-    variables: tuple[str, ...]
+    rows: int  # before cleaning (for made-up sets: by default)
+    variables: tuple[str, ...]  # columns in order, target last
     licence: str
     citation: str
-    oddities: str
-    files: dict[str, str] = field(default_factory=dict)
-    url: str = ""
-    archive: str = ""
+    oddities: str  # what to know before trusting it
+    files: dict[str, str] = field(default_factory=dict)  # in the data folder, with their SHA-256
+    url: str = ""  # page that describes it
+    archive: str = ""  # address of its archive, where it may be downloaded
 
     @property
     def target(self) -> str:
@@ -52,6 +34,13 @@ class DatasetInfo:
 _UCI = "UCI Machine Learning Repository"
 PM25_FILE = "pm25/PRSA_data_2010.1.1-2014.12.31.csv"
 ENERGY_FILE = "energy/energydata_complete.csv"
+_SML_VARIABLES = """
+    Temperature_Habitacion_Sensor Weather_Temperature CO2_Comedor_Sensor CO2_Habitacion_Sensor
+    Humedad_Comedor_Sensor Humedad_Habitacion_Sensor Lighting_Comedor_Sensor
+    Lighting_Habitacion_Sensor Precipitacion Meteo_Exterior_Crepusculo Meteo_Exterior_Viento
+    Meteo_Exterior_Sol_Oest Meteo_Exterior_Sol_Est Meteo_Exterior_Sol_Sud Meteo_Exterior_Piranometro
+    Temperature_Exterior_Sensor Humedad_Exterior_Sensor Temperature_Comedor_Sensor
+"""
 SML_FILES = ("sml2010/NEW-DATA-1.T15.txt", "sml2010/NEW-DATA-2.T15.txt")
 PLANT_FILES = {
     "plant_temperature": "plant/plant-temperature.csv",
@@ -133,26 +122,7 @@ CATALOGUE = {
             name="sml2010",
             title="Room temperature of a house in Valencia, every 15 minutes, 2012",
             rows=4_137,
-            variables=(
-                "Temperature_Habitacion_Sensor",
-                "Weather_Temperature",
-                "CO2_Comedor_Sensor",
-                "CO2_Habitacion_Sensor",
-                "Humedad_Comedor_Sensor",
-                "Humedad_Habitacion_Sensor",
-                "Lighting_Comedor_Sensor",
-                "Lighting_Habitacion_Sensor",
-                "Precipitacion",
-                "Meteo_Exterior_Crepusculo",
-                "Meteo_Exterior_Viento",
-                "Meteo_Exterior_Sol_Oest",
-                "Meteo_Exterior_Sol_Est",
-                "Meteo_Exterior_Sol_Sud",
-                "Meteo_Exterior_Piranometro",
-                "Temperature_Exterior_Sensor",
-                "Humedad_Exterior_Sensor",
-                "Temperature_Comedor_Sensor",
-            ),
+            variables=tuple(_SML_VARIABLES.split()),
             licence="see the page of the data set",
             citation=f"Zamora-Martinez et al. (2014), SML2010; {_UCI}, doi 10.24432/C5RS3S",
             oddities=(

@@ -43,23 +43,9 @@ def fetch(
     """Download a data set into the data folder, unless it is there already.
 
     Every file is compared with the checksum the package knows; nothing is written unless all
-    agree, and each takes its name only when it is complete.
-
-    Parameters
-    ----------
-    name : str
-        One of `fetchable()`.
-    source : str, optional
-        Another address of the archive, or a ``.zip`` file on disk.
-    force : bool
-        Download even if the files are there.
-    notice : callable, optional
-        Told in a few words what is going on.
-
-    Returns
-    -------
-    list of Path
-        The files written; empty if all were there.
+    agree, and each takes its name only when it is complete. ``source`` is another address of the
+    archive, or a ``.zip`` file on disk; ``notice`` is told in a few words what is going on. Returns
+    the files written: none if all were there and ``force`` does not ask for them again.
     """
     info = describe(name)
     if info.builtin:

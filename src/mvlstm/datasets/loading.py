@@ -31,18 +31,6 @@ from mvlstm.errors import DataError, ParameterError
 class Dataset:
     """A table ready to fit, with what is known about it.
 
-    Parameters
-    ----------
-    name : str
-    frame : DataFrame
-        The variables in order with the target last; the index is the time.
-    target : str
-    info : DatasetInfo
-    truth : Truth or None
-        The true drivers, for made-up sets.
-    missing, gaps : str
-        How missing values and gaps are to be handled, as constructor arguments of a forecaster.
-
     Examples
     --------
     >>> data = load("synthetic", n=200)
@@ -51,11 +39,11 @@ class Dataset:
     """
 
     name: str
-    frame: pd.DataFrame
+    frame: pd.DataFrame  # the variables in order with the target last; the index is the time
     target: str
     info: DatasetInfo
-    truth: Truth | None = None
-    missing: str = "error"
+    truth: Truth | None = None  # the true drivers, for made-up sets
+    missing: str = "error"  # how to handle missing values and gaps, as arguments of a forecaster
     gaps: str = "error"
 
     @property
@@ -119,25 +107,11 @@ def data_folder() -> Path:
 
 
 def load(name: str, **options: Any) -> Dataset:
-    """Load a data set by name.
+    """Load a data set by name, one of `available()`.
 
-    Parameters
-    ----------
-    name : str
-        One of `available()`.
-    **options
-        For ``synthetic``: ``n, seed, snr, lin``; for ``lorenz96``: ``n, p, forcing, noise, seed``;
-        for ``pm25``: ``with_wind`` (wind direction as four 0/1 columns); for ``plant``: ``folder``
-        (where the challenge's CSV files lie). Others take none.
-
-    Returns
-    -------
-    Dataset
-
-    Raises
-    ------
-    DataError
-        If its files are not in the data folder or cannot be read.
+    Options are, for ``synthetic``: ``n, seed, snr, lin``; for ``lorenz96``: ``n, p, forcing, noise,
+    seed``; for ``pm25``: ``with_wind`` (wind direction as four 0/1 columns); for ``plant``:
+    ``folder`` (where the challenge's CSV files lie). Others take none.
 
     Examples
     --------

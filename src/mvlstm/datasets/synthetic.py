@@ -19,28 +19,14 @@ N_EXOGENOUS = 10
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What is known about a made-up series.
+    """What is known about a made-up series."""
 
-    Parameters
-    ----------
-    drivers : tuple of str
-        The exogenous variables that really act on the target.
-    lags : dict
-        For each driver, and the target itself, the longest lag at which it acts directly.
-    oracle : float64 array, (rows,), optional
-        The best possible one-step forecast of each row's target.
-    oracle_rmse, oracle_mae : float, optional
-        Expected errors of that forecast.
-    parameters : dict
-        The drawn coefficients.
-    """
-
-    drivers: tuple[str, ...]
-    lags: dict[str, int]
-    oracle: FloatArray | None = None
-    oracle_rmse: float | None = None
+    drivers: tuple[str, ...]  # exogenous variables that really act on the target
+    lags: dict[str, int]  # of each driver and the target itself: the longest that acts directly
+    oracle: FloatArray | None = None  # (rows,) the best possible one-step forecast of the target
+    oracle_rmse: float | None = None  # its expected errors
     oracle_mae: float | None = None
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)  # the drawn coefficients
 
 
 def synthetic(
@@ -50,24 +36,9 @@ def synthetic(
 
     The target is :math:`y_t = \sum_k \phi_k y_{t-k} + e_t + \sum_l \theta_l e_{t-l} + g_t` with
     :math:`e \sim N(0, 1)`; :math:`g_t` mixes a linear and a product term of the past of x2 and x3.
-    The best possible forecast therefore has RMSE 1 and MAE :math:`\sqrt{2/\pi}`.
-
-    Parameters
-    ----------
-    n : int
-        Rows returned. The paper's 40,000 windows of length T need 40,000 + T.
-    seed : int
-        Seed of ``numpy.random.default_rng``; one seed gives one table.
-    snr : float
-        Variance of :math:`g` over that of :math:`e`.
-    lin : float
-        Share of the linear term in the variance of :math:`g`, 0 to 1.
-
-    Returns
-    -------
-    table : DataFrame
-        Columns ``x0 .. x9, y``, integer index.
-    truth : Truth
+    The best possible forecast therefore has RMSE 1 and MAE :math:`\sqrt{2/\pi}`. The paper's
+    40,000 windows of length T need 40,000 + T rows. ``snr`` is the variance of :math:`g` over that
+    of :math:`e`, and ``lin`` the linear term's share in the variance of :math:`g`, 0 to 1.
 
     Examples
     --------

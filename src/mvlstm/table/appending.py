@@ -31,27 +31,8 @@ def append_rows(
 
     What the file holds already stays as it is, to the letter. The file is replaced in one step: a
     reader sees it with all of the new rows or none; a lock on ``.NAME.lock`` next to it keeps two
-    writers apart, and is let go even if a writer dies.
-
-    Parameters
-    ----------
-    path : path
-        A ``.csv`` file, made if it is not there.
-    rows : DataFrame
-    key : sequence of str
-        Columns that tell rows apart.
-    patience : float
-        Seconds to wait for another writer.
-
-    Returns
-    -------
-    int
-        Rows added.
-
-    Raises
-    ------
-    DataError
-        If the file has other columns, cannot be read or written, or stays locked.
+    writers apart (for ``patience`` seconds), and is let go even if a writer dies. Returns how many
+    rows were added.
     """
     file = Path(path)
     if not file.parent.is_dir():

@@ -36,28 +36,12 @@ def read_table(
 ) -> pd.DataFrame:
     """Read a table from a CSV or Parquet file.
 
-    Parameters
-    ----------
-    path : path
-        ``.parquet`` or ``.pq`` is Parquet; anything else is text with a header line, UTF-8
-        (or UTF-16 with a byte-order mark), also gzipped (``.gz``).
-    sep : str, optional
-        Separator of the columns; by default comma, semicolon, tab or bar, whichever the header
-        holds most of.
-    decimal : {".", ","}
-        Decimal mark.
-
-    Returns
-    -------
-    DataFrame
-        A first column without a name, as pandas writes its index, becomes the index; dates with
-        changing offsets from UTC become UTC. Others that have neither name nor value are left
-        out, and so are rows of several columns at the end without any value.
-
-    Raises
-    ------
-    DataError
-        If the file is missing, empty, damaged, or has two columns of one name.
+    Anything but ``.parquet`` or ``.pq`` is text with a header line, UTF-8 (or UTF-16 with a
+    byte-order mark), also gzipped (``.gz``); its separator is a comma, semicolon, tab or bar,
+    whichever the header holds most of, unless ``sep`` names one. A first column without a name, as
+    pandas writes its index, becomes the index; dates with changing offsets from UTC become UTC.
+    Others that have neither name nor value are left out, and so are rows of several columns at the
+    end without any value.
     """
     file = Path(path)
     _check_readable(file)
@@ -288,19 +272,10 @@ def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-# Writing ------------------------------------------------------------------------------------
-
-
 def write_table(path: str | os.PathLike[str], table: pd.DataFrame, *, index: bool = False) -> Path:
-    """Write a table atomically; the suffix decides between CSV, Parquet and JSON.
+    """Write a table atomically, as CSV, Parquet or JSON (a list of records) by the suffix.
 
-    Parameters
-    ----------
-    path : path
-        ``.csv``, ``.parquet`` (or ``.pq``) or ``.json`` (a list of records).
-    table : DataFrame
-    index : bool
-        Whether to write the index too, as its first column or columns.
+    With ``index`` the index is written too, as the first column or columns.
     """
     file = Path(path)
     suffix = file.suffix.lower()

@@ -60,29 +60,13 @@ def build_frame(
 ) -> SeriesFrame:
     """Check a table to fit a model on and turn it into a `SeriesFrame`.
 
-    Columns are found by name; blanks around names do not matter.
+    Columns are found by name; blanks around names do not matter. Integer and boolean columns
+    become floats, text one column per level. A frame is not read again: its columns are chosen
+    already (``variables`` and ``exclude`` may leave out some), and only what the other settings
+    change is checked. `mvlstm.table.settings` describes these; from the shares ``test`` and
+    ``valid`` of the rows (or numbers of them) at the end no levels are learned.
 
-    Parameters
-    ----------
-    table : DataFrame or SeriesFrame
-        One row per time. Integer and boolean columns become floats, text one column per level. A
-        frame is not read again: its columns are chosen already (``variables`` and ``exclude`` may
-        leave out some), and only what the other settings change is checked.
-    target, time, series, variables, exclude, known, categorical
-        What the columns are: see `mvlstm.table.settings.Columns`.
-    calendar, missing, fill_limit, gaps
-        How the rows are cleaned: see `mvlstm.table.settings.Cleaning`.
-    test, valid : float
-        Shares of the rows (or numbers of them) at the end from which no levels are learned.
-
-    Returns
-    -------
-    SeriesFrame
-
-    Raises
-    ------
-    DataError
-        If the table does not fit; the message names the culprit and what to do.
+    Raises `DataError` if the table does not fit, naming the culprit and what to do.
 
     Examples
     --------
@@ -103,7 +87,7 @@ def check_table(
     check_calendar(cleaning.calendar)
     if isinstance(table, SeriesFrame):
         layout = _chosen_again(table, columns, cleaning)
-        _check_length(table.n_rows)
+        _check_rows(table.n_rows)
         raw, notes = take_rows(table, layout), [*table.notes]
     else:
         layout, raw, notes = _read_table(table, columns, cleaning)
@@ -144,13 +128,14 @@ def _read_table(
         series=None if own is None else as_in_table(as_name("series", own), names),
     )
     layout, categories = choose_columns(table, names, layout, columns)
-    _check_length(len(table))
+    _check_rows(len(table))
     times, notes, day_first = read_times(table, names, layout.time)
-    own = layout.series
+    own, index = layout.series, table.index.name
+    named = not layout.time and index is not None and str(index) not in names
     layout = replace(
         layout,
         day_first=day_first,
-        index_name=_index_name(table, names, layout),
+        index_name=str(index) if named else None,
         numbered=own is not None and not layout.time and is_stacked(table, names, own),
         **_time_facts(times),
     )
@@ -201,32 +186,12 @@ def _chosen_again(frame: SeriesFrame, columns: Columns, cleaning: Cleaning) -> L
     )
 
 
-def _check_length(n_rows: int) -> None:
-    if n_rows < 2:
-        rows = "is empty" if n_rows == 0 else "has one row"
-        raise DataError(f"The table {rows}; a model needs a history of many rows to learn from.")
-
-
 def rebuild_frame(table: Table, layout: Layout, *, caller: str = "predict") -> SeriesFrame:
     """Read another table the way an earlier one was read.
 
     Columns are found by name, in any order; blanks around names do not matter, and other columns
     are ignored. The table may be short, and a column may be constant in it. Its rows must be
-    spaced as in fit.
-
-    Parameters
-    ----------
-    table : DataFrame or SeriesFrame
-        A frame is not read again.
-    layout : Layout
-        As stored in ``SeriesFrame.layout`` by `build_frame`.
-    caller : str
-        Name of the calling method, for messages.
-
-    Raises
-    ------
-    DataError
-        If a column is missing or the table does not fit in another way.
+    spaced as in fit. Messages name the ``caller``.
     """
     if isinstance(table, SeriesFrame):
         raw, notes, extra = _take_again(table, layout, caller)
@@ -250,8 +215,8 @@ def _read_again(
     """Read a table as in fit: return its rows, notes and the columns that fit did not see."""
     table = with_fitted_names(table, layout)
     names = column_names(table)
-    check_present(table, names, layout, caller)
-    _check_some(len(table), caller)
+    check_present(names, needed_columns(table, layout, layout.columns), caller)
+    _check_rows(len(table), caller)
     time = time_columns(table, names, layout)
     dates = layout.time_kind == "datetime"
     found = read_times(table, names, time, day_first=layout.day_first, written=dates)
@@ -269,8 +234,8 @@ def _take_again(
 ) -> tuple[Raw, list[str], list[str]]:
     """Take a frame's rows as those of fit were, refusing columns of another kind."""
     names = [name for name in frame.variables if name in frame.layout.columns]
-    _check_none_missing(names, layout.columns, caller)
-    _check_some(frame.n_rows, caller)
+    check_present(names, layout.columns, caller)
+    _check_rows(frame.n_rows, caller)
     own = {one.name for one in frame.categories}
     for name in layout.columns:
         if (name in own) != (name in layout.categories):
@@ -288,15 +253,13 @@ def _take_again(
     return raw, [*frame.notes, *notes], [name for name in names if name not in layout.columns]
 
 
-def _check_some(n_rows: int, caller: str) -> None:
+def _check_rows(n_rows: int, caller: str | None = None) -> None:
+    """Refuse an empty table, and one of a single row to fit on, which no caller asks for."""
+    if caller is None and n_rows < 2:
+        rows = "has one row" if n_rows else "is empty"
+        raise DataError(f"The table {rows}; a model needs a history of many rows to learn from.")
     if n_rows == 0:
         raise DataError(f"{caller}() received an empty table; supply the most recent rows.")
-
-
-def _index_name(table: pd.DataFrame, names: Sequence[str], layout: Layout) -> str | None:
-    """Return the name of an index that holds the times, unless a column has it too."""
-    name = table.index.name
-    return None if layout.time or name is None or str(name) in names else str(name)
 
 
 def time_columns(table: pd.DataFrame, names: Sequence[str], layout: Layout) -> tuple[str, ...]:
@@ -327,18 +290,18 @@ def _training_levels(
     if not raw.levels:
         return ()
     order = np.unique(ticks(raw.times), return_inverse=True)[1]
-    end = chronological(int(order.max()) + 1, test=test, valid=valid).a
-    found = []
-    for name, levels in raw.levels.items():
-        codes = raw.values[order < end, layout.columns.index(name)].astype(np.int64)
-        seen = tuple(levels[code] for code in np.unique(codes))
+    training = order < chronological(int(order.max()) + 1, test=test, valid=valid).a
+    found = {
+        name: tuple(levels[int(k)] for k in np.unique(raw.values[training, j]))
+        for j, name in enumerate(layout.columns)
+        if (levels := raw.levels.get(name))
+    }
+    for name, seen in found.items():
         check_levels(name, seen)
-        found.append((name, seen))
-    return tuple(found)
+    return tuple(found.items())
 
 
 def _assemble(raw: Raw, segments: IntArray, layout: Layout, notes: Sequence[str]) -> SeriesFrame:
-    step = layout.step if layout.step is not None else find_step(raw.times)
     values, unseen = _encode(raw.values, raw.times, raw.levels, layout)
     future, codes_ahead, unseen_ahead = _future(raw, segments, layout)
     categories = tuple(
@@ -353,7 +316,7 @@ def _assemble(raw: Raw, segments: IntArray, layout: Layout, notes: Sequence[str]
         groups=layout.groups,
         times=raw.times,
         segments=segments,
-        step=step,
+        step=layout.step if layout.step is not None else find_step(raw.times),
         layout=layout,
         notes=(*notes, *unseen, *unseen_ahead),
         doubts=tuple(dict.fromkeys([*raw.doubts, *filled_ends(raw.measured, raw.panel)])),
@@ -371,9 +334,8 @@ def _future(
 
     Returns them with the codes of their categories, and notes on levels never seen.
     """
-    nothing = np.empty((0, len(layout.columns)), dtype=np.int64)
     if not len(raw.after):
-        return None, nothing, []
+        return None, np.empty((0, len(layout.columns)), dtype=np.int64), []
     wanted = [layout.columns.index(name) for name in layout.known]
     complete = np.asarray(np.isfinite(raw.after[:, wanted]).all(axis=1))
     panels = None
@@ -382,13 +344,13 @@ def _future(
     usable = usable_rows(
         raw.times, raw.after_times, complete, layout.step, layout.gaps, panels=panels
     )
-    if not usable.any():
-        return None, nothing, []
     known = raw.after[usable]
     known[:, [c for c in range(known.shape[1]) if c not in wanted]] = 0.0
     codes = np.zeros(known.shape, dtype=np.int64)
     for j in map(layout.columns.index, raw.levels):
         codes[:, j] = known[:, j]
+    if not len(known):
+        return None, codes, []
     values, notes = _encode(known, raw.after_times[usable], raw.levels, layout, ahead=True)
     values[:, ~np.array(layout.ahead)] = np.nan
     if raw.panel is None or raw.after_panel is None:
@@ -438,19 +400,19 @@ def _time_facts(times: pd.Index) -> dict[str, Any]:
 
 
 def _check_time_facts(times: pd.Index, layout: Layout, caller: str) -> None:
-    facts = _time_facts(times)
-    if facts["time_kind"] != layout.time_kind:
+    kind, zone = _time_facts(times).values()
+    if kind != layout.time_kind:
         words = {"datetime": "dates", "integer": "integers"}
         name = layout.index_name
         hint = "" if name is None else f": make '{name}' the index, or fit with time='{name}'"
         raise DataError(
-            f"{caller}() received {words[facts['time_kind']]} as times but fit() saw "
-            f"{words[layout.time_kind]}. Give the table the same kind of index or time column"
-            f"{hint}."
+            f"{caller}() received {words[kind]} as times but fit() saw {words[layout.time_kind]}. "
+            f"Give the table the same kind of index or time column{hint}."
         )
-    if (facts["time_zone"] is None) != (layout.time_zone is None):
-        have = f"in zone {facts['time_zone']}" if facts["time_zone"] else "without a time zone"
-        seen = f"in zone {layout.time_zone}" if layout.time_zone else "without a time zone"
+    if (zone is None) != (layout.time_zone is None):
+        have, seen = (
+            f"in zone {one}" if one else "without a time zone" for one in (zone, layout.time_zone)
+        )
         raise DataError(
             f"{caller}() received times {have} but fit() saw times {seen}. Convert them first "
             "(in pandas: tz_localize or tz_convert)."
@@ -459,9 +421,8 @@ def _check_time_facts(times: pd.Index, layout: Layout, caller: str) -> None:
 
 def _in_zone(times: pd.Index, layout: Layout) -> tuple[pd.Index, tuple[str, ...]]:
     """Bring times to the zone of fit, by whose clock the calendar and whole days go."""
-    if layout.time_zone is None or not isinstance(times, pd.DatetimeIndex):
-        return times, ()
-    if str(times.tz) == layout.time_zone:
+    zone = layout.time_zone
+    if zone is None or not isinstance(times, pd.DatetimeIndex) or str(times.tz) == zone:
         return times, ()
     note = f"Times in zone {times.tz} were brought to {layout.time_zone}, as in fit."
     return times.tz_convert(layout.time_zone), (note,)
@@ -483,20 +444,13 @@ def with_fitted_names(table: pd.DataFrame, layout: Layout) -> pd.DataFrame:
     series = () if layout.series is None else (layout.series,)
     index = () if layout.index_name is None else (layout.index_name,)
     wanted = [*layout.columns, *layout.time, *series, *index, *layout.exclude]
-    renamed = list(names)
-    for name in wanted:
-        alike = [i for i, other in enumerate(names) if other.strip() == name.strip()]
-        if name not in names and len(alike) == 1 and names[alike[0]] not in wanted:
-            renamed[alike[0]] = name
+    meant = {as_in_table(name, names): name for name in wanted if name not in names}
+    renamed = [name if name in wanted else meant.get(name, name) for name in names]
     return table if renamed == names else table.set_axis(renamed, axis=1)
 
 
-def check_present(table: pd.DataFrame, names: Sequence[str], layout: Layout, caller: str) -> None:
+def check_present(names: Sequence[str], needed: Sequence[str], caller: str) -> None:
     """Refuse a table that lacks a column of the fit."""
-    _check_none_missing(names, needed_columns(table, layout, layout.columns), caller)
-
-
-def _check_none_missing(names: Sequence[str], needed: Sequence[str], caller: str) -> None:
     absent = [name for name in needed if name not in names]
     if absent:
         raise DataError(
@@ -508,21 +462,18 @@ def _check_none_missing(names: Sequence[str], needed: Sequence[str], caller: str
 def _check_constant(
     values: FloatArray, columns: Sequence[str], levels: dict[str, tuple[str, ...]]
 ) -> None:
-    constant = np.flatnonzero(values.min(axis=0) == values.max(axis=0))
-    if not len(constant):
-        return
-    names = [columns[int(j)] for j in constant]
-    if names[-1] == columns[-1]:
+    steady = np.flatnonzero(values.min(axis=0) == values.max(axis=0))
+    constant = {columns[j]: values[0, j] for j in steady.tolist()}
+    if columns[-1] in constant:
         raise DataError(
-            f"Target '{names[-1]}' is constant (always {values[0, -1]:g}); there is nothing to "
+            f"Target '{columns[-1]}' is constant (always {values[0, -1]:g}); there is nothing to "
             "forecast. Choose another target or supply rows in which it changes."
         )
-    value = f"{values[0, constant[0]]:g}"
-    if names[0] in levels:
-        value = repr(levels[names[0]][int(values[0, constant[0]])])
-    what = f"Column '{names[0]}' is" if len(names) == 1 else f"Columns {name_list(names)} are"
-    raise DataError(
-        f"{what} constant (always {value}"
-        f"{', ...' if len(names) > 1 else ''}) and can tell nothing about the target. "
-        f"Use exclude={names!r}."
-    )
+    names = list(constant)
+    for name, value in constant.items():
+        always = repr(levels[name][int(value)]) if name in levels else f"{value:g}"
+        what = f"Column '{name}' is" if len(names) == 1 else f"Columns {name_list(names)} are"
+        raise DataError(
+            f"{what} constant (always {always}{', ...' if names[1:] else ''}) and can tell nothing "
+            f"about the target. Use exclude={names!r}."
+        )

@@ -39,11 +39,6 @@ def join_future(table: Table, future: pd.DataFrame, layout: Layout) -> pd.DataFr
     target and what is known ahead get the latter from there. Rows that are numbered from 0, as
     those of any file without a time column are, continue the table's. The times may be the
     index of one and a column of the other.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, or the two do not have the same kind of times.
     """
     if isinstance(table, SeriesFrame):
         raise DataError(
@@ -51,7 +46,8 @@ def join_future(table: Table, future: pd.DataFrame, layout: Layout) -> pd.DataFr
             "whose last rows are the future ones, their target left empty."
         )
     table, future = (with_fitted_names(one, layout) for one in (table, future))
-    check_present(table, column_names(table), layout, "forecast")
+    needed = needed_columns(table, layout, layout.columns)
+    check_present(column_names(table), needed, "forecast")
     table, future = (_by_time(one, layout) for one in (table, future))
     names = column_names(future)
     absent = [n for n in needed_columns(future, layout, layout.known) if n not in names]
@@ -66,7 +62,11 @@ def join_future(table: Table, future: pd.DataFrame, layout: Layout) -> pd.DataFr
     lacking = _lacking(table, layout)
     table, future = _numbered(table, future, layout, lacking)
     future = _same_kind(table, future, layout)
-    return pd.concat([_filled(table, future, layout, lacking), _later(table, future, layout)])
+    own, given = (_marks(one, layout) for one in (table, future))
+    source = {mark: row for row, mark in enumerate(given)}
+    pairs = [(row, source[own[row]]) for row in np.flatnonzero(lacking) if own[row] in source]
+    later = future.iloc[_later(dict(own), given, _times(future, layout))]
+    return pd.concat([_filled(table, future, layout.known, pairs), later])
 
 
 def _by_time(table: pd.DataFrame, layout: Layout) -> pd.DataFrame:
@@ -100,14 +100,10 @@ def _series(table: pd.DataFrame, layout: Layout) -> list[str]:
 def _lacking(table: pd.DataFrame, layout: Layout) -> BoolArray:
     """Say which rows after the last target of their series lack something known ahead."""
     names, series = column_names(table), _series(table, layout)
-    gone = {
-        name: table.iloc[:, names.index(name)].isna().to_numpy()
-        for name in (layout.target, *layout.known)
-    }
-    measured = np.flatnonzero(~gone.pop(layout.target))
-    last = {series[row]: row for row in measured}
+    gone = table.isna().set_axis(names, axis=1)
+    last = {series[row]: row for row in np.flatnonzero(~gone[layout.target])}
     after = np.array([row > last.get(name, -1) for row, name in enumerate(series)])
-    return np.asarray(after & np.any(list(gone.values()), axis=0))
+    return np.asarray(after & gone[list(layout.known)].any(axis=1).to_numpy())
 
 
 def _numbered(
@@ -142,9 +138,10 @@ def _same_kind(table: pd.DataFrame, future: pd.DataFrame, layout: Layout) -> pd.
     """Bring the future's times to the table's zone; refuse dates after integers, and the like."""
     before, after = _times(table, layout), _times(future, layout)
     kinds = [
-        "integers" if not isinstance(times, pd.DatetimeIndex) else f"dates{zone}"
+        "integers"
+        if not isinstance(times, pd.DatetimeIndex)
+        else "dates" + (" with a zone" if times.tz else "")
         for times in (before, after)
-        for zone in ["" if getattr(times, "tz", None) is None else " with a zone"]
     ]
     if kinds[0] != kinds[1]:
         raise DataError(
@@ -158,17 +155,20 @@ def _same_kind(table: pd.DataFrame, future: pd.DataFrame, layout: Layout) -> pd.
     return future.set_axis(after.rename(table.index.name))
 
 
-def _later(table: pd.DataFrame, future: pd.DataFrame, layout: Layout) -> pd.DataFrame:
+def _marks(table: pd.DataFrame, layout: Layout) -> list[tuple[str, int]]:
+    """Return series and time of every row."""
+    return list(zip(_series(table, layout), ticks(_times(table, layout)).tolist(), strict=True))
+
+
+def _later(reached: dict[str, int], given: list[tuple[str, int]], times: pd.Index) -> list[int]:
     """Return the rows of the future that come after the last row of their series, in order."""
-    reached = dict(zip(_series(table, layout), ticks(_times(table, layout)), strict=True))
-    times = _times(future, layout)
     before: dict[str, int] = {}
     later = []
-    for row, (name, tick) in enumerate(zip(_series(future, layout), ticks(times), strict=True)):
+    for row, (name, tick) in enumerate(given):
         if name in reached and tick <= reached[name]:
             continue
-        last = before.setdefault(name, row)
-        if last != row and times[last] >= times[row]:
+        last = before.get(name)
+        if last is not None and given[last][1] >= tick:
             raise DataError(
                 f"The rows of future=... are not in order: {describe_time(times[row])} (row {row}) "
                 f"comes after {describe_time(times[last])} (row {last}). Sort them by time, and "
@@ -176,20 +176,17 @@ def _later(table: pd.DataFrame, future: pd.DataFrame, layout: Layout) -> pd.Data
             )
         before[name] = row
         later.append(row)
-    return future.iloc[later]
+    return later
 
 
 def _filled(
-    table: pd.DataFrame, future: pd.DataFrame, layout: Layout, lacking: BoolArray
+    table: pd.DataFrame, future: pd.DataFrame, known: Sequence[str], pairs: list[tuple[int, int]]
 ) -> pd.DataFrame:
     """Put what is known ahead into the rows that lack it, from rows of the same time."""
-    if not lacking.any():
+    if not pairs:
         return table
-    source = {mark: row for row, mark in enumerate(_marks(future, layout))}
-    marks = zip(np.flatnonzero(lacking).tolist(), _marks(table[lacking], layout), strict=True)
-    pairs = [(row, source[mark]) for row, mark in marks if mark in source]
     table, names, given = table.copy(), column_names(table), column_names(future)
-    for name in layout.known:
+    for name in known:
         column = table.iloc[:, names.index(name)].astype(object)
         new = future.iloc[:, given.index(name)]
         for row, other in pairs:
@@ -197,8 +194,3 @@ def _filled(
                 column.iloc[row] = new.iloc[other]
         table.isetitem(names.index(name), column.infer_objects().array)
     return table
-
-
-def _marks(table: pd.DataFrame, layout: Layout) -> zip[tuple[str, int]]:
-    """Return series and time of every row."""
-    return zip(_series(table, layout), ticks(_times(table, layout)).tolist(), strict=True)

@@ -19,56 +19,33 @@ class Layout:
 
     A fitted model keeps its layout, so that later tables are read the same way
     (`rebuild_frame`). Every field survives `to_dict`, JSON and `from_dict`.
-
-    Parameters
-    ----------
-    target, time, variables, exclude, known, series
-        As in `mvlstm.table.settings.Columns`, as tuples of names; no time means the index, and
-        ``variables`` is None before they are resolved against a table.
-    missing, fill_limit, gaps
-        As in `mvlstm.table.settings.Cleaning`.
-    step : Timedelta, DateOffset, int or None
-        Spacing of the rows seen in fit.
-    time_kind : {"datetime", "integer"}
-        What the times were in fit.
-    time_zone : str or None
-        Their time zone, if they had one.
-    day_first : bool or None
-        Whether text like 05/01/2013 was read with the day first; None where there was no doubt.
-    levels : tuple of (str, tuple of str)
-        The categorical variables and the levels each had in the training rows.
-    calendar : tuple of str
-        Cycles of the clock that are inputs: some of "hour", "weekday" and "yearday".
-    index_name : str or None
-        Name of the index, if it held the times: as a file is read, it is a column.
-    numbered : bool
-        Whether rows without times are numbered within each series.
+    The settings mean what they do in `mvlstm.table.settings`.
     """
 
     target: str
-    time: tuple[str, ...] = ()
-    variables: tuple[str, ...] | None = None
+    time: tuple[str, ...] = ()  # none: the index
+    variables: tuple[str, ...] | None = None  # None before they are resolved against a table
     exclude: tuple[str, ...] = ()
     missing: Missing = "error"
     fill_limit: int = FILL_LIMIT
     gaps: Gaps = "error"
-    step: Step | None = None
-    time_kind: Literal["datetime", "integer"] = "integer"
+    step: Step | None = None  # spacing of the rows seen in fit
+    time_kind: Literal["datetime", "integer"] = "integer"  # what the times were in fit
     time_zone: str | None = None
-    day_first: bool | None = None
-    levels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    day_first: bool | None = None  # how 05/01/2013 was read; None where there was no doubt
+    levels: tuple[tuple[str, tuple[str, ...]], ...] = ()  # of each category, in the training rows
     known: tuple[str, ...] = ()
-    calendar: tuple[str, ...] = ()
+    calendar: tuple[str, ...] = ()  # cycles of the clock that are inputs
     series: str | None = None
-    index_name: str | None = None
-    numbered: bool = False
+    index_name: str | None = None  # of an index that held the times: in a file, it is a column
+    numbered: bool = False  # whether rows without times are numbered within each series
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
-        plain: dict[str, Any] = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            plain[field.name] = list(value) if isinstance(value, tuple) else value
+        plain: dict[str, Any] = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in ((field.name, getattr(self, field.name)) for field in fields(self))
+        }
         plain["step"] = step_to_json(self.step)
         plain["levels"] = {name: list(levels) for name, levels in self.levels}
         return plain
@@ -77,9 +54,6 @@ class Layout:
     def from_dict(cls, values: dict[str, Any]) -> Layout:
         """Build a layout from what `to_dict` returned, checking every field."""
         try:
-            unknown = sorted(set(values) - {field.name for field in fields(cls)})
-            if unknown:
-                raise ValueError(f"unknown fields {unknown}")
             plain = dict(values)
             for name in ("time", "variables", "exclude", "known", "calendar"):
                 if name in plain and (plain[name] is not None or name != "variables"):
@@ -126,52 +100,50 @@ class Layout:
         return tuple(name for name, _ in self.levels)
 
     @property
+    def _clock(self) -> tuple[str, ...]:
+        return (CALENDAR,) if self.calendar else ()
+
+    @property
     def names(self) -> tuple[str, ...]:
         """One name per variable as a model sees them, the calendar among them, target last."""
-        calendar = (CALENDAR,) if self.calendar else ()
-        return (*(self.variables or ()), *calendar, self.target)
+        return (*(self.variables or ()), *self._clock, self.target)
+
+    @cached_property
+    def _owned(self) -> tuple[tuple[str, ...], ...]:
+        """The inputs of each variable: a level of a category has one, a cycle has two."""
+        made = {name: tuple(f"{name}={level}" for level in own) for name, own in self.levels}
+        if self.calendar:
+            waves = ("sin", "cos")
+            made[CALENDAR] = tuple(f"{part} {wave}" for part in self.calendar for wave in waves)
+        return tuple(made.get(name, (name,)) for name in self.names)
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """One name per column of numbers: a level of a category has one, a cycle has two."""
-        levels = dict(self.levels)
-        inputs: list[str] = []
-        for name in self.names:
-            if name == CALENDAR and self.calendar:
-                inputs += [f"{part} {wave}" for part in self.calendar for wave in ("sin", "cos")]
-            elif name in levels:
-                inputs += [f"{name}={level}" for level in levels[name]]
-            else:
-                inputs.append(name)
-        return tuple(inputs)
+        """One name per column of numbers."""
+        return tuple(name for own in self._owned for name in own)
 
     @cached_property
     def groups(self) -> tuple[int, ...]:
         """For each input, the index of its variable in `names`."""
-        levels = {name: len(entries) for name, entries in self.levels}
-        widths = [levels.get(name, 1) for name in self.names]
-        if self.calendar:
-            widths[-2] = 2 * len(self.calendar)
-        return tuple(n for n, width in enumerate(widths) for _ in range(width))
+        return tuple(n for n, own in enumerate(self._owned) for _ in own)
 
     @cached_property
     def ahead(self) -> tuple[bool, ...]:
         """For each input, whether it is known up to the time forecast."""
-        known = {*self.known, *((CALENDAR,) if self.calendar else ())}
-        return tuple(self.names[n] in known for n in self.groups)
+        return self._inputs_of({*self.known, *self._clock})
 
     @cached_property
     def measured(self) -> tuple[bool, ...]:
         """For each input, whether it is a number measured, not a level or a cycle."""
-        made = {*self.categories, *((CALENDAR,) if self.calendar else ())}
-        return tuple(self.names[n] not in made for n in self.groups)
+        return tuple(not made for made in self._inputs_of({*self.categories, *self._clock}))
 
     @property
     def clock_columns(self) -> tuple[int, ...]:
         """Which inputs are the calendar's."""
-        if not self.calendar:
-            return ()
-        return tuple(c for c, n in enumerate(self.groups) if n == len(self.names) - 2)
+        return tuple(c for c, own in enumerate(self._inputs_of({*self._clock})) if own)
+
+    def _inputs_of(self, variables: set[str]) -> tuple[bool, ...]:
+        return tuple(self.names[n] in variables for n in self.groups)
 
 
 def _read_names(field: str, values: Any) -> tuple[str, ...]:

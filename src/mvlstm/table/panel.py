@@ -16,16 +16,9 @@ from mvlstm.types import BoolArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """The series of every row; rows of one series are adjacent, in order of their names.
+    """The series of every row; rows of one series are adjacent, in order of their names."""
 
-    Parameters
-    ----------
-    codes : int array, (rows,)
-        Never falling; an index into ``names``.
-    names : tuple of str
-    """
-
-    codes: IntArray
+    codes: IntArray  # (rows,) indices into the names, never falling
     names: tuple[str, ...]
 
     @property

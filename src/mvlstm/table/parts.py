@@ -23,10 +23,6 @@ class Parts:
     [a, m), called "stop", stops training and selects, its later half [m, b), called "calibration",
     judges what was selected (a search with several networks per setting selects on both); [b, n)
     are new, that is unseen.
-
-    Parameters
-    ----------
-    a, m, b, n : int
     """
 
     a: int
@@ -49,15 +45,9 @@ class Parts:
 def chronological(n_rows: int, *, test: float = 0.0, valid: float = 0.1) -> Parts:
     """Divide rows in time: the last part is left unseen, validation comes before it.
 
-    With n rows, a = floor((1 - test - valid) n) and b = floor((1 - test) n), computed exactly:
-    test=0.2 and valid=0.1 mean 7n/10 and 8n/10, free of floating-point error. The first half of
-    the validation rows [a, b) stops training and selects, both halves calibrate.
-
-    Parameters
-    ----------
-    n_rows : int
-    test, valid : float
-        Fraction of all rows (below 1), or a whole number of rows (1 or more).
+    ``test`` and ``valid`` are fractions of all rows (below 1), or whole numbers of rows. With n
+    rows, a = floor((1 - test - valid) n) and b = floor((1 - test) n), computed exactly: test=0.2
+    and valid=0.1 mean 7n/10 and 8n/10, free of floating-point error.
 
     Examples
     --------

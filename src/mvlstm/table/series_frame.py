@@ -29,41 +29,21 @@ from mvlstm.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Category:
-    """A categorical column as codes, which say more than the columns of 0 and 1 made of it.
-
-    Parameters
-    ----------
-    name : str
-    levels : tuple of str
-        All that the table has, whether training had them or not.
-    codes : int array, (rows,)
-        Of each row, an index into ``levels``.
-    ahead : int array, (future rows,)
-        The same of the rows after the last known target.
-    """
+    """A categorical column as codes, which say more than the columns of 0 and 1 made of it."""
 
     name: str
-    levels: tuple[str, ...]
-    codes: IntArray
-    ahead: IntArray
+    levels: tuple[str, ...]  # all that the table has, whether training had them or not
+    codes: IntArray  # (rows,) indices into the levels
+    ahead: IntArray  # (future rows,) the same of rows after the last known target
 
 
 @dataclass(frozen=True, eq=False)
 class Future:
-    """Rows after the last known target, with the values that are known ahead.
+    """Rows after the last known target, with the values that are known ahead."""
 
-    Parameters
-    ----------
-    values : (rows, inputs)
-        NaN for inputs that are not known ahead.
-    times : Index
-    segments : int array, (rows,)
-        The segment that each row continues; rows of one segment are adjacent.
-    """
-
-    values: FloatArray
+    values: FloatArray  # (rows, inputs), NaN for inputs that are not known ahead
     times: pd.Index
-    segments: IntArray
+    segments: IntArray  # (rows,) the segment that each continues; those of one are adjacent
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,53 +53,24 @@ class SeriesFrame:
     Code that receives one trusts it. Build it with `build_frame` or `rebuild_frame`, both of
     which also take a frame, read it with other settings and check only what these change;
     `rows` takes a part of it.
-
-    Attributes
-    ----------
-    values : float64 array, (rows, columns)
-        C-contiguous and finite; the target is the last column.
-    columns : tuple of str
-        One name per column of ``values``.
-    variables : tuple of str
-        One name per variable, target last. A variable may own several columns.
-    groups : tuple of int
-        For each column, the index of its variable.
-    times : Index
-        The time of each row, a DatetimeIndex or integers; strictly increasing within a series.
-    segments : int64 array, (rows,)
-        Rows of one segment follow one another; no window crosses from one to the next.
-    step : Timedelta, DateOffset, int or None
-        The regular (median) spacing of the rows; None if there is one row and nothing to go by.
-    layout : Layout
-    notes : tuple of str
-        Plain sentences on what was done to the table.
-    doubts : tuple of str
-        What makes the table's end, from which a forecast starts, less than it seems.
-    panel : Panel or None
-        The series of each row, where there are several; one series follows another.
-    future : Future or None
-        Rows given beyond the last known target of a series.
-    measured : bool array (rows,) or None
-        Whether the target was there; None if it was in all rows. What was filled in serves as
-        input; forecasts are not scored against it, and models do not learn to forecast it.
-    categories : tuple of Category
-        The categorical columns, from which those of other levels can be made.
     """
 
-    values: FloatArray
+    values: FloatArray  # (rows, columns), C-contiguous and finite; the target is the last column
     columns: tuple[str, ...]
-    variables: tuple[str, ...]
-    groups: tuple[int, ...]
-    times: pd.Index
-    segments: IntArray
-    step: Step | None
+    variables: tuple[str, ...]  # target last; a variable may own several columns
+    groups: tuple[int, ...]  # for each column, the index of its variable
+    times: pd.Index  # dates or integers, strictly increasing within a series
+    segments: IntArray  # (rows,) rows of one follow one another; no window crosses to the next
+    step: Step | None  # median spacing of the rows; None if there is one and nothing to go by
     layout: Layout
-    notes: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
-    panel: Panel | None = None
-    future: Future | None = None
+    notes: tuple[str, ...] = ()  # sentences on what was done to the table
+    doubts: tuple[str, ...] = ()  # what makes the end, where a forecast starts, less than it seems
+    panel: Panel | None = None  # the series of each row, where there are several
+    future: Future | None = None  # rows given beyond the last known target of a series
     measured: BoolArray | None = None
-    categories: tuple[Category, ...] = ()
+    """Whether the target was there, (rows,); None if it was in all. What was filled in serves as
+    input; forecasts are not scored against it, and models do not learn to forecast it."""
+    categories: tuple[Category, ...] = ()  # from which columns of other levels can be made
 
     @property
     def target(self) -> str:
@@ -141,17 +92,11 @@ class SeriesFrame:
         """The target's value in each row (a view)."""
         return self.values[:, -1]
 
-    # ----------------------------------------------------------------------------- parts of a frame
-
     def rows(self, keep: BoolArray | slice) -> SeriesFrame:
         """Return some of the rows, as a frame.
 
         Rows left out between others open a gap, unless gaps are closed. Future rows stay with the
         segments whose last row stays.
-
-        Parameters
-        ----------
-        keep : bool array (rows,) or slice
         """
         kept = np.arange(self.n_rows)[keep]
         whole = np.isin(np.flatnonzero(np.diff(self.segments, append=-1)), kept)
@@ -182,8 +127,6 @@ class SeriesFrame:
                 for one in self.categories
             ),
         )
-
-    # ------------------------------------------------------------------------------ several series
 
     @cached_property
     def order(self) -> IntArray:
@@ -218,8 +161,6 @@ class SeriesFrame:
         own = pd.MultiIndex.from_arrays([self.panel.codes, ticks(self.times)])
         found = own.get_indexer(pd.MultiIndex.from_arrays([wanted, ticks(times)]))
         return np.asarray(found, dtype=np.int64)
-
-    # ---------------------------------------------------------------------------------- what comes
 
     def future_times(self, origins: IntArray, horizon: int) -> NDArray[Any]:
         """Return the times of the steps ahead of given rows (M,), as an array (M, horizon).
@@ -270,19 +211,11 @@ class SeriesFrame:
         values = np.zeros((self.n_rows, len(columns)))
         values[within] = rows[source[within]]
         beyond = np.flatnonzero(~within)
-        owned = np.array([self.columns[c] in self._calendar_inputs for c in columns], dtype=bool)
+        owned = np.isin(columns, self.layout.clock_columns)
         if owned.any() and len(beyond):
-            times = self._times_ahead(beyond, steps)
-            values[np.ix_(beyond, np.flatnonzero(owned))] = calendar_columns(
-                times, self.layout.calendar
-            )
+            clock = calendar_columns(self._times_ahead(beyond, steps), self.layout.calendar)
+            values[np.ix_(beyond, np.flatnonzero(owned))] = clock
         return values, within | bool(owned.all() and self.step is not None)
-
-    @property
-    def _calendar_inputs(self) -> tuple[str, ...]:
-        """The calendar's columns, which come before the target's."""
-        count = 2 * len(self.layout.calendar)
-        return self.columns[-1 - count : -1]
 
     def _beyond(self, times: pd.Index, excess: IntArray) -> pd.Index:
         """Move each time by its number of steps."""
@@ -296,8 +229,7 @@ class SeriesFrame:
         usual = self._usual_clock
         moved = [add_steps(times[excess == k], self.step, int(k), usual) for k in np.unique(excess)]
         order = np.argsort(np.argsort(excess, kind="stable"), kind="stable")
-        joined = moved[0].append(moved[1:]) if len(moved) > 1 else moved[0]
-        return joined[order]
+        return moved[0].append(moved[1:])[order]
 
     @cached_property
     def _usual_clock(self) -> int | None:

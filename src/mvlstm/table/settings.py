@@ -27,54 +27,31 @@ FILL_LIMIT = 24  # rows: a day of hours; a longer hole is more guess than gap
 class Columns:
     """What the columns of a table are.
 
-    Parameters
-    ----------
-    target : str
-        Column to forecast.
-    time : str or sequence of str, optional
-        Time column, or several that make up the time (``["year", "month", "day", "hour"]``).
-        Without it the index is the time: dates or integers.
-    series : str, optional
-        Column that says which of several series a row belongs to.
-    variables : sequence of str, optional
-        The exogenous columns, in order; by default all that are left.
-    exclude : str or sequence of str, optional
-        Columns to leave out.
-    known : str or sequence of str, optional
-        Variables whose values are known up to the time forecast. Rows at the end of a series
-        without a target are then the future, not missing.
-    categorical : str or sequence of str, optional
-        Columns to take as categorical though they hold numbers.
+    ``time`` is one column or several that make up the time (``["year", "month", "day", "hour"]``);
+    without it the index is the time: dates or integers. Rows at the end of a series without a
+    target are the future where something is ``known``, else missing.
     """
 
     target: str
     time: Names = None
-    series: str | None = None
-    variables: Sequence[str] | None = None
+    series: str | None = None  # says which of several series a row belongs to
+    variables: Sequence[str] | None = None  # exogenous, in order; by default all that are left
     exclude: Names = None
-    known: Names = None
-    categorical: Names = None
+    known: Names = None  # variables whose values are known up to the time forecast
+    categorical: Names = None  # categories though they hold numbers
 
 
 @dataclass(frozen=True)
 class Cleaning:
     """What is done to the rows of a table before a model sees them.
 
-    Parameters
-    ----------
-    missing : {"error", "drop", "fill"}
-        Missing or infinite values: refuse them, drop their rows, or repeat the last known value.
-    fill_limit : int
-        Most consecutive rows that ``"fill"`` bridges.
-    gaps : {"error", "close", "respect"}
-        Uneven spacing: refuse it, take the rows as consecutive, or let no window cross a gap.
-    calendar : "none", "auto" or sequence of str
-        Cycles of the clock to add as one variable: "hour", "weekday", "yearday", or those that
-        the times span at least twice.
+    Missing or infinite values are refused, dropped with their rows, or filled with the last known
+    value. Uneven spacing is refused, closed (rows count as consecutive) or respected: no window
+    crosses a gap. The calendar "auto" adds the cycles that the times span at least twice.
     """
 
     missing: Missing = "error"
-    fill_limit: int = FILL_LIMIT
+    fill_limit: int = FILL_LIMIT  # most consecutive rows that "fill" bridges
     gaps: Gaps = "error"
     calendar: Calendar = "none"
 

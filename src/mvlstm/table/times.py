@@ -12,11 +12,7 @@ import pandas as pd
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
-from mvlstm.table.columns import (
-    MONTH,
-    missing_column_message,
-    several_levels_message,
-)
+from mvlstm.table.columns import MONTH, missing_column_message, several_levels_message
 from mvlstm.table.spacing import is_zone
 
 CLOCK_ALONE = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
@@ -42,33 +38,24 @@ def read_times(
 ) -> Times:
     """Return the time of every row and plain notes on how it was read.
 
-    Parameters
-    ----------
-    table : DataFrame
-    names : sequence of str
-        The table's column names as text.
-    time : sequence of str
-        Nothing (the index), one column, or several that make up the time together.
-    day_first : bool, optional
-        How dates like 05/01/2013 were read before; by default the more regular reading wins.
-    written : bool
-        Whether integers such as 20130502 or 201305 may be dates.
+    ``time`` names nothing (the index), one column, or several that make up the time together.
+    ``day_first`` says how dates like 05/01/2013 were read before; by default the more regular
+    reading wins. ``written`` says whether integers such as 20130502 or 201305 may be dates.
     """
-    if not time or (len(time) == 1 and time[0] not in names and time[0] == table.index.name):
-        return _in_named_zone(Times(_index_times(table.index)))
     absent = [name for name in time if name not in names]
-    if absent and isinstance(table.index, pd.MultiIndex) and absent[0] in table.index.names:
-        raise DataError(several_levels_message(table.index))
-    if absent:
+    index = table.index
+    if not time or (len(time) == 1 and absent and time[0] == index.name):
+        found = Times(_index_times(index))
+    elif absent and isinstance(index, pd.MultiIndex) and absent[0] in index.names:
+        raise DataError(several_levels_message(index))
+    elif absent:
         raise DataError(missing_column_message("Time column", absent[0], names, "time"))
-    columns = [table.iloc[:, names.index(name)] for name in time]
-    if len(time) == 1:
-        return _in_named_zone(_column_times(columns[0], time[0], day_first, written=written))
-    return _in_named_zone(_assembled_times(columns, time, day_first))
-
-
-def _in_named_zone(found: Times) -> Times:
-    """Bring times in a zone that a model file cannot name to UTC."""
+    else:
+        columns = [table.iloc[:, names.index(name)] for name in time]
+        if len(time) == 1:
+            found = _column_times(columns[0], time[0], day_first, written=written)
+        else:
+            found = _assembled_times(columns, time, day_first)
     times = found.times
     if not isinstance(times, pd.DatetimeIndex) or times.tz is None or is_zone(str(times.tz)):
         return found
@@ -97,7 +84,7 @@ def _index_times(index: pd.Index) -> pd.Index:
 def _integers(values: Any, name: Any) -> pd.Index:
     """Make integer times, refusing those whose differences would not fit into 64 bits."""
     numbers = np.asarray(values)
-    if len(numbers) and max(abs(int(numbers.min())), abs(int(numbers.max()))) >= 2**62:
+    if len(numbers) and max(-int(numbers.min()), int(numbers.max())) >= 2**62:
         raise DataError(
             f"Integer times run from {numbers.min()} to {numbers.max()}; they must lie within "
             "plus and minus 2^62. Use smaller numbers or dates."
@@ -131,26 +118,21 @@ def _column_times(
         plain = column.dt.to_timestamp() if isinstance(dtype, pd.PeriodDtype) else column
         return Times(_checked(pd.DatetimeIndex(plain, name=name), what))
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
-        numbers = _number_times(column, name)
+        floats = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        bad = np.flatnonzero(~(np.isfinite(floats) & (floats == np.floor(floats))))
+        if len(bad):
+            raise DataError(
+                f"{what} holds numbers that are not whole, the first {floats[bad[0]]:g} at row "
+                f"{bad[0]}. Times are dates or integers: convert the column, or name another with "
+                "time=... instead."
+            )
+        whole = pd.api.types.is_integer_dtype(dtype)
+        numbers = _integers(column.to_numpy() if whole else floats, name)
         dates = _written_dates(numbers) if written else None
         if dates is not None:
             return Times(dates, (f"{what} was read as dates written like {numbers[0]}.",))
         return Times(numbers)
     return _parse_dates(column, what, name, day_first)
-
-
-def _number_times(column: pd.Series[Any], name: str) -> pd.Index:
-    """Read a numeric column as integer times."""
-    numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    bad = np.flatnonzero(~(np.isfinite(numbers) & (numbers == np.floor(numbers))))
-    if len(bad):
-        raise DataError(
-            f"Time column '{name}' holds numbers that are not whole, the first "
-            f"{numbers[bad[0]]:g} at row {bad[0]}. Times are dates or integers: convert the "
-            "column, or name another with time=... instead."
-        )
-    whole = pd.api.types.is_integer_dtype(column.dtype)
-    return _integers(column.to_numpy() if whole else numbers, name)
 
 
 def _written_dates(numbers: pd.Index) -> pd.DatetimeIndex | None:
@@ -210,8 +192,7 @@ def _from_clock_parts(
             "e.g. time=['year', 'month', 'day', 'hour']."
         )
     fields = pd.DataFrame({name: _numbers(column) for name, column in parts.items()})
-    if "day" not in fields:
-        fields["day"] = 1
+    fields = fields if "day" in fields else fields.assign(day=1)
     times = pd.DatetimeIndex(pd.to_datetime(fields, errors="coerce"))
     bad = np.flatnonzero(times.isna())
     if len(bad):
@@ -258,16 +239,16 @@ def _parse_dates(column: pd.Series[Any], what: str, name: str, day_first: bool |
             return None
         return times
 
-    times = attempt(format="ISO8601")
+    notes: tuple[str, ...] = ()
+    times, days = attempt(format="ISO8601"), None
+    if times is None:
+        month, day = attempt(dayfirst=False), attempt(dayfirst=True)
+        times, notes, days = _month_or_day_first(month, day, what, day_first)
+    if times is None:
+        times, days = attempt(format="ISO8601", utc=True), None
+        notes = (f"{what} has changing offsets from UTC; its times are kept in UTC.",)
     if times is not None:
-        return Times(_checked(times.rename(name), what))
-    month, day = attempt(dayfirst=False), attempt(dayfirst=True)
-    if month is not None or day is not None:
-        return _month_or_day_first(month, day, what, name, day_first)
-    times = attempt(format="ISO8601", utc=True)
-    if times is not None:
-        note = f"{what} has changing offsets from UTC; its times are kept in UTC."
-        return Times(_checked(times.rename(name), what), (note,))
+        return Times(_checked(times.rename(name), what), notes, days)
     best = max(failed, key=lambda times: int(np.sum(times.notna())), default=None)
     bad = present if best is None else present & best.isna()
     row = int(np.flatnonzero(bad)[0])
@@ -279,30 +260,22 @@ def _parse_dates(column: pd.Series[Any], what: str, name: str, day_first: bool |
 
 
 def _month_or_day_first(
-    month: pd.DatetimeIndex | None,
-    day: pd.DatetimeIndex | None,
-    what: str,
-    name: str,
-    day_first: bool | None,
-) -> Times:
-    """Choose between two readings of the same text, one of which may have failed."""
-    notes: tuple[str, ...] = ()
+    month: pd.DatetimeIndex | None, day: pd.DatetimeIndex | None, what: str, day_first: bool | None
+) -> tuple[pd.DatetimeIndex | None, tuple[str, ...], bool | None]:
+    """Choose between two readings of the same text, either of which may have failed."""
     if month is None or day is None:
-        chosen = month is None
+        day_first = month is None
     elif month.equals(day):
-        return Times(_checked(month.rename(name), what))
-    elif day_first is not None:
-        chosen = day_first
-    else:
+        return month, (), None
+    elif day_first is None:
         ranks = _irregularity(day), _irregularity(month)
-        chosen = ranks[0] < ranks[1]
+        day_first = ranks[0] < ranks[1]
         if ranks[0] == ranks[1]:
-            notes = (f"{what} could start with the day or the month; the month was taken.",)
-    times = day if chosen else month
-    assert times is not None
-    if chosen:
-        notes = (f"{what} was read as day/month/year.",)
-    return Times(_checked(times.rename(name), what), notes, bool(chosen))
+            note = f"{what} could start with the day or the month; the month was taken."
+            return month, (note,), False
+    if day_first:
+        return day, (f"{what} was read as day/month/year.",), True
+    return month, (), False
 
 
 def _irregularity(times: pd.DatetimeIndex) -> tuple[bool, int, int]:
