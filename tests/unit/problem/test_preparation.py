@@ -49,7 +49,7 @@ def test_jumps_over_gaps_leave_a_differenced_fit_as_it_is() -> None:
         model = mv.LSTM(gaps="respect", difference="auto", **settings)
         model.fit(torn_walk(jump), "y", test=0.2)
         assert model.fitted_.preparation.orders[-1] == 1
-        scales.append(model.fitted_.preparation.scaler.target_scale)
+        scales.append(model.fitted_.preparation.target_scale)
     assert scales[0] == pytest.approx(scales[1])
     assert scales[0] == pytest.approx(1.0, rel=0.1)
 
