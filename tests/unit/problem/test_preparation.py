@@ -70,10 +70,10 @@ def test_the_targets_scale_is_of_measured_values(order: int) -> None:
     learned = Preparation.learn(frame.values, orders, measured=frame.measured)
     moves = np.diff(table["y"], n=order)
     np.testing.assert_allclose(learned.scaler.target_center, np.nanmean(moves))
-    np.testing.assert_allclose(learned.scaler.target_scale, np.nanstd(moves))
+    np.testing.assert_allclose(learned.scaler.scale[-1], np.nanstd(moves))
     plain = Preparation.learn(frame.values, orders)
     assert learned.scaler.center[0] == plain.scaler.center[0]
-    assert learned.scaler.target_scale != pytest.approx(plain.scaler.target_scale, rel=0.01)
+    assert learned.scaler.scale[-1] != pytest.approx(plain.scaler.scale[-1], rel=0.01)
 
 
 def test_where_no_difference_was_measured_all_count() -> None:
