@@ -16,7 +16,6 @@ from hypothesis.extra import numpy as hnp
 from mvlstm.errors import DataError, MVLSTMError
 from mvlstm.problem.scaling import Scaler
 from mvlstm.problem.splits import origins_by_part, split_windows
-from mvlstm.problem.stationarity import difference, restore, undifference
 from mvlstm.problem.windows import gather_labels, gather_windows, origin_rows
 from mvlstm.table.files import read_table
 from mvlstm.table.frame import build_frame, rebuild_frame
@@ -170,7 +169,7 @@ def test_times_ahead_rise_and_agree_with_the_rows(frame: SeriesFrame, horizon: i
             assert ahead[i, 0] == frame.times[i + 1]
 
 
-# Scaling and differencing -------------------------------------------------------------------
+# Scaling ------------------------------------------------------------------------------------
 
 NUMBERS = st.floats(-1e12, 1e12, allow_nan=False, width=64)
 
@@ -183,27 +182,6 @@ def test_scaling_inverts(values: np.ndarray) -> None:
     back = scaler.inverse(scaler.transform(values))
     assert (np.abs(back - values) <= 1e-12 * size + 1e-300).all()
     assert np.isfinite(scaler.transform(values)).all() and (scaler.scale > 0).all()
-
-
-@FAST
-@given(
-    hnp.arrays(np.float64, st.tuples(st.integers(3, 40), st.integers(1, 4)), elements=NUMBERS),
-    st.data(),
-)
-def test_differencing_round_trip(values: np.ndarray, data: st.DataObject) -> None:
-    columns = values.shape[1]
-    orders = data.draw(st.lists(st.integers(0, 2), min_size=columns, max_size=columns))
-    lost = max(orders)
-    changed = difference(values, orders)
-    assert changed.shape == (len(values) - lost, columns)
-    back = restore(changed, values[:lost], orders)
-    scale = max(1.0, float(np.abs(values).max()))
-    assert np.abs(back - values).max() <= 1e-10 * scale
-    for j, order in enumerate(orders):  # one step ahead from the true past, as forecasts are undone
-        history = values[lost - order : -1, j] if order else values[lost:, j]
-        past = [history[i : i + order] for i in range(len(changed))]
-        ahead = undifference(changed[:, [j]], np.array(past).reshape(len(changed), order), order)
-        assert np.abs(ahead[:, 0] - values[lost:, j]).max() <= 1e-12 * scale
 
 
 # Tables and files ---------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from mvlstm.errors import ModelFileError
+from mvlstm.errors import ModelFileError, is_whole
 from mvlstm.problem.scaling import RowScaler, Scaler, SeriesScaler
 from mvlstm.problem.target_scale import TargetScale
 from mvlstm.problem.windows import gather_labels, measured_labels, origins_in
@@ -90,12 +90,12 @@ class Preparation:
     @property
     def target_center(self) -> float:
         """What is added to a scaled target, once multiplied, to be on the scale of labels."""
-        return 0.0 if self.series is not None else self.scaler.target_center
+        return 0.0 if self.series is not None else float(self.scaler.center[-1])
 
     @property
     def target_scale(self) -> float:
         """What a scaled target is multiplied by to be on the scale of labels."""
-        return 1.0 if self.series is not None else self.scaler.target_scale
+        return 1.0 if self.series is not None else float(self.scaler.scale[-1])
 
     @property
     def lead(self) -> int:
@@ -109,37 +109,24 @@ class Preparation:
 
         Series that training did not have are scaled by their first ``window`` rows at least.
         """
-        if self.series is not None:
-            return self._apply_series(frame, dtype, self.series, window)
+        scaler: Scaler | RowScaler = self.scaler
+        given = units = moving = None
         with np.errstate(over="ignore"):  # a forecast from such a value is refused later
             values = transformed(frame.values, self.transform)
+            target = values[:, -1]
+            if self.series is not None and frame.panel is not None:
+                where = (values, frame.panel.codes, frame.panel.names)
+                scaler = self.series.rows(*where, window=window, measured=frame.measured)
+                units = scaler.target
+                target = (target - units[0]) / units[1]
+                moving = scaler if scaler.moving.any() else None
             differences = differenced(values, self.orders, frame.segments)
-            table = self.scaler.transform(differences, dtype=dtype)
-        given = None
-        if self.ahead:
-            columns = np.flatnonzero(frame.layout.ahead)
-            later, given = frame.values_ahead(self.ahead)
-            table[:, columns] = self.scaler.take(columns).transform(later, dtype=dtype)
-        return Prepared(frame, table, self, values[:, -1], given)
-
-    def _apply_series(
-        self, frame: SeriesFrame, dtype: DTypeLike, series: SeriesScaler, window: int
-    ) -> Prepared:
-        panel, given = frame.panel, None
-        assert panel is not None
-        with np.errstate(over="ignore"):
-            values = transformed(frame.values, self.transform)
-            where = (values, panel.codes, panel.names)
-            rows = series.rows(*where, window=window, measured=frame.measured)
-            table = rows.transform(values, dtype=dtype)
-            center, scale = rows.target
-            target = (values[:, -1] - center) / scale
+            table = scaler.transform(differences, dtype=dtype)
             if self.ahead:
                 columns = np.flatnonzero(frame.layout.ahead)
                 later, given = frame.values_ahead(self.ahead)
-                table[:, columns] = rows.transform(later, columns, dtype=dtype)
-        moving = rows if rows.moving.any() else None
-        return Prepared(frame, table, self, target, given, Units(center, scale), moving)
+                table[:, columns] = scaler.take(columns).transform(later, dtype=dtype)
+        return Prepared(frame, table, self, target, given, units, moving)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -156,33 +143,23 @@ class Preparation:
     @classmethod
     def from_dict(cls, values: dict[str, Any], layout: Layout) -> Preparation:
         """Build from what `to_dict` returned, for the columns of ``layout``."""
-        scaler = Scaler.from_dict(values.get("scaler", {}))
-        orders = np.asarray(values.get("orders", ()), dtype=np.int64)
+        scaler = Scaler.from_dict(values["scaler"])
+        orders = np.asarray(values["orders"], dtype=np.int64)
         if orders.shape != scaler.center.shape or not np.isin(orders, (0, 1, 2)).all():
             raise ModelFileError("The file's differencing orders do not fit its columns.")
-        low, high = (np.asarray(values.get(k, ()), dtype=np.float64) for k in ("low", "high"))
+        low, high = (np.asarray(values[name], dtype=np.float64) for name in ("low", "high"))
         fits = low.shape == high.shape == orders.shape
         if not fits or not np.isfinite([low, high]).all() or (low > high).any():
             raise ModelFileError("The file's ranges do not fit its columns.")
-        ahead = values.get("ahead", 0)
-        if isinstance(ahead, bool) or not isinstance(ahead, int) or ahead < 0:
+        ahead, series = values.get("ahead", 0), values.get("series")
+        if not is_whole(ahead) or ahead < 0:
             raise ModelFileError(f"The file's rows ahead are {ahead!r}, not a number of rows.")
-        series = None
-        if (values.get("series") is None) != (layout.series is None):
+        if (series is None) != (layout.series is None):
             raise ModelFileError("The file's scaling does not fit its series.")
-        if layout.series is not None:
-            own = np.array(layout.measured)
-            series = SeriesScaler.from_dict(values["series"], scaler, own)
+        if series is not None:
+            series = SeriesScaler.from_dict(series, scaler, np.array(layout.measured))
         transform = Transform(values.get("transform", "none"))
         return cls(orders, scaler, low, high, transform, ahead, series)
-
-
-@dataclass(frozen=True, eq=False)
-class Units:
-    """From the scale of each series, in each row, to the target's own."""
-
-    center: FloatArray  # (rows,)
-    scale: FloatArray  # (rows,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +177,7 @@ class Prepared:
     preparation: Preparation
     target: FloatArray  # (rows,) transformed, and scaled where there are several series
     given: BoolArray | None = None  # (rows,) whether all that is known ahead is there
-    units: Units | None = None  # for several series
+    units: tuple[FloatArray, FloatArray] | None = None  # (rows,) each series' center and scale
     moving: RowScaler | None = None  # where some series are scaled anew at each row
 
     def origins(self, window: int, horizon: int) -> IntArray:
@@ -223,13 +200,10 @@ class Prepared:
         scaled anew at each row, and a window as a whole by what is known at its end: such windows
         stand one after another, in a table of their own or after this one.
         """
-        window = int(window)
-        if self.moving is None:
+        if self.moving is None or not (own := self.moving.moving[origins]).any():
             return self.table, origins
-        own = self.moving.moving[origins]
-        if not own.any():
-            return self.table, origins
-        rows, added = origins.copy(), self.moving.windows(self.table, origins[own], window)
+        window, rows = int(window), origins.copy()
+        added = self.moving.windows(self.table, origins[own], window)
         rows[own] = np.arange(1, own.sum() + 1) * window - 1
         if own.all():
             return added, rows
@@ -245,11 +219,10 @@ class Prepared:
 
     def scale(self, origins: IntArray, horizon: int) -> TargetScale:
         """Return the scale of the labels of given origins."""
-        if self.units is None:
-            return TargetScale(self.preparation.transform, self.baseline(origins, horizon))
-        center, unit = self.units.center[origins], self.units.scale[origins]
-        baseline = self.baseline(origins, horizon)
-        return TargetScale(self.preparation.transform, baseline, center, unit)
+        center, unit = (None, None) if self.units is None else (x[origins] for x in self.units)
+        return TargetScale(
+            self.preparation.transform, self.baseline(origins, horizon), center, unit
+        )
 
     def baseline(self, origins: IntArray, horizon: int) -> FloatArray:
         """Return what differencing takes away from the target's next steps, (M, H)."""
@@ -290,7 +263,7 @@ class Prepared:
 
     def unit(self, origins: IntArray) -> FloatArray:
         """Return what one means on the labels' scale, (M,): the series' standard deviation."""
-        return np.ones(len(origins)) if self.units is None else self.units.scale[origins]
+        return np.ones(len(origins)) if self.units is None else self.units[1][origins]
 
 
 def transformed(values: FloatArray, transform: Transform) -> FloatArray:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from mvlstm.errors import ModelFileError
+from mvlstm.types import AnyArray, BoolArray, FloatArray, IntArray
 
 _CHUNK = 250_000  # values at a time
+_STEADY = 4 * np.finfo(np.float64).eps  # deviation, as a share of the values' size, that is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,99 +32,49 @@ class Scaler:
     array([[2., 0.]])
     """
 
-    center: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    center: FloatArray
+    scale: FloatArray
 
     @classmethod
-    def fit(cls, values: NDArray[np.float64], measured: NDArray[np.bool_] | None = None) -> Scaler:
+    def fit(cls, values: FloatArray, measured: BoolArray | None = None) -> Scaler:
         """Take mean and standard deviation of each column of ``values`` (rows, columns).
 
         Those of the last column, the target, are of the rows (rows,) in which it was measured, if
         it varies in these.
         """
-        values = np.asarray(values, dtype=np.float64)
-        if values.ndim != 2 or len(values) == 0:
-            raise ValueError(f"a table with at least one row is needed, not shape {values.shape}")
-        columns = list(values.T)
+        columns = list(np.asarray(values, dtype=np.float64).T)
         if measured is not None and len(np.unique(columns[-1][measured])) > 1:
             columns[-1] = columns[-1][measured]
-        statistics = [_mean_and_deviation(column) for column in columns]
-        center, scale = np.array(statistics, dtype=np.float64).reshape(-1, 2).T.copy()
+        center, scale = np.array([_mean_and_deviation(column) for column in columns]).T.copy()
         return cls(center, scale)
 
-    @classmethod
-    def identity(cls, n_columns: int) -> Scaler:
-        """Make a scaler that changes nothing."""
-        return cls(np.zeros(n_columns), np.ones(n_columns))
-
-    def take(self, columns: NDArray[np.int64]) -> Scaler:
+    def take(self, columns: IntArray) -> Scaler:
         """Make a scaler of some of the columns."""
         return Scaler(self.center[columns], self.scale[columns])
 
-    def transform(
-        self, values: NDArray[np.float64], *, dtype: DTypeLike = np.float64
-    ) -> NDArray[Any]:
-        """Scale values whose last axis holds the columns.
+    def transform(self, values: FloatArray, *, dtype: DTypeLike = np.float64) -> AnyArray:
+        """Scale values (rows, columns).
 
-        Parameters
-        ----------
-        values : array, (..., columns)
-        dtype : dtype
-            Type of the result. Work is done in float64, a stretch of rows at a time, so that
-            float32 output needs no float64 copy of the whole.
+        Work is done in float64, a stretch of rows at a time, so that float32 output needs no
+        float64 copy of the whole.
         """
-        return self._apply(values, dtype, lambda x: (x - self.center) / self.scale)
-
-    def inverse(
-        self, values: NDArray[np.float64], *, dtype: DTypeLike = np.float64
-    ) -> NDArray[Any]:
-        """Undo `transform`."""
-        return self._apply(values, dtype, lambda x: x * self.scale + self.center)
-
-    def _apply(self, values: NDArray[Any], dtype: DTypeLike, function: Any) -> NDArray[Any]:
-        values = np.asarray(values)
         result = np.empty(values.shape, dtype=dtype)
-        if values.ndim < 2:
-            result[...] = function(values.astype(np.float64))
-            return result
-        rows = max(1, _CHUNK // max(1, values[:1].size))
-        for start in range(0, len(values), rows):
-            part = slice(start, start + rows)
-            result[part] = function(values[part].astype(np.float64, copy=False))
+        for part in _stretches(*values.shape):
+            result[part] = (values[part] - self.center) / self.scale
         return result
 
-    @property
-    def target_center(self) -> float:
-        """Mean of the last column, the target."""
-        return float(self.center[-1])
-
-    @property
-    def target_scale(self) -> float:
-        """Standard deviation of the last column, the target."""
-        return float(self.scale[-1])
+    def inverse(self, values: AnyArray) -> FloatArray:
+        """Undo `transform`."""
+        return values.astype(np.float64) * self.scale + self.center
 
     def to_dict(self) -> dict[str, list[float]]:
         """Return plain values that JSON can hold, without loss."""
-        return {"center": self.center.tolist(), "scale": self.scale.tolist()}
+        return _plain(self, "center", "scale")
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Scaler:
+    def from_dict(cls, values: Mapping[str, Any]) -> Scaler:
         """Build a scaler from what `to_dict` returned, checking it."""
-        try:
-            center = np.array(values["center"], dtype=np.float64)
-            scale = np.array(values["scale"], dtype=np.float64)
-            usable = (
-                center.ndim == 1
-                and center.shape == scale.shape
-                and bool(np.isfinite(center).all())
-                and bool(np.isfinite(scale).all())
-                and bool((scale > 0).all())
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise ModelFileError(f"The scaling is damaged: {error}") from error
-        if not usable:
-            raise ModelFileError("The scaling is damaged: centers and scales must be finite.")
-        return cls(center, scale)
+        return cls(*_checked(values, "center", "scale"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,38 +95,28 @@ class SeriesScaler:
     """
 
     names: tuple[str, ...]
-    center: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    center: FloatArray
+    scale: FloatArray
     common: Scaler
-    own: NDArray[np.bool_]
+    own: BoolArray
     guess: Guess
 
     @classmethod
     def fit(
         cls,
-        values: NDArray[np.float64],
-        codes: NDArray[np.int64],
-        names: tuple[str, ...],
+        values: FloatArray,
+        codes: IntArray,
+        names: Sequence[str],
         *,
-        own: NDArray[np.bool_],
+        own: BoolArray,
         least: int,
-        measured: NDArray[np.bool_] | None = None,
+        measured: BoolArray | None = None,
     ) -> SeriesScaler:
-        """Take mean and standard deviation of each series' rows.
+        """Take mean and standard deviation of each series with ``least`` rows or more.
 
-        Parameters
-        ----------
-        values : (rows, columns)
-            Of the training rows.
-        codes : (rows,)
-            The series of each row, never falling; an index into ``names``.
-        names : tuple of str
-        own : (columns,)
-        least : int
-            Rows a series must have; others are scaled by what is known of them later.
-        measured : (rows,), optional
-            Rows in which the target, the last column, was measured: its statistics are of these,
-            in a series that has any.
+        The code of a row of ``values`` (rows, columns) is its place in ``names``; codes never fall.
+        Statistics of the target, the last column, are of the rows in which it was ``measured``
+        (rows,), in a series that has any.
         """
         common = Scaler.fit(values, measured)
         present, counts, mean, deviation = _by_series(values, codes)
@@ -182,80 +125,53 @@ class SeriesScaler:
             places = np.searchsorted(present, some)
             mean[places, -1:], deviation[places, -1:] = target
         enough = counts >= least
-        kept = tuple(names[code] for code in present[enough])
         mean, deviation = mean[enough], deviation[enough]
         guess = Guess.of(mean, deviation, common)
-        center, scale = _own_or_common(mean, deviation, common, own, guess)
-        return cls(kept, center, scale, common, own, guess)
+        scaling = _own_or_common(mean, deviation, common, own, guess)
+        return cls(tuple(names[code] for code in present[enough]), *scaling, common, own, guess)
 
     def rows(
         self,
-        values: NDArray[np.float64],
-        codes: NDArray[np.int64],
-        names: tuple[str, ...],
+        values: FloatArray,
+        codes: IntArray,
+        names: Sequence[str],
         *,
         window: int,
-        measured: NDArray[np.bool_] | None = None,
+        measured: BoolArray | None = None,
     ) -> RowScaler:
-        """Return the scaling of each row of a table.
+        """Return the scaling of each row of a table, given as in `fit`.
 
         A series that training did not have is scaled by what is known of it at each row, so that
         no forecast depends on later values: mean and deviation of its rows up to that one, and of
         the first ``window`` rows for these. `RowScaler.windows` brings whole windows to one scale.
-
-        Parameters
-        ----------
-        values, codes, names, measured
-            As in `fit`, of the table's rows.
-        window : int
         """
         place = {name: k for k, name in enumerate(self.names)}
         index = np.array([place.get(name, -1) for name in names], dtype=np.int64)[codes]
-        centers, scales, filled = [self.center], [self.scale], len(self.names)
         unseen = np.flatnonzero(index < 0)
-        for rows in np.split(unseen, np.flatnonzero(np.diff(codes[unseen])) + 1):
-            if not len(rows):
-                continue
-            known = None if measured is None else measured[rows]
-            mean, deviation = _running(values[rows], window, known)
-            center, scale = _own_or_common(mean, deviation, self.common, self.own, self.guess)
-            centers.append(center)
-            scales.append(scale)
-            index[rows] = filled + np.arange(len(rows))
-            filled += len(rows)
-        return RowScaler(np.concatenate(centers), np.concatenate(scales), index, len(self.names))
+        scalings = [(self.center, self.scale)]
+        if len(unseen):
+            for rows in np.split(unseen, np.flatnonzero(np.diff(codes[unseen])) + 1):
+                known = None if measured is None else measured[rows]
+                running = _running(values[rows], window, known)
+                scalings.append(_own_or_common(*running, self.common, self.own, self.guess))
+            index[unseen] = len(self.names) + np.arange(len(unseen))
+        center, scale = (np.concatenate(each) for each in zip(*scalings, strict=True))
+        return RowScaler(center, scale, index, len(self.names))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold, without loss."""
-        return {
-            "names": list(self.names),
-            "center": self.center.tolist(),
-            "scale": self.scale.tolist(),
-            "guess": {"share": self.guess.share.tolist(), "least": self.guess.least.tolist()},
-        }
+        scaling, guess = _plain(self, "center", "scale"), _plain(self.guess, "share", "least")
+        return {"names": list(self.names), **scaling, "guess": guess}
 
     @classmethod
-    def from_dict(
-        cls, values: dict[str, Any], common: Scaler, own: NDArray[np.bool_]
-    ) -> SeriesScaler:
+    def from_dict(cls, values: Mapping[str, Any], common: Scaler, own: BoolArray) -> SeriesScaler:
         """Build from what `to_dict` returned, checking it."""
-        try:
-            names = tuple(str(name) for name in values["names"])
-            shape = (len(names), len(common.center))
-            center = np.array(values["center"], dtype=np.float64).reshape(shape)
-            scale = np.array(values["scale"], dtype=np.float64).reshape(shape)
-            fine = np.isfinite(center).all() and np.isfinite(scale).all() and (scale > 0).all()
-            guess = Guess.of(center, scale, common)  # older files have none
-            if "guess" in values:
-                given = (np.array(values["guess"][name], float) for name in ("share", "least"))
-                guess = Guess(*given)
-                both = np.stack([guess.share, guess.least]).reshape(2, shape[1])
-                fine &= np.isfinite(both).all() and (both > 0).all()
-        except (KeyError, TypeError, ValueError) as error:
-            raise ModelFileError(f"The scaling of the series is damaged: {error}") from error
-        if not fine or len(own) != shape[1]:
+        names, columns = tuple(str(name) for name in values["names"]), len(common.center)
+        scaling = _checked(values, "center", "scale", shape=(len(names), columns))
+        share, least = _checked(values["guess"], "share", "least", shape=(columns,))
+        if len(own) != columns or (share <= 0).any():
             raise ModelFileError("The scaling of the series is damaged.")
-        return cls(names, center, scale, common, own, guess)
+        return cls(names, *scaling, common, own, Guess(share, least))
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,89 +184,49 @@ class RowScaler:
     index : int array, (rows,)
         The scaling of each row.
     fixed : int
-        The first so many scalings are those of whole series; of the others, each is one row's.
+        This many scalings, the first, are those of whole series; each of the others is one row's.
     """
 
-    center: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    index: NDArray[np.int64]
+    center: FloatArray
+    scale: FloatArray
+    index: IntArray
     fixed: int
 
     @property
-    def moving(self) -> NDArray[np.bool_]:
+    def moving(self) -> BoolArray:
         """Which rows have a scaling of their own."""
         return self.index >= self.fixed
 
     @property
-    def target(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def target(self) -> tuple[FloatArray, FloatArray]:
         """Center and scale of the target in each row."""
         return self.center[self.index, -1], self.scale[self.index, -1]
 
-    def transform(
-        self,
-        values: NDArray[np.float64],
-        columns: NDArray[np.int64] | None = None,
-        *,
-        dtype: DTypeLike = np.float64,
-    ) -> NDArray[Any]:
-        """Scale values (rows, columns), a stretch of rows at a time; or some columns' alone."""
-        chosen = np.arange(self.center.shape[1]) if columns is None else columns
-        center, scale = self.center[:, chosen], self.scale[:, chosen]
+    def take(self, columns: IntArray) -> RowScaler:
+        """Make a scaler of some of the columns."""
+        return RowScaler(self.center[:, columns], self.scale[:, columns], self.index, self.fixed)
+
+    def transform(self, values: FloatArray, *, dtype: DTypeLike = np.float64) -> AnyArray:
+        """Scale values (rows, columns), a stretch of rows at a time."""
         result = np.empty(values.shape, dtype=dtype)
-        step = max(1, _CHUNK // max(1, values.shape[1]))
-        for start in range(0, len(values), step):
-            part = slice(start, start + step)
+        for part in _stretches(*values.shape):
             which = self.index[part]
-            result[part] = (values[part] - center[which]) / scale[which]
+            result[part] = (values[part] - self.center[which]) / self.scale[which]
         return result
 
-    def windows(self, table: NDArray[Any], origins: NDArray[np.int64], window: int) -> NDArray[Any]:
-        """Return the windows that end at origins, one after another, each in its last row's scale.
+    def windows(self, table: AnyArray, origins: IntArray, window: int) -> AnyArray:
+        """Return the windows that end at M origins, one after another: (M * window, columns).
 
-        Parameters
-        ----------
-        table : (rows, columns)
-            As `transform` made it.
-        origins : (M,)
-        window : int
-
-        Returns
-        -------
-        array, (M * window, columns)
+        ``table`` is as `transform` made it; each window is brought to the scale of its last row.
         """
         result = np.empty((len(origins), window, table.shape[1]), dtype=table.dtype)
-        size = max(1, _CHUNK // max(1, window * table.shape[1]))
-        for start in range(0, len(origins), size):
-            part = slice(start, start + size)
+        for part in _stretches(len(origins), window * table.shape[1]):
             rows = origins[part, None] + np.arange(1 - window, 1)
             then, now = self.index[rows], self.index[origins[part], None]
             with np.errstate(over="ignore", invalid="ignore"):  # as in the table itself
                 values = table[rows] * self.scale[then] + (self.center[then] - self.center[now])
                 result[part] = values / self.scale[now]
         return result.reshape(-1, table.shape[1])
-
-
-def _own_or_common(
-    mean: NDArray[np.float64],
-    deviation: NDArray[np.float64],
-    common: Scaler,
-    own: NDArray[np.bool_],
-    guess: Guess,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return centers and scales (k, columns): the common ones where there are no own.
-
-    A column that does not vary in a series has the scale that others let guess.
-    """
-    center = np.where(own, mean, common.center)
-    flat = np.where(own, guess(mean), common.scale)
-    return center, np.where(own & _varies(mean, deviation, common), deviation, flat)
-
-
-def _varies(
-    mean: NDArray[np.float64], deviation: NDArray[np.float64], common: Scaler
-) -> NDArray[np.bool_]:
-    size = np.maximum(np.abs(mean), common.scale)
-    return np.asarray(deviation > 4 * np.finfo(np.float64).eps * size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,11 +237,11 @@ class Guess:
     quarter of them. Differences between the levels of series say nothing of it.
     """
 
-    share: NDArray[np.float64]  # (columns,)
-    least: NDArray[np.float64]  # (columns,)
+    share: FloatArray  # (columns,)
+    least: FloatArray  # (columns,)
 
     @classmethod
-    def of(cls, mean: NDArray[np.float64], deviation: NDArray[np.float64], common: Scaler) -> Guess:
+    def of(cls, mean: FloatArray, deviation: FloatArray, common: Scaler) -> Guess:
         """Learn from the mean and deviation (series, columns) of several series."""
         share, least = np.ones(len(common.scale)), common.scale.copy()
         varies = _varies(mean, deviation, common)
@@ -377,14 +253,54 @@ class Guess:
             least[column] = np.exp(np.quantile(np.log(spread), 0.25))
         return cls(share, least)
 
-    def __call__(self, level: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, level: FloatArray) -> FloatArray:
         """Return the scale of series at given levels (k, columns) that do not vary."""
         return np.where(level == 0, self.least, self.share * np.abs(level))
 
 
+def _stretches(rows: int, size: int) -> Iterator[slice]:
+    """Divide rows of ``size`` values each, so that a stretch holds a bounded number of them."""
+    step = max(1, _CHUNK // max(1, size))
+    return (slice(start, start + step) for start in range(0, rows, step))
+
+
+def _plain(of: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(of, name).tolist() for name in names}
+
+
+def _checked(
+    values: Mapping[str, Any], level: str, scale: str, *, shape: tuple[int, ...] = (-1,)
+) -> tuple[FloatArray, FloatArray]:
+    """Read levels and scales of a file, if they are finite and of one shape; scales positive."""
+    try:
+        given = np.array([values[level], values[scale]], dtype=np.float64)
+        found = given.reshape(2, *shape)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"The scaling is damaged: {error}") from error
+    if given.ndim > found.ndim or not np.isfinite(found).all() or not (found[1] > 0).all():
+        raise ModelFileError(f"The scaling is damaged: {level} and {scale} must be finite.")
+    return found[0].copy(), found[1].copy()
+
+
+def _own_or_common(
+    mean: FloatArray, deviation: FloatArray, common: Scaler, own: BoolArray, guess: Guess
+) -> tuple[FloatArray, FloatArray]:
+    """Return centers and scales (k, columns): the common ones where there are no own.
+
+    A column that does not vary in a series has the scale that others let guess.
+    """
+    center = np.where(own, mean, common.center)
+    flat = np.where(own, guess(mean), common.scale)
+    return center, np.where(own & _varies(mean, deviation, common), deviation, flat)
+
+
+def _varies(mean: FloatArray, deviation: FloatArray, common: Scaler) -> BoolArray:
+    return np.asarray(deviation > _STEADY * np.maximum(np.abs(mean), common.scale))
+
+
 def _by_series(
-    values: NDArray[np.float64], codes: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    values: FloatArray, codes: IntArray
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
     """Return the series that occur, their numbers of rows, and mean and deviation of columns."""
     first = np.flatnonzero(np.concatenate([[True], np.diff(codes) != 0]))
     counts = np.diff(np.append(first, len(codes)))
@@ -395,8 +311,8 @@ def _by_series(
 
 
 def _running(
-    values: NDArray[np.float64], window: int, measured: NDArray[np.bool_] | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    values: FloatArray, window: int, measured: BoolArray | None
+) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of the rows up to each, and of the first window for these.
 
     Of the last column, the target, only rows count in which it was measured.
@@ -414,7 +330,7 @@ def _running(
     return mean + first, np.sqrt(np.maximum(square, 0.0))
 
 
-def _mean_and_deviation(column: NDArray[np.float64]) -> tuple[float, float]:
+def _mean_and_deviation(column: FloatArray) -> tuple[float, float]:
     """Mean and standard deviation without overflow; deviation 1 where nothing varies."""
     low, high = float(column.min()), float(column.max())
     if low == high:
@@ -425,5 +341,4 @@ def _mean_and_deviation(column: NDArray[np.float64]) -> tuple[float, float]:
     scaled -= mean
     deviation = float(np.sqrt(np.mean(scaled * scaled)))
     scale = deviation * size
-    varies = deviation > 4 * np.finfo(np.float64).eps and scale > 0
-    return mean * size, scale if varies else 1.0
+    return mean * size, scale if deviation > _STEADY and scale > 0 else 1.0

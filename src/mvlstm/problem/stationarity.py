@@ -17,6 +17,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from mvlstm.errors import MissingExtraError, ParameterError
+from mvlstm.types import FloatArray, IntArray
 
 Verdict = Literal[
     "stationary", "unit root", "difference-stationary", "trend-stationary", "constant"
@@ -31,24 +32,12 @@ UNIT_ROOT_T = -2.86  # below which `unit_root_t` rejects a unit root, 5 %
 
 @dataclass(frozen=True)
 class StationarityTest:
-    """Outcome of both tests on one series.
-
-    Parameters
-    ----------
-    name : str
-    order : int
-        How often the series had been differenced before the test.
-    adf_pvalue, kpss_pvalue : float
-        NaN for a constant series. The KPSS value is clipped to [0.01, 0.1] by its tables.
-    verdict : str
-        "stationary"; "unit root" (difference it); "difference-stationary" or "trend-stationary"
-        (the tests conflict, leave it); "constant".
-    """
+    """Outcome of both tests on one series, which had been differenced ``order`` times before."""
 
     name: str
     order: int
-    adf_pvalue: float
-    kpss_pvalue: float
+    adf_pvalue: float  # NaN for a constant series
+    kpss_pvalue: float  # the same; clipped to [0.01, 0.1] by its tables
     verdict: Verdict
 
     def __str__(self) -> str:
@@ -62,18 +51,8 @@ class StationarityTest:
 
 @dataclass(frozen=True)
 class Differencing:
-    """How often each column is to be differenced, and the tests that led to it.
+    """How often each column is to be differenced (0, 1 or 2), and every test made on the way."""
 
-    Parameters
-    ----------
-    columns : tuple of str
-    orders : tuple of int
-        One order (0, 1 or 2) a column.
-    tests : tuple of StationarityTest
-        Every test made, in order.
-    """
-
-    columns: tuple[str, ...]
     orders: tuple[int, ...]
     tests: tuple[StationarityTest, ...]
 
@@ -85,7 +64,7 @@ class Differencing:
 
 
 def test_stationarity(
-    series: NDArray[np.float64], *, name: str = "series", order: int = 0
+    series: FloatArray, *, name: str = "series", order: int = 0
 ) -> StationarityTest:
     """Test one series for a unit root (ADF) and for stationarity around a level (KPSS).
 
@@ -100,20 +79,7 @@ def test_stationarity(
     no           yes           trend-stationary (conflict)       none
     ===========  ============  ================================  ====================
 
-    Parameters
-    ----------
-    series : float array, (rows,)
-        Training rows only; of more than 50,000 the latest 50,000 are tested.
-    name : str
-    order : int
-        How often the series has been differenced already, for the record.
-
-    Raises
-    ------
-    MissingExtraError
-        If statsmodels is not installed.
-    ParameterError
-        If there are too few rows to test.
+    ``series`` (rows,) holds training rows only; of more than 50,000 the latest 50,000 are tested.
     """
     values = np.asarray(series, dtype=np.float64)
     if values.ndim != 1 or len(values) < _LEAST_ROWS:
@@ -134,24 +100,20 @@ def test_stationarity(
     return StationarityTest(name, order, adf, kpss, verdicts[adf < LEVEL, kpss > LEVEL])
 
 
-def _pvalues(values: NDArray[np.float64]) -> tuple[float, float]:
+def _pvalues(values: FloatArray) -> tuple[float, float]:
     try:
         from statsmodels.tsa.stattools import adfuller, kpss
     except ImportError as error:
         raise MissingExtraError(
             "The stationarity tests need statsmodels: pip install 'mvlstm[baselines]'."
         ) from error
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # KPSS tables end at 0.01 and 0.1
-        results = (
-            adfuller(values, regression="c", maxlag=_best_lag(values), autolag=None),
-            kpss(values, regression="c", nlags="auto"),
-        )
-    adf_value, kpss_value = (_pvalue(result) for result in results)
-    return adf_value, kpss_value
+    with warnings.catch_warnings(action="ignore"):  # KPSS tables end at 0.01 and 0.1
+        lag = _best_lag(values)
+        root = adfuller(values, regression="c", maxlag=lag, autolag=None)
+        return _pvalue(root), _pvalue(kpss(values, regression="c", nlags="auto"))
 
 
-def _best_lag(values: NDArray[np.float64]) -> int:
+def _best_lag(values: FloatArray) -> int:
     """Choose the number of lags of the ADF regression by AIC, as ``autolag="AIC"`` does.
 
     The candidate regressions are nested, so one triangular factor holds the residual sum of
@@ -164,7 +126,7 @@ def _best_lag(values: NDArray[np.float64]) -> int:
     used = len(lagged)
     level = values[-used - 1 : -1]
     columns = [np.ones(used), level, *lagged[:, 1:].T, lagged[:, 0]]
-    factor: NDArray[np.float64] = np.asarray(np.linalg.qr(np.column_stack(columns), mode="r"))
+    factor = np.asarray(np.linalg.qr(np.column_stack(columns), mode="r"))
     explained = factor[:, -1] ** 2  # by each column in turn; what is left comes last
     left = np.cumsum(explained[::-1])[::-1][2:]  # after the constant and the level, then each lag
     count = np.arange(2, 2 + len(left))
@@ -179,11 +141,7 @@ def _pvalue(result: Any) -> float:
 
 
 def choose_differencing(
-    values: NDArray[np.float64],
-    columns: Sequence[str],
-    *,
-    segments: NDArray[np.int64] | None = None,
-    max_order: int = MAX_ORDER,
+    values: FloatArray, columns: Sequence[str], *, segments: IntArray | None = None
 ) -> Differencing:
     """Choose how often each column is differenced: while both tests see a unit root.
 
@@ -196,124 +154,31 @@ def choose_differencing(
     columns : sequence of str
     segments : int array, (rows,), optional
         Differences that reach from one segment into the next are left out.
-    max_order : int
-        Most differences taken, at most 2.
     """
-    values = np.asarray(values, dtype=np.float64)
-    orders = []
-    tests: list[StationarityTest] = []
+    if segments is None:
+        segments = np.zeros(len(values), dtype=np.int64)
+    orders, tests = [], []
     for j, name in enumerate(columns):
-        series, order = values[:, j], 0
+        series, order = np.asarray(values[:, j], dtype=np.float64), 0
         while order == 0 or len(series) >= _LEAST_ROWS:
             tests.append(test_stationarity(series, name=name, order=order))
-            if tests[-1].verdict != "unit root" or order == max_order:
+            if tests[-1].verdict != "unit root" or order == MAX_ORDER:
                 break
             order += 1
-            series = within_segments(values[:, j], order, segments)
+            series = np.diff(values[:, j], n=order)
+            series = series[segments[order:] == segments[: len(series)]]
         orders.append(order)
-    return Differencing(tuple(columns), tuple(orders), tuple(tests))
+    return Differencing(tuple(orders), tuple(tests))
 
 
-def within_segments(
-    series: NDArray[np.float64], order: int, segments: NDArray[np.int64] | None = None
-) -> NDArray[np.float64]:
-    """Return the differences of a series, less those that reach from one segment into the next.
+def difference(values: FloatArray, orders: Sequence[int]) -> FloatArray:
+    """Difference each column of ``values`` (rows, columns) as often as its order says.
 
-    Examples
-    --------
-    >>> within_segments(np.array([1.0, 3.0, 90.0, 94.0]), 1, np.array([0, 0, 1, 1]))
-    array([2., 4.])
-    """
-    found = np.diff(series, n=order)
-    return found if segments is None else found[segments[order:] == segments[: len(found)]]
-
-
-def difference(values: NDArray[np.float64], orders: Sequence[int]) -> NDArray[np.float64]:
-    """Difference each column as often as its order says.
-
-    The first ``max(orders)`` rows of all columns are dropped, so that rows stay aligned:
-    row i of the result belongs to row i + max(orders) of ``values``.
-
-    Parameters
-    ----------
-    values : float array, (rows, columns)
-    orders : sequence of int
-    """
-    lost = _check_orders(values, orders)
-    result = np.empty((len(values) - lost, values.shape[1]))
-    for j, order in enumerate(orders):
-        result[:, j] = np.diff(values[:, j], n=order)[lost - order :]
-    return result
-
-
-def undifference(
-    differences: NDArray[np.float64], history: NDArray[np.float64], order: int
-) -> NDArray[np.float64]:
-    """Undo differencing along the last axis, given the values just before.
-
-    For order 1, ``y[h] = y[h-1] + d[h]`` started from the last value known; for order 2 the same
-    twice. The same function turns forecasts of differences into forecasts of the target.
-
-    Parameters
-    ----------
-    differences : float array, (..., H)
-        Differences of the steps 1 .. H.
-    history : float array, (..., at least order)
-        Original values up to the step before, newest last.
-    order : int
-
-    Returns
-    -------
-    float array, (..., H)
-        Original values of the steps 1 .. H.
-
-    Examples
-    --------
-    >>> undifference(np.array([1.0, 2.0]), np.array([10.0]), 1)
-    array([11., 13.])
-    """
-    if order == 0:
-        return np.array(differences, dtype=np.float64)
-    history = np.asarray(history, dtype=np.float64)
-    if history.shape[-1] < order:
-        raise ParameterError(
-            f"Undoing differences of order {order} needs the last {order} values, "
-            f"not {history.shape[-1]}."
-        )
-    lower = undifference(differences, np.diff(history), order - 1)
-    return history[..., -1:] + np.cumsum(lower, axis=-1)
-
-
-def restore(
-    differences: NDArray[np.float64], start: NDArray[np.float64], orders: Sequence[int]
-) -> NDArray[np.float64]:
-    """Undo `difference` for a whole table.
-
-    Parameters
-    ----------
-    differences : float array, (rows - max(orders), columns)
-    start : float array, (max(orders), columns)
-        The first rows of the original.
-    orders : sequence of int
-
-    Returns
-    -------
-    float array, (rows, columns)
+    The first ``max(orders)`` rows of all columns are dropped, so that rows stay aligned.
     """
     lost = max(orders, default=0)
-    body = np.empty((len(differences), differences.shape[1]))
-    for j, order in enumerate(orders):
-        body[:, j] = undifference(differences[:, j], start[:lost, j], order)
-    return np.vstack([start[:lost], body])
-
-
-def _check_orders(values: NDArray[np.float64], orders: Sequence[int]) -> int:
-    """Check one order of 0, 1 or 2 a column and return the largest."""
-    if len(orders) != values.shape[1] or any(order not in range(MAX_ORDER + 1) for order in orders):
-        raise ParameterError(
-            f"orders={tuple(orders)!r} must give 0, 1 or 2 for each of {values.shape[1]} columns."
-        )
-    return max(orders, default=0)
+    found = [np.diff(x, n=order)[lost - order :] for x, order in zip(values.T, orders, strict=True)]
+    return np.column_stack(found)
 
 
 def unit_root_t(past: NDArray[np.floating], after: NDArray[np.floating]) -> float:
@@ -325,12 +190,8 @@ def unit_root_t(past: NDArray[np.floating], after: NDArray[np.floating]) -> floa
     It serves windows that do not follow one another, and needs nothing but numpy. It is 0, which
     rejects nothing, where the windows are too few to tell, or all alike.
 
-    Parameters
-    ----------
-    past : (M, T)
-        Windows of the series, oldest first; each of their T - 1 differences is a term.
-    after : (M,)
-        What came after each.
+    Each of the T - 1 differences of the windows ``past`` (M, T), oldest first, is a term;
+    ``after`` (M,) is what came next.
     """
     y = np.asarray(past, dtype=np.float64)
     rise = np.asarray(after, dtype=np.float64) - y[:, -1]

@@ -94,7 +94,7 @@ def test_scaling_by_step_is_standard_at_every_step() -> None:
     assert np.allclose(scaled.mean(axis=0), 0) and np.allclose(scaled.std(axis=0), 1)
     last = values[:, 2, 1]  # the window's last row stands for the target as an input
     assert preparation.scaler.target_center == pytest.approx(last.mean())
-    assert preparation.scaler.target_scale == pytest.approx(last.std())
+    assert preparation.scaler.scale[-1] == pytest.approx(last.std())
 
 
 def test_row_ranges_take_no_folds() -> None:

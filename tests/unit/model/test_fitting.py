@@ -66,7 +66,7 @@ def test_scaling_is_learned_from_the_training_rows_unless_it_is_given() -> None:
     longer = begin(method, every, test=0.0, valid=0.2).problem.prepared.preparation
     given, problem = fit(method, every, test=0.2, valid=0.2, preparation=longer)
     assert given.preparation is longer and problem.prepared.preparation is longer
-    assert found.preparation.scaler.target_center != longer.scaler.target_center
+    assert found.preparation.target_center != longer.target_center
 
 
 def test_members_may_have_settings_of_their_own() -> None:

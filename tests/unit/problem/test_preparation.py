@@ -49,7 +49,7 @@ def test_jumps_over_gaps_leave_a_differenced_fit_as_it_is() -> None:
         model = mv.LSTM(gaps="respect", difference="auto", **settings)
         model.fit(torn_walk(jump), "y", test=0.2)
         assert model.fitted_.preparation.orders[-1] == 1
-        scales.append(model.fitted_.preparation.scaler.target_scale)
+        scales.append(model.fitted_.preparation.target_scale)
     assert scales[0] == pytest.approx(scales[1])
     assert scales[0] == pytest.approx(1.0, rel=0.1)
 
@@ -70,10 +70,10 @@ def test_the_targets_scale_is_of_measured_values(order: int) -> None:
     learned = Preparation.learn(frame.values, orders, measured=frame.measured)
     moves = np.diff(table["y"], n=order)
     np.testing.assert_allclose(learned.scaler.target_center, np.nanmean(moves))
-    np.testing.assert_allclose(learned.scaler.target_scale, np.nanstd(moves))
+    np.testing.assert_allclose(learned.scaler.scale[-1], np.nanstd(moves))
     plain = Preparation.learn(frame.values, orders)
     assert learned.scaler.center[0] == plain.scaler.center[0]
-    assert learned.scaler.target_scale != pytest.approx(plain.scaler.target_scale, rel=0.01)
+    assert learned.scaler.scale[-1] != pytest.approx(plain.scaler.scale[-1], rel=0.01)
 
 
 def test_where_no_difference_was_measured_all_count() -> None:

@@ -26,17 +26,6 @@ def test_columns_that_do_not_vary_keep_their_scale() -> None:
     assert (scaler.scale > 0).all()
 
 
-def test_windows_and_single_rows_scale_like_tables() -> None:
-    values = np.random.default_rng(0).normal(size=(50, 3))
-    scaler = Scaler.fit(values)
-    windows = values.reshape(5, 10, 3)
-    np.testing.assert_array_equal(
-        scaler.transform(windows), scaler.transform(values).reshape(5, 10, 3)
-    )
-    np.testing.assert_array_equal(scaler.transform(values[0]), scaler.transform(values)[0])
-    assert scaler.target_center == scaler.center[2] and scaler.target_scale == scaler.scale[2]
-
-
 def test_float32_output_needs_no_float64_copy() -> None:
     values = np.random.default_rng(0).normal(size=(500_000, 10))
     scaler = Scaler.fit(values[:1000])
@@ -46,11 +35,6 @@ def test_float32_output_needs_no_float64_copy() -> None:
     tracemalloc.stop()
     assert scaled.dtype == np.float32
     assert peak < 1.7 * scaled.nbytes
-
-
-def test_identity_changes_nothing() -> None:
-    values = np.arange(6.0).reshape(2, 3)
-    np.testing.assert_array_equal(Scaler.identity(3).transform(values), values)
 
 
 def test_scaler_survives_json_exactly() -> None:

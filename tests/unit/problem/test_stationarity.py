@@ -15,8 +15,6 @@ from mvlstm.problem.stationarity import (
     UNIT_ROOT_T,
     choose_differencing,
     difference,
-    restore,
-    undifference,
     unit_root_t,
 )
 
@@ -135,7 +133,7 @@ def test_without_statsmodels_the_message_names_the_extra(monkeypatch: pytest.Mon
         stationarity.test_stationarity(NOISE)
 
 
-def test_differences_are_aligned_and_undone() -> None:
+def test_differences_are_aligned() -> None:
     values = np.column_stack([NOISE, WALK, DOUBLE_WALK])
     orders = (0, 1, 2)
     changed = difference(values, orders)
@@ -143,28 +141,6 @@ def test_differences_are_aligned_and_undone() -> None:
     np.testing.assert_array_equal(changed[:, 0], NOISE[2:])
     np.testing.assert_array_equal(changed[:, 1], np.diff(WALK)[1:])
     np.testing.assert_array_equal(changed[:, 2], np.diff(DOUBLE_WALK, n=2))
-    np.testing.assert_allclose(restore(changed, values[:2], orders), values, rtol=1e-9)
-
-
-def test_one_step_ahead_adds_the_last_value() -> None:
-    forecast = undifference(np.array([[0.5], [-1.0]]), np.array([[3.0, 10.0], [0.0, 20.0]]), 1)
-    np.testing.assert_array_equal(forecast, [[10.5], [19.0]])
-
-
-def test_several_steps_and_order_two() -> None:
-    squares = np.arange(10.0) ** 2
-    ahead = undifference(np.full(3, 2.0), squares[:7], 2)
-    np.testing.assert_allclose(ahead, squares[7:])
-    np.testing.assert_array_equal(undifference(np.array([1.0]), np.array([]), 0), [1.0])
-
-
-def test_orders_and_history_are_checked() -> None:
-    with pytest.raises(ParameterError, match="orders="):
-        difference(np.zeros((5, 2)), (1,))
-    with pytest.raises(ParameterError, match="orders="):
-        difference(np.zeros((5, 1)), (3,))
-    with pytest.raises(ParameterError, match="needs the last 2 values"):
-        undifference(np.zeros(3), np.zeros(1), 2)
 
 
 @pytest.mark.parametrize("lags", [0, 1, 5])
