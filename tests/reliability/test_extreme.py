@@ -249,7 +249,7 @@ def test_a_european_csv(tmp_path: Path) -> None:
     words = ("--target", "Größe", "--time", "Zeit", "--out", out)
     forgot = command("fit", path, *words, *TINY)
     assert forgot.exit_code == 2
-    assert "--decimal ," in forgot.stderr
+    assert "--decimal ','" in forgot.stderr
     done = command("fit", path, *words, "--sep", ";", "--decimal", ",", *TINY)
     assert done.exit_code == 0, done.stderr
     done = command("forecast", out, path, "--decimal", ",", "--json")

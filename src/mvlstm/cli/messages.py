@@ -19,7 +19,7 @@ PIECE = re.compile(
     r"(?: \((?P<hint>--[a-z0-9-]+)(?P<rest>[^()]*)\))?"
 )
 TWICE = re.compile(r"(--[a-z0-9-]+(?: [^\s,()]+)?), \1(?=[),.;]|$)")
-PLAIN = re.compile(r"(?=.*\w)[\w.,:=+/-]+|,")  # text that a shell takes as it stands
+PLAIN = re.compile(r"(?=.*\w)[\w.,:=+/-]+")  # text that a shell takes as it stands
 
 
 def translate(message: str, options: Mapping[str, str]) -> str:

@@ -35,14 +35,10 @@ class Raised(AbstractForecaster, PersistenceSettings):
     by: float = setting(default=0.5, doc="What is added to the last value.")
 
     def learn(self, problem):
-        return LastValuePlus(
-            by=self.by, **vars(LastValue.of(problem.prepared.preparation, problem.horizon))
-        )
+        return LastValuePlus(by=self.by, **vars(Persistence.learn(self, problem)))
 
     def restore(self, saved):
-        return LastValuePlus(
-            by=self.by, **vars(LastValue.of(saved.preparation, int(self.horizon)))
-        )
+        return LastValuePlus(by=self.by, **vars(Persistence.restore(self, saved)))
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LastValuePlus(LastValue):

@@ -122,9 +122,7 @@ USES: dict[str, Callable[[Any, Fitted, Problem], Any]] = {
     "forecast": lambda model, held, problem: model.forecast(table()),
     "evaluate": lambda model, held, problem: model.evaluate(table()),
     "evaluate since": lambda model, held, problem: model.evaluate(table(), since="2024-01-15"),
-    "explain": lambda model, held, problem: explain(
-        model, held, table(), effort="quick", contributions=3
-    ),
+    "explain": lambda model, held, problem: explain(held, table(), effort="quick", contributions=3),
     "update": lambda model, held, problem: update(model, held, table()),
     "calibrate": lambda model, held, problem: calibrate(held.learned, problem),
 }
