@@ -66,6 +66,10 @@ class Theme:
             "tickfont": {"color": self.muted, "size": 12},
             "title": {"font": {"color": self.muted, "size": 12}, "standoff": 10},
         }
+        small = {"size": 12, "color": self.ink}
+        legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.0, "yanchor": "bottom"}
+        legend |= {"traceorder": "normal", "bgcolor": "rgba(0,0,0,0)", "font": small}
+        hover = {"bgcolor": self.paper, "bordercolor": self.muted, "align": "left"}
         return {
             "layout": {
                 "font": {"family": FONT, "size": 13, "color": self.ink},
@@ -74,22 +78,8 @@ class Theme:
                 # Invisible ticks keep the first label below away from the lowest at the left.
                 "xaxis": {**axis, "ticks": "outside", "ticklen": 6, "tickcolor": self.paper},
                 "yaxis": axis,
-                "legend": {
-                    "orientation": "h",
-                    "x": 0,
-                    "xanchor": "left",
-                    "y": 1.0,
-                    "yanchor": "bottom",
-                    "traceorder": "normal",
-                    "bgcolor": "rgba(0,0,0,0)",
-                    "font": {"size": 12, "color": self.ink},
-                },
-                "hoverlabel": {
-                    "bgcolor": self.paper,
-                    "bordercolor": self.muted,
-                    "font": {"family": FONT, "size": 12, "color": self.ink},
-                    "align": "left",
-                },
+                "legend": legend,
+                "hoverlabel": {**hover, "font": {"family": FONT, **small}},
                 "bargap": 0.3,
             }
         }

@@ -173,9 +173,11 @@ def waterfall_spec(
     place = np.arange(n - 2, 0, -1)
     low, high = float(end.min()), float(end.max())
     span = (high - low) or abs(high) or 1.0
+    reach = [low - 0.1 * span, high + 0.5 * span]
     long = max(abs(low), abs(high)) > 1e3 * span  # labels of many digits
     texts = [_amount(v) for v in value]
     levels = end[[0, -1]]
+    forecast = {"color": look.forecast, "line": {"width": 2, "color": look.forecast}}
     steps = {  # the line that joins the bars
         "type": "scatter",
         "x": np.repeat(end[:-1], 2),
@@ -197,42 +199,32 @@ def waterfall_spec(
         "hovertext": [f"{label(v)}: {text}" for v, text in zip(shown, texts, strict=True)],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }
+    silent = {"type": "scatter", "hoverinfo": "skip"}
     amounts = {  # to the right of each bar, away from the names
-        "type": "scatter",
+        **silent,
         "x": np.maximum(start, end)[1:-1],
         "y": place,
         "mode": "text",
         "text": [f" {text}" for text in texts],
         "textposition": "middle right",
         "cliponaxis": False,
-        "hoverinfo": "skip",
     }
     ends = {
-        "type": "scatter",
+        **silent,
         "x": levels,
         "y": [n - 1, 0],
         "mode": "markers+text",
-        "marker": {
-            "symbol": ["diamond-open", "diamond"],
-            "size": 12,
-            "color": look.forecast,
-            "line": {"width": 2, "color": look.forecast},
-        },
+        "marker": {"symbol": ["diamond-open", "diamond"], "size": 12, **forecast},
         "text": [f"  {_level(v, float(np.abs(value).max(initial=0.0)))}  " for v in levels],
         "textposition": [  # towards the middle, where there is room
             "middle left" if v > (low + high) / 2 else "middle right" for v in levels
         ],
         "cliponaxis": False,
-        "hoverinfo": "skip",
     }
     layout = base_layout(
         height=92 + 32 * n,
         x=shorten(target, LONGEST_UNIT),
-        xaxis={
-            "range": [low - 0.1 * span, high + 0.5 * span],
-            "nticks": 3 if long else 5,
-            **plain_level(low, high),
-        },
+        xaxis={"range": reach, "nticks": 3 if long else 5, **plain_level(low, high)},
         yaxis=named_rows([END, *shown[::-1], START], range=[-0.6, n + 0.3]),  # below the buttons
     )
     return {"data": [steps, parts, ends, amounts], "layout": layout}
