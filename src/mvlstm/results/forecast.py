@@ -103,7 +103,7 @@ class Forecast:
     @property
     def mean(self) -> pd.Series[float]:
         """Point forecast: the mean of the members."""
-        return self._series(self._mean(), "mean")
+        return self._series(self.members.mean(axis=0), "mean")
 
     @property
     def median(self) -> pd.Series[float]:
@@ -166,10 +166,10 @@ class Forecast:
         if not chosen.any():
             raise DataError(
                 f"No row of part '{part}' has an actual value of '{self.target}' to score against; "
-                f"rows with one: {self._part_counts(known) or 'none'}. Supply a table that reaches "
+                f"rows with one: {_part_counts(self.part, known) or 'none'}. Supply a table that "
                 "further, or choose another part."
             )
-        y, mean = self.actual[chosen], self._mean()[chosen]
+        y, mean = self.actual[chosen], self.members.mean(axis=0)[chosen]
         mixture = (self.weights[chosen], self.means[chosen], self.variances[chosen])
         low, median, high = (self._quantile_of(q, chosen, mixture) for q in (0.05, 0.5, 0.95))
         return {
@@ -210,7 +210,7 @@ class Forecast:
             "origin": self.origin.repeat(h),
             "step": np.tile(np.arange(1, h + 1), m),
             "time": time_index(self.time.reshape(-1), self.origin),
-            "mean": self._mean().reshape(-1),
+            "mean": self.members.mean(axis=0).reshape(-1),
             "median": self._quantile(0.5).reshape(-1),
             **{name: self._quantile(q).reshape(-1) for name, q in _levels(quantiles).items()},
             "part": self.part.reshape(-1).astype(object),
@@ -240,7 +240,7 @@ class Forecast:
         if len(self):
             times = time_index(self.time.reshape(-1), self.origin)
             span = f", {plain(times.min())} to {plain(times.max())}"
-        counts = self._part_counts(np.ones(self.part.shape, dtype=bool))
+        counts = _part_counts(self.part, np.ones(self.part.shape, dtype=bool))
         parts = f", {counts}" if counts else ""
         if self.warnings:
             parts += f"; {counted(len(self.warnings), 'warning')}"
@@ -255,9 +255,6 @@ class Forecast:
         return page(repr(self), shown.to_frame())
 
     # ------------------------------------------------------------------------------ inner parts
-
-    def _mean(self) -> FloatArray:
-        return np.asarray(self.members.mean(axis=0))
 
     def _quantile(self, q: float) -> FloatArray:
         if q not in self._quantiles:
@@ -275,9 +272,10 @@ class Forecast:
     def _series(self, values: FloatArray, name: str) -> pd.Series[float]:
         return pd.Series(values.reshape(-1), index=self.index, name=name)
 
-    def _part_counts(self, where: BoolArray) -> str:
-        counts = {p: int((where & (self.part == p)).sum()) for p in PARTS}
-        return ", ".join(f"{n} {p}" for p, n in counts.items() if n)
+
+def _part_counts(part: NDArray[np.str_], where: BoolArray) -> str:
+    counts = {p: int((where & (part == p)).sum()) for p in PARTS}
+    return ", ".join(f"{n} {p}" for p, n in counts.items() if n)
 
 
 def _check_number(name: str, value: object) -> None:

@@ -64,7 +64,8 @@ def join_future(table: Table, future: pd.DataFrame, layout: Layout) -> pd.DataFr
     future = _same_kind(table, future, layout)
     own, given = (_marks(one, layout) for one in (table, future))
     source = {mark: row for row, mark in enumerate(given)}
-    pairs = [(row, source[own[row]]) for row in np.flatnonzero(lacking) if own[row] in source]
+    rows = [int(row) for row in np.flatnonzero(lacking)]
+    pairs = [(row, source[own[row]]) for row in rows if own[row] in source]
     later = future.iloc[_later(dict(own), given, _times(future, layout))]
     return pd.concat([_filled(table, future, layout.known, pairs), later])
 
