@@ -93,7 +93,7 @@ def test_scaling_by_step_is_standard_at_every_step() -> None:
     scaled = preparation.scaler.transform(values.reshape(-1, 2)).reshape(50, 4, 2)
     assert np.allclose(scaled.mean(axis=0), 0) and np.allclose(scaled.std(axis=0), 1)
     last = values[:, 2, 1]  # the window's last row stands for the target as an input
-    assert preparation.scaler.target_center == pytest.approx(last.mean())
+    assert preparation.scaler.center[-1] == pytest.approx(last.mean())
     assert preparation.scaler.scale[-1] == pytest.approx(last.std())
 
 

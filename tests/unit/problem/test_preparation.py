@@ -69,7 +69,7 @@ def test_the_targets_scale_is_of_measured_values(order: int) -> None:
     orders = np.array([0, order])
     learned = Preparation.learn(frame.values, orders, measured=frame.measured)
     moves = np.diff(table["y"], n=order)
-    np.testing.assert_allclose(learned.scaler.target_center, np.nanmean(moves))
+    np.testing.assert_allclose(learned.scaler.center[-1], np.nanmean(moves))
     np.testing.assert_allclose(learned.scaler.scale[-1], np.nanstd(moves))
     plain = Preparation.learn(frame.values, orders)
     assert learned.scaler.center[0] == plain.scaler.center[0]
@@ -111,8 +111,8 @@ def test_each_series_is_scaled_by_its_measured_values() -> None:
     units = model.fitted_.prepare(frame).units
     assert units is not None
     y = parts[3]["y"]
-    np.testing.assert_allclose(units.center[3:], y.expanding().mean()[3:])
-    np.testing.assert_allclose(units.scale[3:], y.expanding().std(ddof=0)[3:])
+    np.testing.assert_allclose(units[0][3:], y.expanding().mean()[3:])
+    np.testing.assert_allclose(units[1][3:], y.expanding().std(ddof=0)[3:])
 
 
 @pytest.mark.parametrize("series", [{}, {"series": "who"}])
