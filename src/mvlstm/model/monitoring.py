@@ -56,19 +56,16 @@ def score_since(fitted: Fitted, forecast: Forecast, prepared: Prepared, since: A
     scored = forecast.take(chosen)
     evaluation = score_unseen(fitted, scored, prepared, whole=False)
     rival = persistence_forecast(fitted, scored, prepared)
-    found, statements = find_slips(fitted.calibration.reference, _reference(scored, rival))
-    slipped = [] if found is None else list(found["slipped"])
-    for statement in itertools.compress(statements, slipped):
-        warnings.warn(statement, MVLSTMWarning, stacklevel=3)
+    now = Reference.of_forecast(scored, scored.actual - rival.members.mean(axis=0))
+    found, statements = find_slips(fitted.calibration.reference, now)
+    if found is not None:
+        for statement in itertools.compress(statements, found["slipped"]):
+            warnings.warn(statement, MVLSTMWarning, stacklevel=3)
     notes = [*evaluation.notes, f"Rows since {describe_time(start)} are scored."]
     if start <= known:
         notes.append(f"The model knows the rows up to {describe_time(known)}; later ones count.")
-    return replace(
-        evaluation,
-        notes=(*notes, *statements),
-        periods=by_period(scored, rival),
-        slips=found,
-    )
+    periods = by_period(scored, rival)
+    return replace(evaluation, notes=(*notes, *statements), periods=periods, slips=found)
 
 
 def read_time(fitted: Fitted, since: Any) -> Any:
@@ -136,9 +133,17 @@ def _read_text(since: str, day_first: bool) -> pd.Timestamp:
 def find_slips(
     then: Reference | None, now: Reference | None
 ) -> tuple[pd.DataFrame | None, tuple[str, ...]]:
-    """Compare two references; return a row for skill and one for coverage, and sentences."""
+    """Compare two references; return a row for skill and one for coverage, and sentences.
+
+    A reference is None where there are hardly any rows, or an error is zero.
+    """
     if then is None or now is None or now.n < FEWEST_NEW:
-        return None, (f"Whether the model has slipped cannot be told: {_obstacle(then, now)}.",)
+        why = f"fewer than {FEWEST_NEW} rows to score"
+        if then is None:
+            why = "the model has no scores of held-out rows, with errors, to compare"
+        elif now is None:
+            why = "there are hardly any rows to score, or the model or persistence makes no error"
+        return None, (f"Whether the model has slipped cannot be told: {why}.",)
     spread = np.sqrt([then.ratio_variance + now.ratio_variance, _coverage_variance(then, now)])
     risen = np.array([now.ratio - then.ratio, min(then.coverage, LEVEL) - now.coverage])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -159,19 +164,6 @@ def find_slips(
     return table, tuple(_sentence(row) for row in table.to_dict(orient="records"))
 
 
-def _obstacle(then: Reference | None, now: Reference | None) -> str:
-    """Say why two references cannot be compared; one is None where an error is zero, too."""
-    if then is None:
-        return "the model has no scores of held-out rows, with errors, to compare"
-    if now is None:
-        return "there are hardly any rows to score, or the model or persistence makes no error"
-    return f"fewer than {FEWEST_NEW} rows to score"
-
-
-def _reference(forecast: Forecast, rival: Forecast) -> Reference | None:
-    return Reference.of_forecast(forecast, forecast.actual - rival.members.mean(axis=0))
-
-
 def _coverage_variance(then: Reference, now: Reference) -> float:
     """Variance of the difference of coverages, at least that of independent values.
 
@@ -183,15 +175,15 @@ def _coverage_variance(then: Reference, now: Reference) -> float:
 
 
 def _sentence(row: Any) -> str:
-    now, then = (f"{row[when]:.1%}" for when in ("now", "then"))
     name = "Skill" if row["score"] == "skill" else "Coverage of the 90 % interval"
-    if row["slipped"]:
-        return (
-            f"{name} has slipped: {now}, and {then} on the rows held out when the model was made "
-            f"(p = {row['p_value']:.2g}). Update the model or fit it anew."
-        )
-    p = f"p = {row['p_value']:.2g}"
-    return f"{name} has not slipped: {now}, and {then} on the rows held out ({p})."
+    compared = f"{row['now']:.1%}, and {row['then']:.1%} on the rows held out"
+    p = f"(p = {row['p_value']:.2g})"
+    if not row["slipped"]:
+        return f"{name} has not slipped: {compared} {p}."
+    return (
+        f"{name} has slipped: {compared} when the model was made {p}. Update the model or fit it "
+        "anew."
+    )
 
 
 # ----------------------------------------------------------------------------------------- periods
@@ -218,16 +210,11 @@ def _period_labels(times: pd.Index[Any]) -> tuple[NDArray[Any], str]:
             return _blocks(np.asarray(times, dtype=np.int64)), "from"
     wall = times.tz_localize(None)
     found = {word: wall.to_period(code).start_time for word, code in PERIODS.items()}
-    fitting = [word for word, starts in found.items() if _suits(starts)]
-    whole = [word for word, starts in found.items() if starts.nunique() == 1]  # few times
+    counts = {word: starts.nunique() for word, starts in found.items()}
+    fitting = [w for w, n in counts.items() if n <= MOST_PERIODS and len(wall) / n >= FEWEST_TIMES]
+    whole = [word for word, count in counts.items() if count == 1]  # few times
     word = [*fitting, *whole, "year"][0]
     return np.asarray(found[word].strftime("%Y-%m-%d"), dtype=object), word
-
-
-def _suits(starts: pd.DatetimeIndex) -> bool:
-    """Say whether there are not too many periods, and enough times in them."""
-    count = starts.nunique()
-    return count <= MOST_PERIODS and len(starts) / count >= FEWEST_TIMES
 
 
 def _blocks(times: IntArray) -> IntArray:

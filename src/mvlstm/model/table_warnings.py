@@ -7,7 +7,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError, ParameterError
@@ -16,21 +15,16 @@ from mvlstm.problem.preparation import Prepared
 from mvlstm.table.columns import name_list
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.spacing import describe_time
+from mvlstm.types import BoolArray, FloatArray, IntArray
 
 SHOWN = 4  # columns named in one message
 
 
-def range_warnings(prepared: Prepared, origins: NDArray[np.int64], window: int) -> tuple[str, ...]:
+def range_warnings(prepared: Prepared, origins: IntArray, window: int) -> tuple[str, ...]:
     """Say which columns leave the range of the training rows by more than its whole width.
 
-    Columns that are differenced are left out: their level is free to move.
-
-    Parameters
-    ----------
-    prepared : Prepared
-    origins : int array, (M,)
-        The last rows of the windows that forecasts rest on.
-    window : int
+    Looked at are the rows of the windows that end at ``origins``. Columns that are differenced are
+    left out: their level is free to move.
     """
     preparation, frame = prepared.preparation, prepared.frame
     low, high = preparation.low, preparation.high
@@ -60,9 +54,7 @@ def range_warnings(prepared: Prepared, origins: NDArray[np.int64], window: int) 
     )
 
 
-def category_warnings(
-    prepared: Prepared, origins: NDArray[np.int64], window: int
-) -> tuple[str, ...]:
+def category_warnings(prepared: Prepared, origins: IntArray, window: int) -> tuple[str, ...]:
     """Say of which categories the last window, of each series, has no level that training had."""
     frame = prepared.frame
     if not len(origins) or not frame.layout.levels:
@@ -73,17 +65,17 @@ def category_warnings(
     found = []
     for origin in origins[ends]:
         rows = frame.values[int(origin) - window + 1 : int(origin) + 1]
-        where = "" if frame.panel is None else f" of series '{frame.panel.name(int(origin))}'"
         found += [
-            f"The last {window} rows{where} have no level of '{name}' that training had: the "
-            "forecast does without it. If the levels are only named otherwise, name them as in fit."
+            f"The last {window} rows{_whose(frame, origin)} have no level of '{name}' that "
+            "training had: the forecast does without it. If the levels are only named otherwise, "
+            "name them as in fit."
             for name, _ in frame.layout.levels
             if not rows[:, groups == frame.variables.index(name)].any()
         ]
     return tuple(found)
 
 
-def _used_rows(origins: NDArray[np.int64], window: int) -> tuple[int, NDArray[np.bool_]]:
+def _used_rows(origins: IntArray, window: int) -> tuple[int, BoolArray]:
     """Return the first row of the windows, and from there on which rows lie in one of them."""
     start = int(origins.min()) - window + 1
     steps = np.zeros(int(origins.max()) - start + 2, dtype=np.int64)
@@ -92,7 +84,7 @@ def _used_rows(origins: NDArray[np.int64], window: int) -> tuple[int, NDArray[np
     return start, np.cumsum(steps)[:-1] > 0
 
 
-def _as_used(prepared: Prepared, rows: slice) -> NDArray[np.float64]:
+def _as_used(prepared: Prepared, rows: slice) -> FloatArray:
     """Return the values of rows; of what is known ahead, those that the rows' windows hold."""
     preparation, frame = prepared.preparation, prepared.frame
     if preparation.series is not None:
@@ -111,8 +103,12 @@ def _time_of(prepared: Prepared, row: int, column: int) -> str:
     if prepared.preparation.ahead and frame.layout.ahead[column]:
         steps = frame.future_times(np.array([row]), prepared.preparation.ahead)
         time = pd.Index(steps[0])[-1]
-    whose = "" if frame.panel is None else f" in series '{frame.panel.name(row)}'"
-    return f"{describe_time(time)}{whose}"
+    return f"{describe_time(time)}{_whose(frame, row, 'in')}"
+
+
+def _whose(frame: SeriesFrame, row: int, word: str = "of") -> str:
+    """Name the series of a row, where there are several."""
+    return "" if frame.panel is None else f" {word} series '{frame.panel.name(int(row))}'"
 
 
 def check_reach(window: int, ahead: int) -> None:
@@ -136,11 +132,10 @@ def require_ahead(prepared: Prepared, caller: str) -> None:
         return
     row = int(rows[0])
     times, there = _steps_ahead(prepared, row)
-    whose = "" if frame.panel is None else f" of series '{frame.panel.name(row)}'"
     more = f" The same holds for {len(rows) - 1:,} more series." if len(rows) > 1 else ""
     raise DataError(
         f"{caller}() needs {name_list(frame.layout.known)}, known ahead, for the {horizon} "
-        f"steps after {describe_time(frame.times[row])}{whose}; of step {there + 1}, "
+        f"steps after {describe_time(frame.times[row])}{_whose(frame, row)}; of step {there + 1}, "
         f"{describe_time(times[there])}, the row is missing or has an empty value.{more} Add the "
         "rows to the end of the table with the target left empty, or pass them with future=...."
     )
@@ -155,16 +150,11 @@ def _steps_ahead(prepared: Prepared, row: int) -> tuple[pd.Index[Any], int]:
     return times, int((frame.future.segments == frame.segments[row]).sum())
 
 
-def series_warnings(
-    prepared: Prepared, ready: NDArray[np.int64], others: NDArray[np.int64]
-) -> tuple[str, ...]:
+def series_warnings(prepared: Prepared, ready: IntArray, others: IntArray) -> tuple[str, ...]:
     """Name series that end before the rest, and those that cannot be forecast, and why.
 
-    Parameters
-    ----------
-    prepared : Prepared
-    ready, others : int array
-        Last rows of the series that are forecast, and of those that are not.
+    ``ready`` and ``others`` are last rows of the series that are forecast, and of those that are
+    not.
     """
     frame, given = prepared.frame, prepared.given
     if frame.panel is None:
@@ -189,10 +179,9 @@ def series_warnings(
         )
     unheard = np.setdiff1d(np.arange(len(frame.panel.names)), frame.panel.codes)
     if len(unheard):
-        more = f" and {len(unheard) - SHOWN:,} more" if len(unheard) > SHOWN else ""
-        named = ", ".join(f"'{frame.panel.names[code]}'" for code in unheard[:SHOWN])
+        named = _first([f"'{frame.panel.names[code]}'" for code in unheard])
         found.append(
-            f"{_left_out(unheard)} for lack of a past, rows with a target: {named}{more}. "
+            f"{_left_out(unheard)} for lack of a past, rows with a target: {named}. "
             "Supply these rows."
         )
     if len(short):
@@ -203,18 +192,21 @@ def series_warnings(
     return tuple(found)
 
 
-def _left_out(rows: NDArray[np.int64]) -> str:
+def _left_out(rows: IntArray) -> str:
     return "1 series is left out" if len(rows) == 1 else f"{len(rows):,} series are left out"
 
 
-def _named(frame: SeriesFrame, rows: NDArray[np.int64], remarks: Sequence[str] = ()) -> str:
+def _named(frame: SeriesFrame, rows: IntArray, remarks: Sequence[str] = ()) -> str:
     """Name the series of some rows, with a remark on each; the first few of many."""
     assert frame.panel is not None
-    names = [f"'{frame.panel.name(int(row))}'" for row in rows[:SHOWN]]
-    if remarks:
-        names = [f"{name} {remark}" for name, remark in zip(names, remarks, strict=True)]
-    more = f" and {len(rows) - SHOWN:,} more" if len(rows) > SHOWN else ""
-    return f"{', '.join(names)}{more}"
+    names = [f"'{frame.panel.name(int(row))}'" for row in rows]
+    shown = [f"{name} {remark}" for name, remark in zip(names, remarks, strict=False)]
+    return _first([*shown, *names[len(shown) :]])
+
+
+def _first(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"
 
 
 def age_warnings(times: pd.Index[Any], parts: PartTimes) -> tuple[str, ...]:

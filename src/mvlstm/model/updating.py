@@ -22,7 +22,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mvlstm._words import counted
@@ -55,42 +54,21 @@ HELD_OUT = 0.4  # share of the new times that is held out, at their end
 OLD_SHARE = 3  # windows of older rows trained on, for each new one
 SLOWER = 0.2  # learning rate, as a share of the fit's
 VALID = 0.1  # share of validation rows by default
+Record = dict[str, Any]  # what an `Update` says of the training
 
 
 @dataclass(frozen=True, eq=False)
 class NewRows:
-    """Windows of a table, by what they are to the model as it was.
+    """Origins of a table's windows, by what their labels are to the model as it was."""
 
-    Parameters
-    ----------
-    old, train, held_out : int array
-        Origins of windows whose labels the model knew; of new ones to train on, and held out.
-    every : int array
-        Of all new ones.
-    parts : PartTimes
-        After the update.
-    rows : int
-        New rows.
-    first, last : timestamp or int
-        Their times.
-    """
-
-    old: IntArray
-    train: IntArray
+    old: IntArray  # known to it
+    train: IntArray  # new ones, to train on
     held_out: IntArray
-    every: IntArray
-    parts: PartTimes
+    every: IntArray  # all new ones
+    parts: PartTimes  # after the update
     rows: int
-    first: Any
+    first: Any  # time of the new rows
     last: Any
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """A model after an update, and what its record says."""
-
-    fitted: Fitted
-    record: dict[str, Any]
 
 
 class Retrainable(Protocol):
@@ -122,7 +100,8 @@ def update(
     """Return a model brought up to date; see `AbstractForecaster.update`."""
     started = clock.monotonic()
     check_option("refit", refit, REFITS)
-    epochs, rate = _epochs(max_epochs), _rate(model, learning_rate)
+    check_whole("max_epochs", max_epochs, 1)
+    epochs, rate = int(max_epochs), _rate(model, learning_rate)
     frame = fitted.read(table, "update")
     prepared = fitted.prepare(frame)
     network = hasattr(model, "train_further")
@@ -133,23 +112,23 @@ def update(
             "which fits it to all rows but the newest."
         )
     if refit == "full":
-        outcome = _train_again(model, fitted, prepared, new)
+        found, record = _train_again(model, fitted, prepared, new)
     elif network:
-        outcome = _train_further(model, fitted, prepared, new, epochs, rate)
+        found, record = _train_further(model, fitted, prepared, new, epochs, rate)
     else:
-        outcome = _fit_anew(model, fitted, prepared, new)
-    record = Update(
+        found, record = _fit_anew(model, fitted, prepared, new)
+    done = Update(
         when=datetime.now(UTC).isoformat(timespec="seconds"),
         first=describe_time(new.first),
         last=describe_time(new.last),
         rows=new.rows,
         refit=refit,
-        members=outcome.fitted.members,
+        members=found.members,
         seconds=clock.monotonic() - started,
         notes=frame.notes,
-        **outcome.record,
+        **record,
     )
-    return replace(outcome.fitted, updates=(*fitted.updates, record))
+    return replace(found, updates=(*fitted.updates, done))
 
 
 def find_new_rows(fitted: Fitted, prepared: Prepared, *, every_series: bool) -> NewRows:
@@ -160,7 +139,7 @@ def find_new_rows(fitted: Fitted, prepared: Prepared, *, every_series: bool) -> 
     """
     frame, parts, H = prepared.frame, fitted.parts, fitted.horizon
     known_series = _known_series(fitted, frame, every_series)
-    after = parts.after(_column(frame.times))[:, 0]
+    after = parts.after(np.asarray(frame.times))
     later = after & known_series
     if not later.any():
         if after.any():
@@ -180,12 +159,10 @@ def find_new_rows(fitted: Fitted, prepared: Prepared, *, every_series: bool) -> 
     moments = pd.Index(frame.times[later]).unique().sort_values()
     cut = moments[max(0, int(np.ceil((1 - HELD_OUT) * len(moments))) - 1)]
     moved = PartTimes(parts.start, cut, cut, moments[-1])
-    held_out = every & moved.after(times, moved.train).all(axis=1)
-    train = every & (moved.names(times) == "train").all(axis=1)
     return NewRows(
         old=origins[known],
-        train=origins[train],
-        held_out=origins[held_out],
+        train=origins[every & (moved.names(times) == "train").all(axis=1)],
+        held_out=origins[every & moved.after(times, cut).all(axis=1)],
         every=origins[every],
         parts=moved,
         rows=int(later.sum()),
@@ -199,8 +176,7 @@ def _known_series(fitted: Fitted, frame: SeriesFrame, every_series: bool) -> Boo
     trained = fitted.preparation.series
     if frame.panel is None or trained is None or every_series:
         return np.ones(frame.n_rows, dtype=bool)
-    known = np.isin(np.array(frame.panel.names), trained.names)
-    rows = known[frame.panel.codes]
+    rows = np.isin(frame.panel.names, trained.names)[frame.panel.codes]
     others = [frame.panel.names[code] for code in np.unique(frame.panel.codes[~rows])]
     if others:
         warnings.warn(
@@ -222,7 +198,7 @@ def _train_further(
     new: NewRows,
     epochs: int,
     rate: float,
-) -> Outcome:
+) -> tuple[Fitted, Record]:
     """Go on from the weights on new windows and a sample of old ones."""
     _require_enough(new, "or train on all rows with refit='full'")
     sample = spread_evenly(new.old, OLD_SHARE * len(new.train))
@@ -235,48 +211,29 @@ def _train_further(
     if (after > before).any():  # of all new rows, or of those held out
         learned, after, changed = fitted.learned, before, 0
     settled = fitted.with_learned(learned.judged(problem).summarised(problem))
-    return Outcome(
-        replace(_recalibrated(settled, problem, new), parts=new.parts),
-        {
-            "trained": len(problem.origins["train"]),
-            "held_out": len(new.held_out),
-            "settings": {"epochs": epochs, "learning_rate": rate},
-            "changed": changed,
-            "rmse_before": _known(before[1]),
-            "rmse_after": _known(after[1]),
-        },
-    )
+    settings = {"epochs": epochs, "learning_rate": rate}
+    record = _record(problem, len(new.held_out), settings, changed, before, after)
+    return replace(_recalibrated(settled, problem, new), parts=new.parts), record
 
 
-def _fit_anew(model: Any, fitted: Fitted, prepared: Prepared, new: NewRows) -> Outcome:
+def _fit_anew(
+    model: Any, fitted: Fitted, prepared: Prepared, new: NewRows
+) -> tuple[Fitted, Record]:
     """Fit the forecaster to all rows, and keep the better of the two on the new ones."""
     _require_enough(new)
     _require_history(fitted, prepared)
-    fresh, problem = fit(
-        clone(model), prepared.frame, test=0.0, valid=_valid_share(fitted, prepared)
-    )
-    judged = replace(new, held_out=np.intersect1d(problem.origins["calibration"], new.every))
+    valid = _valid_share(fitted, prepared)
+    fresh, problem = fit(clone(model), prepared.frame, test=0.0, valid=valid)
+    held_out = problem.origins["calibration"]
+    judged = replace(new, held_out=np.intersect1d(held_out, new.every))
     before = _errors(fitted, prepared, judged)
     after = _errors(fresh, problem.prepared, judged)
-    better = not (after > before).any()
-    if better:
-        held_out, found = len(problem.origins["calibration"]), fresh
-        found = replace(fresh, seconds=fitted.seconds)
-    else:
-        problem = _problem(fitted, prepared, new.train, new.held_out)
-        found = replace(_recalibrated(fitted, problem, new), parts=new.parts)
-        after, held_out = before, len(new.held_out)
-    return Outcome(
-        found,
-        {
-            "trained": len(problem.origins["train"]),
-            "held_out": held_out,
-            "settings": {},
-            "changed": found.members if better else 0,
-            "rmse_before": _known(before[1]),
-            "rmse_after": _known(after[1]),
-        },
-    )
+    if not (after > before).any():
+        record = _record(problem, len(held_out), {}, fresh.members, before, after)
+        return replace(fresh, seconds=fitted.seconds), record
+    problem = _problem(fitted, prepared, new.train, new.held_out)
+    record = _record(problem, len(new.held_out), {}, 0, before, before)
+    return replace(_recalibrated(fitted, problem, new), parts=new.parts), record
 
 
 def _valid_share(fitted: Fitted, prepared: Prepared) -> float:
@@ -285,18 +242,20 @@ def _valid_share(fitted: Fitted, prepared: Prepared) -> float:
     What updates hold out is short and must not make later fits stop and calibrate on less and
     less: after one the share is at least the default.
     """
-    known = fitted.parts.names(_column(prepared.frame.times))[:, 0]
+    known = fitted.parts.names(np.asarray(prepared.frame.times))
     share = float((known == "validation").sum() / (known != "new").sum())
     return max(share, VALID) if fitted.updates else share
 
 
-def _train_again(model: Any, fitted: Fitted, prepared: Prepared, new: NewRows) -> Outcome:
+def _train_again(
+    model: Any, fitted: Fitted, prepared: Prepared, new: NewRows
+) -> tuple[Fitted, Record]:
     """Train the members on all rows for the steps found; calibrate the model as it was first."""
     _require_history(fitted, prepared)
     every = np.sort(np.concatenate([new.old, new.every]))
     problem = _problem(fitted, prepared, every, watched(every))
     before = _errors(fitted, prepared, new, of_all=True)
-    settled = fitted
+    settled, changed = fitted, 0
     if len(new.every) >= FEWEST:
         settled = _recalibrated(fitted, _problem(fitted, prepared, every, new.every), new)
     if not fitted.history.members:
@@ -308,26 +267,16 @@ def _train_again(model: Any, fitted: Fitted, prepared: Prepared, new: NewRows) -
     epochs, finishing = model.epochs_over(fitted.history, had, len(every))
     learned = model.train_again(fitted.learned, problem, epochs, finishing)
     after = _errors(settled.with_learned(learned), prepared, new, of_all=True)
-    better = not (after > before).any()
-    changed = 0
-    if better:  # the spread stays, which the calibration belongs to
+    if (after > before).any():
+        after = before
+    else:  # the spread stays, which the calibration belongs to
         changed = learned.changed_from(fitted.learned)
         settled = settled.with_learned(learned.summarised(problem))
+    rate = float(model.learning_rate)
+    settings = {"epochs": int((epochs + finishing).max()), "learning_rate": rate}
     last = new.parts.calibration
-    return Outcome(
-        replace(settled, parts=PartTimes(new.parts.start, last, last, last)),
-        {
-            "trained": len(every),
-            "held_out": 0,
-            "settings": {
-                "epochs": int((epochs + finishing).max()),
-                "learning_rate": float(model.learning_rate),
-            },
-            "changed": changed,
-            "rmse_before": _known(before[1]),
-            "rmse_after": _known((after if better else before)[1]),
-        },
-    )
+    parts = PartTimes(new.parts.start, last, last, last)
+    return replace(settled, parts=parts), _record(problem, 0, settings, changed, before, after)
 
 
 # ------------------------------------------------------------------------------------- inner parts
@@ -339,13 +288,33 @@ def watched(origins: IntArray) -> IntArray:
 
 
 def _problem(fitted: Fitted, prepared: Prepared, train: IntArray, held_out: IntArray) -> Problem:
-    origins: dict[PartName, IntArray] = {
-        "train": train,
-        "stop": held_out,
-        "calibration": held_out,
-        "new": train[:0],
+    origins: dict[PartName, IntArray] = {"train": train, "new": train[:0]}
+    return Problem(
+        prepared,
+        origins | {"stop": held_out, "calibration": held_out},
+        fitted.window,
+        fitted.horizon,
+    )
+
+
+def _record(
+    problem: Problem,
+    held_out: int,
+    settings: dict[str, Any],
+    changed: int,
+    before: FloatArray,
+    after: FloatArray,
+) -> Record:
+    """Return what an `Update` says of the training; errors as `_errors` returns them."""
+    rmse = [float(errors[1]) if np.isfinite(errors[1]) else None for errors in (before, after)]
+    return {
+        "trained": len(problem.origins["train"]),
+        "held_out": held_out,
+        "settings": settings,
+        "changed": changed,
+        "rmse_before": rmse[0],
+        "rmse_after": rmse[1],
     }
-    return Problem(prepared, origins, fitted.window, fitted.horizon)
 
 
 def _recalibrated(fitted: Fitted, problem: Problem, new: NewRows) -> Fitted:
@@ -383,10 +352,6 @@ def _errors(
     return np.sqrt([np.nanmean(squared), np.nanmean(squared[chosen])])
 
 
-def _known(error: float) -> float | None:
-    return float(error) if np.isfinite(error) else None
-
-
 def _require_enough(new: NewRows, further: str = "or fit anew") -> None:
     if len(new.every) < FEWEST or not len(new.held_out) or not len(new.train):
         raise DataError(
@@ -405,15 +370,6 @@ def _require_history(fitted: Fitted, prepared: Prepared) -> None:
             f"{describe_time(fitted.parts.start)}: fitting to all rows needs them. Supply the "
             "whole history, or fit anew on what there is."
         )
-
-
-def _column(times: pd.Index[Any]) -> NDArray[Any]:
-    return np.asarray(times)[:, None]
-
-
-def _epochs(value: int) -> int:
-    check_whole("max_epochs", value, 1)
-    return int(value)
 
 
 def _rate(model: Any, value: float | None) -> float:

@@ -19,20 +19,13 @@ from mvlstm.types import FloatArray, IntArray
 class Windows:
     """M scaled windows of T rows and C columns: a table, and the rows at which they end.
 
-    Parameters
-    ----------
-    table : (rows, C)
-    ends : (M,)
-    length : int
-        T.
-    prepared, origins : Prepared and (M,), optional
-        Where the windows stand in a user's table, for methods that look further back than a window;
-        None for windows that were made up, such as scrambled ones.
+    ``prepared`` and ``origins`` (M,) say where they stand in a user's table, for methods that look
+    further back than a window; None for windows that were made up, such as scrambled ones.
     """
 
-    table: NDArray[Any]
-    ends: IntArray
-    length: int
+    table: NDArray[Any]  # (rows, C)
+    ends: IntArray  # (M,)
+    length: int  # T
     prepared: Prepared | None = None
     origins: IntArray | None = None
 

@@ -9,17 +9,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm.errors import ModelFileError
+from mvlstm.errors import ModelFileError, is_whole
 from mvlstm.table.layout import Layout
 from mvlstm.table.parts import Parts
+from mvlstm.types import BoolArray
 
 
 @dataclass(frozen=True)
 class PartTimes:
-    """First time seen, and last time of training, and of either half of the validation rows.
-
-    Each is a timestamp or an integer, as in the table.
-    """
+    """First time seen, and last time of training and of either half of the validation rows."""
 
     start: Any
     train: Any
@@ -36,29 +34,26 @@ class PartTimes:
 
         Times before the first one seen are new too: the model has not seen them either.
         """
-        index = self._index(times)
-        seen = np.asarray(index >= self.start)
-        names = np.full(index.shape, "new", dtype="<U10")
-        names[seen & np.asarray(index <= self.calibration)] = "validation"
-        names[seen & np.asarray(index <= self.train)] = "train"
-        return names.reshape(times.shape)
+        found = np.full(times.shape, "new", dtype="<U10")
+        known = ~self.before(times)
+        found[known & ~self.after(times)] = "validation"
+        found[known & ~self.after(times, self.train)] = "train"
+        return found
 
-    def calibration_rows(self, times: NDArray[Any]) -> NDArray[np.bool_]:
+    def calibration_rows(self, times: NDArray[Any]) -> BoolArray:
         """Say which of ``times`` lie in the later half of the validation rows."""
-        index = self._index(times)
-        chosen = np.asarray(index > self.stop) & np.asarray(index <= self.calibration)
-        return np.asarray(chosen.reshape(times.shape))
+        return self.after(times, self.stop) & ~self.after(times)
 
-    def before(self, times: NDArray[Any]) -> NDArray[np.bool_]:
+    def before(self, times: NDArray[Any]) -> BoolArray:
         """Say which of ``times`` come before the first one seen."""
-        return np.asarray(self._index(times) < self.start).reshape(times.shape)
+        return ~self.since(times, self.start)
 
-    def after(self, times: NDArray[Any], border: Any = None) -> NDArray[np.bool_]:
+    def after(self, times: NDArray[Any], border: Any = None) -> BoolArray:
         """Say which of ``times`` come after a border, by default after all the model knows."""
         later = self._index(times) > (self.calibration if border is None else border)
         return np.asarray(later).reshape(times.shape)
 
-    def since(self, times: NDArray[Any], start: Any) -> NDArray[np.bool_]:
+    def since(self, times: NDArray[Any], start: Any) -> BoolArray:
         """Say which of ``times`` are ``start`` or later."""
         return np.asarray(self._index(times) >= start).reshape(times.shape)
 
@@ -71,10 +66,11 @@ class PartTimes:
     def check(self, layout: Layout) -> None:
         """Raise `ModelFileError` unless the times are of the layout's kind and in order."""
         times = [self.start, self.train, self.stop, self.calibration]
-        dates = [isinstance(time, pd.Timestamp) for time in times]
-        right = all(dates) if layout.time_kind == "datetime" else not any(dates)
-        if right and layout.time_kind == "datetime":
-            right = all((time.tz is None) == (layout.time_zone is None) for time in times)
+        if layout.time_kind == "datetime":
+            zoned = layout.time_zone is not None
+            right = all(isinstance(t, pd.Timestamp) and (t.tz is not None) == zoned for t in times)
+        else:
+            right = not any(isinstance(time, pd.Timestamp) for time in times)
         if not right or times != sorted(times):
             raise ModelFileError("The file's times of its parts do not fit its columns.")
 
@@ -102,6 +98,6 @@ def _time(value: Any) -> Any:
     if isinstance(value, dict):
         time = pd.Timestamp(value["time"])
         return time if value["zone"] is None else time.tz_convert(value["zone"])
-    if isinstance(value, bool) or not isinstance(value, int):
+    if not is_whole(value):
         raise ValueError(f"{value!r} is no time")
     return value

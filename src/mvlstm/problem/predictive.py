@@ -67,10 +67,8 @@ class Predictive:
         mixtures = [part.mixture for part in parts if part.mixture is not None]
         if not mixtures:
             return cls(members)
-        names = ("weights", "means", "variances")
-        return cls(
-            members, Mixture(*(np.concatenate([getattr(m, n) for m in mixtures]) for n in names))
-        )
+        every = zip(*((m.weights, m.means, m.variances) for m in mixtures), strict=True)
+        return cls(members, Mixture(*(np.concatenate(each) for each in every)))
 
     def shifted(self, baseline: FloatArray) -> Predictive:
         """Add ``baseline`` (M, H) to every mean."""
@@ -86,9 +84,7 @@ class Predictive:
 
     def with_spread(self, spread: FloatArray) -> Mixture:
         """Return the mixture; one normal per member of variance (K, H) if there is none."""
-        if self.mixture is not None:
-            return self.mixture
-        return Mixture.of_members(self.members, spread)
+        return self.mixture or Mixture.of_members(self.members, spread)
 
 
 def not_finite(members: NDArray[np.float64]) -> NDArray[np.int64]:

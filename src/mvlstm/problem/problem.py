@@ -21,21 +21,11 @@ from mvlstm.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Run:
-    """How long training may take, and where its state is kept meanwhile.
-
-    Parameters
-    ----------
-    checkpoint : Path, optional
-        Folder for the state.
-    time_limit : float, optional
-        Seconds.
-    again : bool
-        Whether some of a fit's members are trained a second time; their state is kept apart.
-    """
+    """How long training may take, and where its state is kept meanwhile."""
 
     checkpoint: Path | None = None
-    time_limit: float | None = None
-    again: bool = False
+    time_limit: float | None = None  # seconds
+    again: bool = False  # whether members are trained a second time; their state is kept apart
 
     def after(self, seconds: float) -> Run:
         """Return what is left of it after so many seconds."""
@@ -91,8 +81,7 @@ class Problem:
 
     def in_time_order(self, part: PartName) -> IntArray:
         """Origins of a part by time; several series lie one after another in the table."""
-        rows = self.origins[part]
-        frame = self.prepared.frame
+        rows, frame = self.origins[part], self.prepared.frame
         return rows if frame.panel is None else rows[np.argsort(frame.order[rows], kind="stable")]
 
     def labels(self, part: PartName) -> FloatArray:
@@ -122,8 +111,7 @@ class Problem:
         digest.update(array_bytes(frame.target_values))
         if frame.measured is not None:
             digest.update(array_bytes(frame.measured))
-        parts: tuple[PartName, ...] = ("train", "stop", "calibration")
-        for part in parts:
+        for part in ("train", *HELD_OUT):
             digest.update(array_bytes(self.origins[part]))
         return digest.hexdigest()
 
@@ -140,5 +128,5 @@ def known_places(labels: FloatArray) -> slice | BoolArray:
 
 def of_known(errors: FloatArray, labels: FloatArray) -> FloatArray:
     """Return members' errors (K, M, H) where labels (M, H) are known: all, or some as (K, n, 1)."""
-    unknown = np.isnan(labels)
-    return errors[:, ~unknown, None] if unknown.any() else errors
+    known = known_places(labels)
+    return errors if isinstance(known, slice) else errors[:, known, None]

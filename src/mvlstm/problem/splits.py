@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.problem.windows import check_window, origin_rows
 from mvlstm.table.frame import SeriesFrame
-from mvlstm.table.parts import PartName, Parts, chronological
+from mvlstm.table.parts import HELD_OUT, PartName, Parts, chronological
+from mvlstm.types import IntArray
 
 SHORT_PARTS: dict[PartName, tuple[str, str]] = {
     "stop": ("Of the validation rows the earlier half has", "valid"),
@@ -18,28 +18,18 @@ SHORT_PARTS: dict[PartName, tuple[str, str]] = {
 
 
 def origins_by_part(
-    origins: NDArray[np.int64],
-    horizon: int,
-    parts: Parts,
-    order: NDArray[np.int64] | None = None,
-) -> dict[PartName, NDArray[np.int64]]:
+    origins: IntArray, horizon: int, parts: Parts, order: IntArray | None = None
+) -> dict[PartName, IntArray]:
     """Put every window in the part in which all its labels lie.
 
     The labels of origin i are rows i+1 .. i+horizon. A window's inputs may reach back over a
     border (they are past when the forecast is made); one whose labels straddle a border belongs
     to no part, so no label is used twice.
 
-    Parameters
-    ----------
-    origins : int array, (M,)
-        With ``horizon`` rows after each.
-    horizon : int
-    parts : Parts
-    order : int array, (rows,), optional
-        The place of each row's time among all, which the parts then divide in place of the rows:
-        those of several series end at the same times.
+    ``order`` (rows,), optional, is the place of each row's time among all, which the parts then
+    divide in place of the rows: those of several series end at the same times.
     """
-    result: dict[PartName, NDArray[np.int64]] = {}
+    result: dict[PartName, IntArray] = {}
     names: tuple[PartName, ...] = ("train", "stop", "calibration", "new")
     for name in names:
         rows = parts.rows(name)
@@ -54,16 +44,11 @@ def origins_by_part(
 
 def split_windows(
     frame: SeriesFrame, *, window: int, horizon: int = 1, test: float = 0.0, valid: float = 0.1
-) -> tuple[Parts, dict[PartName, NDArray[np.int64]]]:
+) -> tuple[Parts, dict[PartName, IntArray]]:
     """Divide a frame's rows and windows, and refuse a frame too short for it.
 
     Every part that was asked for gets at least one window: train always, stop and calibration
-    unless ``valid=0``, new unless ``test=0``.
-
-    Raises
-    ------
-    DataError
-        If a part would be left without a window.
+    unless ``valid=0``, new unless ``test=0``; else a `DataError` says what is too short.
     """
     check_window(window, horizon)
     n_times = len(frame.clock)
@@ -92,9 +77,7 @@ def split_windows(
     )
 
 
-def _check_longest_series(
-    codes: NDArray[np.int64], column: str | None, window: int, horizon: int
-) -> None:
+def _check_longest_series(codes: IntArray, column: str | None, window: int, horizon: int) -> None:
     """Say that no series is long enough for a window, where that is so."""
     rows = np.unique(codes, return_counts=True)[1]
     if rows.max() < window + horizon:
@@ -108,12 +91,11 @@ def _check_longest_series(
 
 def _short_part(parts: Parts, empty: list[PartName], window: int, horizon: int) -> str:
     """Say which part has too few rows for a window, and what can be done about it."""
-    rows = {part: parts.rows(part) for part in empty}
-    short = [part for part in empty if rows[part].stop - rows[part].start < horizon]
+    sizes = {part: parts.rows(part).stop - parts.rows(part).start for part in empty}
+    short = [part for part, size in sizes.items() if size < horizon]
     if not short or "train" in short:
         return f"Shorten window={window}"
-    words, argument = SHORT_PARTS[short[0]]
-    size = rows[short[0]].stop - rows[short[0]].start
+    (words, argument), size = SHORT_PARTS[short[0]], sizes[short[0]]
     shorter = ", a shorter horizon=..." if horizon > 1 else ""
     shorter += ", a shorter window=..." if "train" in empty else ""
     return (
@@ -123,12 +105,7 @@ def _short_part(parts: Parts, empty: list[PartName], window: int, horizon: int) 
 
 
 def _asked(test: float, valid: float) -> list[PartName]:
-    names: list[PartName] = ["train"]
-    if valid > 0:
-        names += ["stop", "calibration"]
-    if test > 0:
-        names.append("new")
-    return names
+    return ["train", *(HELD_OUT if valid > 0 else ()), *(("new",) if test > 0 else ())]
 
 
 MOST_ROWS = 10**15  # beyond this the search for enough rows ends

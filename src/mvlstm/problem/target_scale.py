@@ -85,16 +85,10 @@ class TargetScale:
         return Mixture(labels.weights, means, variances)
 
     def members(self, labels: FloatArray, mixture: Mixture, correction: FloatArray) -> FloatArray:
-        """Return members' means (K, M, H) in the target's units.
+        """Return the means (K, M, H) in the target's units of members' forecasts of ``labels``.
 
-        Parameters
-        ----------
-        labels : (K, M, H)
-            Members' forecasts of the labels.
-        mixture : Mixture
-            Of the transformed target.
-        correction : (H,)
-            Share of its variances by which the mean of a transformed target is corrected.
+        The mean of a transformed target is that of its ``mixture``, corrected by a share (H,) of
+        its variances.
         """
         if self.transform:
             return mean_of_members(self.transform, mixture.widened(correction))
@@ -128,23 +122,16 @@ class MeanScale:
     forecast; they then add up in the target's units. :math:`g` is the mean of a normal around
     :math:`z`, of the variance with which it agrees with the forecasts of the background windows on
     average.
-
-    Parameters
-    ----------
-    transform : Transform
-    variance : (H,)
-        Of the normal around a forecast.
     """
 
     transform: Transform
-    variance: FloatArray
+    variance: FloatArray  # (H,) of the normal around a forecast
 
     @classmethod
     def match(cls, transform: Transform, values: FloatArray, wanted: FloatArray) -> MeanScale:
         """Find the variance with which values (B, H) have the mean ``wanted`` (H,)."""
-        if not transform:
-            return cls(transform, np.zeros(len(wanted)))
-        return cls(transform, _matching_variance(transform, values, wanted))
+        found = _matching_variance(transform, values, wanted) if transform else 0.0 * wanted
+        return cls(transform, found)
 
     def __call__(self, values: FloatArray) -> FloatArray:
         """Bring forecasts (..., H) of the members' mean to the target's units."""
@@ -161,20 +148,9 @@ class MeanScale:
     ) -> tuple[FloatArray, FloatArray]:
         """Bring members' contributions (K, M, H, N, T) over, so that they lead to the forecast.
 
-        Parameters
-        ----------
-        parts : (K, M, H, N, T)
-        level : (H,)
-            Background on the scale of labels.
-        forecast : (M, H)
-            Means in the target's units. What the map of the members' mean leaves of them is
-            spread over the contributions in proportion to their size.
-
-        Returns
-        -------
-        parts : (K, M, H, N, T)
-        factor : (M, H)
-            By which they were multiplied.
+        ``level`` (H,) is the background on the scale of labels, ``forecast`` (M, H) the means in
+        the target's units; what the map of the members' mean leaves of these is spread over the
+        contributions in proportion to their size. The factor (M, H) is returned too.
         """
         mean = parts.mean(axis=0)
         moved = mean.sum(axis=(2, 3))  # (M, H)
@@ -231,18 +207,11 @@ class Bare:
 
     A network cannot follow a level that training never showed. As far as the link's forecast lies
     clearly outside the range of the training labels, it is therefore added here too.
-
-    Parameters
-    ----------
-    center, scale : float
-        Mean and standard deviation of the training labels.
-    low, high : float
-        Their range, widened by the standard deviation that the link leaves.
     """
 
-    center: float
+    center: float  # of the training labels
     scale: float
-    low: float
+    low: float  # their range, widened by the standard deviation that the link leaves
     high: float
 
     @classmethod
@@ -262,21 +231,12 @@ class Bare:
 
 @dataclass(frozen=True, eq=False)
 class LabelScale:
-    """What networks learn: the labels less the link, standardised on the training rows.
-
-    Parameters
-    ----------
-    link : LinkMap
-    center, scale : float
-        Mean and standard deviation of what the link leaves of the training labels.
-    bare : Bare, optional
-        The labels themselves, where some members do without the link.
-    """
+    """What networks learn: the labels less the link, standardised on the training rows."""
 
     link: LinkMap
-    center: float
+    center: float  # of what the link leaves of the training labels
     scale: float
-    bare: Bare | None = None
+    bare: Bare | None = None  # the labels themselves, where some members do without the link
 
     @classmethod
     def learn(cls, link: LinkMap, guess: FloatArray, labels: FloatArray, bare: bool) -> LabelScale:
@@ -341,12 +301,8 @@ class MemberScale:
         means = means * scale[..., None] + offset[..., None]
         variances = np.broadcast_to(variances * scale[..., None] ** 2, means.shape)
 
-        def last(x: FloatArray) -> FloatArray:
-            return np.moveaxis(x, 0, 2)  # (M, H, K, J)
-
-        return Predictive(
-            members, Mixture(last(weights) / len(weights), last(means), last(variances))
-        )
+        each = (np.moveaxis(x, 0, 2) for x in (weights / len(weights), means, variances))
+        return Predictive(members, Mixture(*each))  # (M, H, K, J)
 
     def gradient(self, slope: NDArray[Any], windows: FloatArray) -> FloatArray:
         """Return the gradients of forecasts (K, M, H, T, C) from those of outputs."""

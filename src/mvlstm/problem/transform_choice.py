@@ -22,7 +22,7 @@ GAIN = 0.5  # share of either that may be left under log1p for it to be worth wh
 
 
 def choose_transform(
-    choice: TransformChoice, frame: SeriesFrame, train: int | BoolArray
+    choice: TransformChoice, frame: SeriesFrame, rows: BoolArray
 ) -> tuple[Transform, tuple[str, ...]]:
     """Return the transform a model works with, and a sentence on it if it was chosen here.
 
@@ -32,12 +32,7 @@ def choose_transform(
     logarithm is left. Each of several series is first brought to mean 0 and deviation 1, so that
     their different levels do not count. Neither do values that were filled in, nor moves over gaps.
 
-    Parameters
-    ----------
-    choice : {"none", "log1p", "auto"}
-    frame : SeriesFrame
-    train : int, or bool array (rows,)
-        Rows that the choice is made on, so many at the start; others only matter if negative.
+    ``rows`` are those that the choice is made on, for training; others only matter if negative.
     """
     if choice == "none":
         return IDENTITY, ()
@@ -45,7 +40,6 @@ def choose_transform(
     if choice == "log1p":
         check_target(log, frame)
         return log, ()
-    rows = train if isinstance(train, np.ndarray) else slice(train)
     if float(frame.target_values.min()) < 0:
         return IDENTITY, (_none(frame, "has negative values"),)
     y = frame.target_values[rows]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mvlstm.errors import check_whole
 from mvlstm.table.frame import SeriesFrame
+from mvlstm.types import BoolArray, FloatArray, IntArray
 
 
 def check_window(window: int, horizon: int = 1) -> None:
@@ -19,7 +20,7 @@ def check_window(window: int, horizon: int = 1) -> None:
     check_whole("horizon", horizon, 1)
 
 
-def spread_evenly(rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def spread_evenly(rows: IntArray, count: int) -> IntArray:
     """Choose at most ``count`` rows, the first and the last among them.
 
     Examples
@@ -31,30 +32,16 @@ def spread_evenly(rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     return rows[np.linspace(0, len(rows) - 1, few).astype(np.int64)]
 
 
-def origin_rows(
-    frame: SeriesFrame, window: int, horizon: int = 1, *, labelled: bool = True
-) -> NDArray[np.int64]:
-    """Row numbers at which a forecast can be made.
+def origin_rows(frame: SeriesFrame, window: int, horizon: int = 1) -> IntArray:
+    """Row numbers at which a forecast can be made, increasing.
 
-    Row i is an origin if the rows i-window+1 .. i lie in one segment; with ``labelled`` the rows
-    i+1 .. i+horizon, whose target is to be forecast, must exist in that segment too.
-
-    Parameters
-    ----------
-    frame : SeriesFrame
-    window, horizon : int
-    labelled : bool
-        Whether the steps ahead must be known (to train and score) or not (to forecast).
-
-    Returns
-    -------
-    int64 array, increasing
+    Row i is an origin if the rows i-window+1 .. i+horizon lie in one segment.
     """
     check_window(window, horizon)
-    return origins_in(frame.segments, window, horizon if labelled else 0)
+    return origins_in(frame.segments, window, horizon)
 
 
-def origins_in(segments: NDArray[np.int64], before: int, after: int) -> NDArray[np.int64]:
+def origins_in(segments: IntArray, before: int, after: int) -> IntArray:
     """Rows with ``before`` rows up to themselves and ``after`` rows ahead in their segment."""
     before, after = int(before), int(after)  # numpy's may overflow
     n_rows = len(segments)
@@ -67,54 +54,45 @@ def origins_in(segments: NDArray[np.int64], before: int, after: int) -> NDArray[
     return np.asarray(candidates[inside])
 
 
-def window_view(values: NDArray[Any], window: int) -> NDArray[Any]:
-    """All windows of consecutive rows as one read-only view, (rows - window + 1, window, columns).
-
-    Entry s holds rows s .. s+window-1, so the window of origin i is entry i - window + 1.
-    """
-    return sliding_window_view(values, (int(window), values.shape[1]))[:, 0]
-
-
-def gather_windows(values: NDArray[Any], origins: NDArray[np.int64], window: int) -> NDArray[Any]:
+def gather_windows(values: NDArray[Any], origins: IntArray, window: int) -> NDArray[Any]:
     """Copy the windows that end at ``origins``, (len(origins), window, columns), and only these."""
     if len(origins) == 0:
         return np.empty((0, window, values.shape[1]), dtype=values.dtype)
-    return window_view(values, window)[np.asarray(origins) - int(window) + 1]
+    every = sliding_window_view(values, (int(window), values.shape[1]))[:, 0]  # no copy
+    return every[np.asarray(origins) - int(window) + 1]
 
 
 def iterate_windows(
     values: NDArray[Any],
-    origins: NDArray[np.int64],
+    origins: IntArray,
     window: int,
     *,
     chunk: int = 4096,
-) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
+) -> Iterator[tuple[IntArray, NDArray[Any]]]:
     """Yield ``(origins, windows)`` in chunks, so that memory stays bounded."""
     for start in range(0, len(origins), chunk):
         part = origins[start : start + chunk]
         yield part, gather_windows(values, part, window)
 
 
-def gather_labels(
-    frame: SeriesFrame, origins: NDArray[np.int64], horizon: int
-) -> NDArray[np.float64]:
+def gather_labels(frame: SeriesFrame, origins: IntArray, horizon: int) -> FloatArray:
     """Return the target 1 .. horizon steps after each origin, (len(origins), horizon).
 
     Steps beyond the last row, or beyond the origin's segment, are NaN.
     """
-    rows = np.asarray(origins, dtype=np.int64)[:, None] + np.arange(1, int(horizon) + 1)
+    rows = _steps(origins, horizon)
     inside = np.minimum(rows, frame.n_rows - 1)
-    known = (rows < frame.n_rows) & (
-        frame.segments[inside] == frame.segments[np.asarray(origins, dtype=np.int64)][:, None]
-    )
-    return np.where(known, frame.target_values[inside], np.nan)
+    same = frame.segments[inside] == frame.segments[np.asarray(origins, dtype=np.int64)][:, None]
+    return np.where((rows < frame.n_rows) & same, frame.target_values[inside], np.nan)
 
 
-def measured_labels(
-    frame: SeriesFrame, origins: NDArray[np.int64], horizon: int
-) -> NDArray[np.bool_]:
+def measured_labels(frame: SeriesFrame, origins: IntArray, horizon: int) -> BoolArray:
     """Say which of the labels (len(origins), horizon) were measured, and not filled in."""
-    rows = np.asarray(origins, dtype=np.int64)[:, None] + np.arange(1, int(horizon) + 1)
+    rows = _steps(origins, horizon)
     if frame.measured is None:
         return np.ones(rows.shape, dtype=bool)
     return np.asarray(frame.measured[np.minimum(rows, frame.n_rows - 1)])
+
+
+def _steps(origins: IntArray, horizon: int) -> IntArray:
+    return np.asarray(origins, dtype=np.int64)[:, None] + np.arange(1, int(horizon) + 1)

@@ -167,7 +167,7 @@ class Forecast:
             raise DataError(
                 f"No row of part '{part}' has an actual value of '{self.target}' to score against; "
                 f"rows with one: {_part_counts(self.part, known) or 'none'}. Supply a table that "
-                "further, or choose another part."
+                "reaches further, or choose another part."
             )
         y, mean = self.actual[chosen], self.members.mean(axis=0)[chosen]
         mixture = (self.weights[chosen], self.means[chosen], self.variances[chosen])

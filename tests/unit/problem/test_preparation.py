@@ -110,9 +110,9 @@ def test_each_series_is_scaled_by_its_measured_values() -> None:
     frame = model.fitted_.read(parts[3], "predict")
     units = model.fitted_.prepare(frame).units
     assert units is not None
-    y, (center, scale) = parts[3]["y"], units
-    np.testing.assert_allclose(center[3:], y.expanding().mean()[3:])
-    np.testing.assert_allclose(scale[3:], y.expanding().std(ddof=0)[3:])
+    y = parts[3]["y"]
+    np.testing.assert_allclose(units[0][3:], y.expanding().mean()[3:])
+    np.testing.assert_allclose(units[1][3:], y.expanding().std(ddof=0)[3:])
 
 
 @pytest.mark.parametrize("series", [{}, {"series": "who"}])

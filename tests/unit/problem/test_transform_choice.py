@@ -12,7 +12,7 @@ from mvlstm.table.frame import build_frame
 
 def chosen(y: np.ndarray) -> tuple[str, str]:
     frame = build_frame(pd.DataFrame({"y": y}), target="y")
-    transform, notes = choose_transform("auto", frame, int(0.7 * len(y)))
+    transform, notes = choose_transform("auto", frame, frame.order < int(0.7 * len(y)))
     assert len(notes) == 1
     return transform.name, notes[0]
 
@@ -80,7 +80,7 @@ def test_auto_does_not_count_what_was_filled_in() -> None:
     y[np.arange(800) % 40 == 12] = 30.0
     frame = build_frame(pd.DataFrame({"y": y}), target="y", missing="fill")
     assert chosen(frame.target_values)[0] == "log1p"
-    assert choose_transform("auto", frame, 560)[0].name == "none"
+    assert choose_transform("auto", frame, frame.order < 560)[0].name == "none"
 
 
 def test_auto_does_not_count_moves_over_gaps() -> None:
@@ -90,4 +90,4 @@ def test_auto_does_not_count_moves_over_gaps() -> None:
     y = 10 + 20 * (np.arange(800) % 8) + np.random.default_rng(1).normal(size=800)
     assert chosen(y)[0] == "log1p"
     frame = build_frame(pd.DataFrame({"y": y}, index=times), target="y", gaps="respect")
-    assert choose_transform("auto", frame, 560)[0].name == "none"
+    assert choose_transform("auto", frame, frame.order < 560)[0].name == "none"

@@ -16,7 +16,7 @@ from mvlstm.problem.windows import (
     gather_windows,
     iterate_windows,
     origin_rows,
-    window_view,
+    origins_in,
 )
 from mvlstm.table.frame import build_frame
 from mvlstm.table.parts import Parts, chronological
@@ -47,7 +47,7 @@ def test_windows_hold_the_rows_up_to_their_origin() -> None:
 
 def test_unlabelled_origins_reach_to_the_last_row() -> None:
     frame = make_frame()
-    assert origin_rows(frame, 5, 3, labelled=False).tolist() == list(range(4, 60))
+    assert origins_in(frame.segments, 5, 0).tolist() == list(range(4, 60))
     labels = gather_labels(frame, np.array([57, 59]), 3)
     np.testing.assert_array_equal(np.isnan(labels), [[False, False, True], [True] * 3])
 
@@ -55,14 +55,14 @@ def test_unlabelled_origins_reach_to_the_last_row() -> None:
 def test_no_window_or_label_crosses_a_gap() -> None:
     frame = make_frame(gap_after=29)
     assert origin_rows(frame, 5, 2).tolist() == [*range(4, 28), *range(34, 58)]
-    assert origin_rows(frame, 5, labelled=False).tolist() == [*range(4, 30), *range(34, 60)]
+    assert origins_in(frame.segments, 5, 0).tolist() == [*range(4, 30), *range(34, 60)]
     assert np.isnan(gather_labels(frame, np.array([29]), 1)).all()
 
 
 def test_too_short_a_frame_has_no_origins() -> None:
     frame = make_frame(6)
     assert len(origin_rows(frame, 6, 1)) == 0
-    assert len(origin_rows(frame, 6, labelled=False)) == 1
+    assert len(origins_in(frame.segments, 6, 0)) == 1
     assert len(origin_rows(frame, 30)) == 0
     assert gather_windows(frame.values, origin_rows(frame, 30), 30).shape == (0, 30, 3)
 
@@ -86,14 +86,12 @@ def test_chunks_together_are_all_windows() -> None:
     )
 
 
-def test_all_windows_at_once_are_a_view() -> None:
+def test_only_the_windows_asked_for_are_copied() -> None:
     values = np.random.default_rng(0).normal(size=(100_000, 10))
     tracemalloc.start()
-    view = window_view(values, 30)
     gather_windows(values, np.arange(1000, 1064), 30)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert view.shape == (99_971, 30, 10) and np.shares_memory(view, values)
     assert peak < 1_000_000
 
 
