@@ -199,12 +199,3 @@ def plain_cell(
         truth=found.truth,
         facts=found.facts,
     )
-
-
-def _rows_of(frame: SeriesFrame, whole: SeriesFrame) -> IntArray:
-    """Return the row of the whole data set that each row of a frame is, by its time.
-
-    A frame read anew may lack some of the first rows: those whose target was filled in from rows
-    that were left out for want of another value.
-    """
-    return whole.find(frame.times, frame.names_of(np.arange(frame.n_rows)))

@@ -12,10 +12,7 @@ from mvlstm.bench.spec import Job
 from mvlstm.errors import MVLSTMError, TrainingError
 from mvlstm.evaluate.methods import find_method, quick_epochs
 from mvlstm.methods.network.base import AbstractNetwork
-from mvlstm.methods.network.members import (
-    MEMBER_SETTINGS,
-    member_errors,
-)
+from mvlstm.methods.network.members import MEMBER_SETTINGS, member_errors
 from mvlstm.model.fitting import fit
 from mvlstm.model.forecaster import AbstractForecaster, require_whole
 from mvlstm.train.config import make_members
@@ -105,7 +102,9 @@ def _members(
     members = [
         member
         for one in combinations
-        for member in make_members(job.seed, seeds, **_settings(plain | one))
+        for member in make_members(
+            job.seed, seeds, **{name: float((plain | one)[name]) for name in MEMBER_SETTINGS}
+        )
     ]
     together = seeds if job.members > 1 else 1
     at_once = max(1, MOST_MEMBERS // seeds) * seeds
@@ -130,10 +129,6 @@ def _members(
         {**chosen, **one, f"valid_{job.measure}": float(row.mean())}
         for one, row in zip(combinations, each, strict=True)
     ]
-
-
-def _settings(parameters: dict[str, Any]) -> dict[str, Any]:
-    return {name: float(parameters[name]) for name in MEMBER_SETTINGS}
 
 
 def _single(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> float:
