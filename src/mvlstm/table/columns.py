@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Container, Sequence
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -33,8 +33,11 @@ def name_list(names: Sequence[str]) -> str:
     return f"[{shown}, ... {len(names)} in all]" if len(names) > _SHOWN else f"[{shown}]"
 
 
-def missing_column_message(what: str, name: str, names: Sequence[str], argument: str) -> str:
-    """Say that a column does not exist, and which one may have been meant."""
+def check_columns(what: str, wanted: Iterable[str], names: Sequence[str], argument: str) -> None:
+    """Refuse a name that is not a column's, and say which one may have been meant."""
+    name = next((name for name in wanted if name not in names), None)
+    if name is None:
+        return
     lower = {other.strip().lower(): other for other in names}
     near = difflib.get_close_matches(name.strip().lower(), list(lower), n=1, cutoff=0.6)
     if near:
@@ -43,14 +46,16 @@ def missing_column_message(what: str, name: str, names: Sequence[str], argument:
         hint = "If these are several columns, name what separates them: sep=' '."
     else:
         hint = f"Choose one of them with {argument}=... instead."
-    return f"{what} '{name}' is not in the table; its columns are {name_list(names)}. {hint}"
+    raise DataError(
+        f"{what} '{name}' is not in the table; its columns are {name_list(names)}. {hint}"
+    )
 
 
-def several_levels_message(index: pd.MultiIndex) -> str:
+def refuse_levels(index: pd.MultiIndex) -> NoReturn:
     """Say what to do with an index of several levels."""
     levels = [str(name) for name in index.names if name is not None]
     which = f", {name_list(levels)}" if levels else ""
-    return (
+    raise DataError(
         f"The table has an index of several levels{which}; one time per row is needed. Make them "
         "columns with table.reset_index(), then name them: time=... is the time and, if there "
         "are several series, series=... is their column."
@@ -145,14 +150,9 @@ def choose_variables(
 
     Raises `DataError` if a name is not in the table or is asked for in two roles.
     """
-    for what, argument, chosen in (
-        ("Target", "target", (target,)),
-        ("Variable", "variables", variables or ()),
-        ("Excluded column", "exclude", exclude),
-    ):
-        for name in chosen:
-            if name not in names:
-                raise DataError(missing_column_message(what, name, names, argument))
+    check_columns("Target", (target,), names, "target")
+    check_columns("Variable", variables or (), names, "variables")
+    check_columns("Excluded column", exclude, names, "exclude")
     own = () if series is None else (series,)
     asked = tuple(name for name in variables or () if name != target)
     roles: dict[str, Sequence[str]] = {"target": (target,), "a variable": asked, "series": own}
@@ -238,17 +238,17 @@ def _not_numeric_message(
         message += f" Nor is {name_list(names[1:])}."
     if not fitting:
         return f"{message} The model was fitted on numbers there: turn it into numbers first."
-    times = [entry[0] for entry in bad if reads_as_time(entry[2])]
-    commas = [entry for entry in bad if _matches(_DECIMAL_COMMA, entry[2])]
-    others = [other for other in names if other not in times[:1]]
+    times = [name for name, _, value in bad if reads_as_time(value)]
+    others = [name for name in names if name not in times[:1]]
     if times:
         message += f" If '{times[0]}' holds the times, use time='{times[0]}'."
-    if commas:
-        return (
-            f"{message} {commas[0][2]!r} in '{commas[0][0]}' looks like a decimal comma: read the "
-            "file with decimal=',', or take the comma out if it marks thousands."
-        )
-    if any(is_dressed(entry[2]) for entry in bad):
+    for name, _, value in bad:
+        if _matches(_DECIMAL_COMMA, value):
+            return (
+                f"{message} {value!r} in '{name}' looks like a decimal comma: read the file with "
+                "decimal=',', or take the comma out if it marks thousands."
+            )
+    if any(is_dressed(value) for _, _, value in bad):
         message += " Take out what is not part of the number, such as , or % marks."
     if target in names:
         return f"{message} '{target}' is the target: make it numbers first, or choose another."

@@ -23,7 +23,7 @@ from mvlstm.table.columns import (
 from mvlstm.table.future import usable_rows
 from mvlstm.table.gaps import check_series_steps, check_spacing, find_segments
 from mvlstm.table.layout import Layout
-from mvlstm.table.panel import is_stacked, stacked_rows
+from mvlstm.table.panel import stacked_rows
 from mvlstm.table.parts import chronological
 from mvlstm.table.reading import Raw, choose_columns, read_values, take_rows
 from mvlstm.table.series_frame import Category, Future, SeriesFrame, filled_ends
@@ -132,16 +132,16 @@ def _read_table(
     times, notes, day_first = read_times(table, names, layout.time)
     own, index = layout.series, table.index.name
     named = not layout.time and index is not None and str(index) not in names
+    numbers = None if layout.time or not own else stacked_rows(table, names, own, fitting=True)
     layout = replace(
         layout,
         day_first=day_first,
         index_name=str(index) if named else None,
-        numbered=own is not None and not layout.time and is_stacked(table, names, own),
+        numbered=numbers is not None,
         **_time_facts(times),
     )
-    if layout.numbered:
-        times = _within_series(table, names, times, layout)
-        notes = (*notes, NUMBERED)
+    if numbers is not None:
+        times, notes = pd.Index(numbers), (*notes, NUMBERED)
     raw = read_values(table, names, times, layout, categories, fitting=True)
     return layout, raw, [*notes]
 
@@ -221,8 +221,10 @@ def _read_again(
     dates = layout.time_kind == "datetime"
     found = read_times(table, names, time, day_first=layout.day_first, written=dates)
     _check_time_facts(found.times, layout, caller)
-    times = _within_series(table, names, found.times, layout)
-    times, zone_notes = _in_zone(times, layout)
+    times, zone_notes = _in_zone(found.times, layout)
+    if layout.numbered and layout.series is not None:
+        numbers = stacked_rows(table, names, layout.series)
+        times = times if numbers is None else pd.Index(numbers)
     raw = read_values(table, names, times, layout, layout.categories, fitting=False)
     used = {*layout.columns, *time, *layout.exclude, layout.series}
     extra = [name for name in names if name not in used]
@@ -271,16 +273,6 @@ def time_columns(table: pd.DataFrame, names: Sequence[str], layout: Layout) -> t
     if layout.time_kind == "datetime":
         counted_only = pd.api.types.is_integer_dtype(index.dtype)
     return (name,) if counted_only else ()
-
-
-def _within_series(
-    table: pd.DataFrame, names: Sequence[str], times: pd.Index, layout: Layout
-) -> pd.Index:
-    """Replace the numbers of a table's rows by those within each series, where fit did so."""
-    if not layout.numbered or layout.series is None:
-        return times
-    numbers = stacked_rows(table, names, layout.series)
-    return times if numbers is None else pd.Index(numbers)
 
 
 def _training_levels(

@@ -94,30 +94,23 @@ def find_segments(
     if gaps == "error":
         row = int(uneven.argmax())
         place = f"row {row}" if panel is None else f"series '{panel.name(row)}'"
+        advice = (
+            "Use gaps='close' to take the rows as consecutive, or gaps='respect' to let no window "
+            "cross a gap."
+            if fitting
+            else f"The model was fitted with gaps='error': supply rows {describe_step(step)} "
+            "apart, or fit again with gaps='close' or gaps='respect'."
+        )
         cause = " (dropping rows with missing values opens gaps)" if dropped else ""
         raise DataError(
             f"The rows are not evenly spaced{cause}: the step is {describe_step(step)}, but "
             f"{count:,} of {len(distances):,} {'differs' if count == 1 else 'differ'}, first "
             f"between {describe_time(times[row])} and {describe_time(times[row + 1])} "
-            f"({describe_distance(int(distances[row]), step)}, {place}). "
-            f"{_advice(step, fitting=fitting)}"
+            f"({describe_distance(int(distances[row]), step)}, {place}). {advice}"
         )
     if gaps == "close":
         note = f"Closed {counted(count, 'gap')}: rows on both sides count as consecutive."
         return segments, [note]
     new = uneven if panel is None else uneven | panel.borders
-    segments[0] = 0
-    np.cumsum(new, out=segments[1:])
+    segments = np.concatenate([[0], np.cumsum(new)])
     return segments, [f"No window crosses the {counted(count, 'gap')} between the rows."]
-
-
-def _advice(step: Step, *, fitting: bool) -> str:
-    if fitting:
-        return (
-            "Use gaps='close' to take the rows as consecutive, or gaps='respect' to let no window "
-            "cross a gap."
-        )
-    return (
-        f"The model was fitted with gaps='error': supply rows {describe_step(step)} apart, or fit "
-        "again with gaps='close' or gaps='respect'."
-    )

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError, MVLSTMWarning
-from mvlstm.table.categories import category_codes
 from mvlstm.table.columns import column_names, name_list
 from mvlstm.table.frame import (
     Table,
@@ -19,7 +18,7 @@ from mvlstm.table.frame import (
     with_fitted_names,
 )
 from mvlstm.table.layout import Layout
-from mvlstm.table.panel import is_row_number, stacked_rows
+from mvlstm.table.panel import is_row_number, series_codes, stacked_rows
 from mvlstm.table.series_frame import SeriesFrame
 from mvlstm.table.spacing import describe_time, ticks
 from mvlstm.table.times import read_times
@@ -64,7 +63,7 @@ def join_future(table: Table, future: pd.DataFrame, layout: Layout) -> pd.DataFr
     future = _same_kind(table, future, layout)
     own, given = (_marks(one, layout) for one in (table, future))
     source = {mark: row for row, mark in enumerate(given)}
-    rows = [int(row) for row in np.flatnonzero(lacking)]
+    rows = np.flatnonzero(lacking).tolist()
     pairs = [(row, source[own[row]]) for row in rows if own[row] in source]
     later = future.iloc[_later(dict(own), given, _times(future, layout))]
     return pd.concat([_filled(table, future, layout.known, pairs), later])
@@ -91,11 +90,8 @@ def _series(table: pd.DataFrame, layout: Layout) -> list[str]:
     """Return the name of each row's series; empty where there is one series only."""
     if layout.series is None:
         return [""] * len(table)
-    codes, names = category_codes(table.iloc[:, column_names(table).index(layout.series)])
-    if np.isnan(codes).any():
-        row = int(np.isnan(codes).argmax())
-        raise DataError(f"Series column '{layout.series}' has no value at row {row}. Fill it in.")
-    return [names[int(code)] for code in codes]
+    codes, names = series_codes(table, column_names(table), layout.series)
+    return [names[code] for code in codes]
 
 
 def _lacking(table: pd.DataFrame, layout: Layout) -> BoolArray:

@@ -34,10 +34,11 @@ def handle_missing(
     absent, columns = ~np.isfinite(values), layout.columns
     if not absent.any():
         return values, None, []
+    if absent.all(axis=0).any():  # neither dropping nor filling would help
+        raise _hopeless(absent, columns, fitting=fitting)
     if layout.missing == "fill":
         return _fill_forward(values, absent, times, layout, panel, fitting=fitting)
     if layout.missing == "error":
-        _check_empty(absent, columns, fitting=fitting)  # neither dropping nor filling would help
         advice = (
             "Use missing='drop' to leave these rows out, missing='fill' to repeat the last known "
             "value, or correct the table first."
@@ -48,7 +49,7 @@ def handle_missing(
         raise DataError(f"{_what_is_missing(values, absent, times, columns, panel)} {advice}")
     keep = np.logical_not(absent.any(axis=1))
     if not keep.any():
-        raise DataError(_no_row_message(absent, columns, fitting=fitting))
+        raise _hopeless(absent, columns, fitting=fitting)
     note = f"Dropped {len(keep) - keep.sum():,} of {len(keep):,} rows with missing values."
     return _compress(values, keep), keep, [note]
 
@@ -72,12 +73,9 @@ def _what_is_missing(
     row = int(absent[:, first].argmax())
     name = f"{'Target' if first == last else 'Column'} '{columns[first]}'"
     value = "value" if count == 1 else "values, the first"
-    others = [j for j in incomplete if j != first]
-    also = ""
-    if others:
-        shown = ", ".join(f"'{columns[j]}' ({int(counts[j]):,})" for j in others[:5])
-        more = f" and {len(others) - 5} more columns" if len(others) > 5 else ""
-        also = f" Also in {shown}{more}."
+    others = [f"'{columns[j]}' ({int(counts[j]):,})" for j in incomplete if j != first]
+    more = f" and {len(others) - 5} more columns" if len(others) > 5 else ""
+    also = f" Also in {', '.join(others[:5])}{more}." if others else ""
     return f"{name} has {count:,} {kind} {value}{some} at {position(times, row, panel)}.{also}"
 
 
@@ -91,32 +89,21 @@ def _compress(values: FloatArray, keep: BoolArray) -> FloatArray:
     return values[:end]
 
 
-def _no_row_message(absent: BoolArray, columns: Sequence[str], *, fitting: bool) -> str:
+def _hopeless(absent: BoolArray, columns: Sequence[str], *, fitting: bool) -> DataError:
+    """Name the column that has no value, or lacks the most where no row is complete."""
     counts = absent.sum(axis=0)
     worst = int(counts.argmax())
-    return (
+    remedy = "Correct the table."
+    if fitting:
+        last = worst == len(columns) - 1
+        others = "Choose another target or correct the table."
+        remedy = others if last else f"Use exclude=['{columns[worst]}']."
+    if counts[worst] == len(absent):
+        return DataError(f"Column '{columns[worst]}' has no value at all. {remedy}")
+    return DataError(
         f"No row is complete: dropping rows with missing values leaves none of {len(absent):,}. "
-        f"Column '{columns[worst]}' lacks the most ({int(counts[worst]):,}). "
-        f"{_remedy(columns, worst, fitting=fitting)}"
+        f"Column '{columns[worst]}' lacks the most ({int(counts[worst]):,}). {remedy}"
     )
-
-
-def _remedy(columns: Sequence[str], j: int, *, fitting: bool) -> str:
-    """Say what to do about a column that is as good as empty."""
-    if not fitting:
-        return "Correct the table."
-    if j == len(columns) - 1:
-        return "Choose another target or correct the table."
-    return f"Use exclude=['{columns[j]}']."
-
-
-def _check_empty(absent: BoolArray, columns: Sequence[str], *, fitting: bool) -> None:
-    """Refuse a column without any value."""
-    empty = np.flatnonzero(absent.all(axis=0))
-    if len(empty):
-        j = int(empty[0])
-        remedy = _remedy(columns, j, fitting=fitting)
-        raise DataError(f"Column '{columns[j]}' has no value at all. {remedy}")
 
 
 def _fill_forward(
@@ -130,7 +117,6 @@ def _fill_forward(
 ) -> tuple[FloatArray, BoolArray | None, list[str]]:
     """Repeat the last known value, column by column; drop the rows before the first ones."""
     columns, limit, filled = layout.columns, layout.fill_limit, 0
-    _check_empty(absent, columns, fitting=fitting)
     rows = np.arange(len(values))
     starts = 0 if panel is None else panel.starts
     keep = np.ones(len(values), dtype=bool)
@@ -152,8 +138,7 @@ def _fill_forward(
         values[take, j] = values[source[take], j]
         filled += len(take)
         keep[source < 0] = False
-    values_filled = counted(filled, "missing value")
-    notes = [f"Filled {values_filled} with the last known one."] if filled else []
+    notes = [f"Filled {counted(filled, 'missing value')} with the last known one."] * (filled > 0)
     dropped = int(len(keep) - keep.sum())
     if not dropped:
         return values, None, notes
@@ -161,5 +146,5 @@ def _fill_forward(
     which = f"{first}," if panel is None else f"{counted(dropped, 'row')} of series"
     notes.append(f"Dropped {which} before every column had a value.")
     if not keep.any():
-        raise DataError(_no_row_message(absent, columns, fitting=fitting))
+        raise _hopeless(absent, columns, fitting=fitting)
     return _compress(values, keep), keep, notes

@@ -10,7 +10,7 @@ import pandas as pd
 
 from mvlstm.errors import DataError
 from mvlstm.table.categories import category_codes
-from mvlstm.table.columns import missing_column_message
+from mvlstm.table.columns import check_columns
 from mvlstm.types import BoolArray, IntArray
 
 
@@ -47,30 +47,25 @@ class Panel:
         return Panel(self.codes[rows], self.names)
 
 
-def stacked_rows(table: pd.DataFrame, names: Sequence[str], column: str) -> IntArray | None:
+def stacked_rows(
+    table: pd.DataFrame, names: Sequence[str], column: str, *, fitting: bool = False
+) -> IntArray | None:
     """Return row numbers within each series, where the index only numbers all rows of a table.
 
-    None where the index says more: it has a name, series share its numbers or it holds none.
+    None where the index says more: it has a name, series share its numbers or it holds none. To
+    fit on, there must be several series that follow one another.
     """
-    index = table.index
-    if column not in names or not is_row_number(index):
+    if column not in names or not is_row_number(table.index):
         return None
     codes, found = category_codes(table.iloc[:, list(names).index(column)])
-    if np.isnan(codes).any():
-        return None  # reported when the series are read
     first = np.flatnonzero(np.concatenate([[True], np.diff(codes) != 0]))
-    if len(first) > len(found):  # rows of a series are not adjacent
+    mixed = len(first) > len(found)
+    if np.isnan(codes).any() or (fitting and (mixed or len(found) < 2)):
+        return None  # missing ones are reported when the series are read
+    if mixed:
         return np.asarray(pd.Series(codes).groupby(codes).cumcount(), dtype=np.int64)
-    numbers = np.asarray(index, dtype=np.int64)
+    numbers = np.asarray(table.index, dtype=np.int64)
     return numbers - np.repeat(numbers[first], np.diff(np.append(first, len(codes))))
-
-
-def is_stacked(table: pd.DataFrame, names: Sequence[str], column: str) -> bool:
-    """Whether series without times follow one another, with rows numbered throughout."""
-    if column not in names or not is_row_number(table.index):
-        return False
-    codes, found = category_codes(table.iloc[:, list(names).index(column)])
-    return len(found) > 1 and int((np.diff(codes) != 0).sum()) == len(found) - 1
 
 
 def is_row_number(index: pd.Index) -> bool:
@@ -79,13 +74,11 @@ def is_row_number(index: pd.Index) -> bool:
     return bool(whole and index.name is None and len(index) and index.is_unique)
 
 
-def read_panel(table: pd.DataFrame, names: Sequence[str], column: str) -> tuple[Panel, IntArray]:
-    """Return the series of the rows, and the order that puts rows of one series together.
-
-    The series come in order of their names, so that the order in a file changes nothing.
-    """
-    if column not in names:
-        raise DataError(missing_column_message("Series column", column, names, "series"))
+def series_codes(
+    table: pd.DataFrame, names: Sequence[str], column: str
+) -> tuple[IntArray, tuple[str, ...]]:
+    """Return a number for each row's series, and the names of the series in order."""
+    check_columns("Series column", [column], names, "series")
     codes, found = category_codes(table.iloc[:, list(names).index(column)])
     absent = np.flatnonzero(np.isnan(codes))
     if len(absent):
@@ -93,6 +86,14 @@ def read_panel(table: pd.DataFrame, names: Sequence[str], column: str) -> tuple[
             f"Series column '{column}' has {len(absent):,} missing values, the first at row "
             f"{absent[0]}. Every row needs the name of its series: fill them in or leave them out."
         )
-    whole = codes.astype(np.int64)
-    order = np.argsort(whole, kind="stable")
-    return Panel(whole[order], found), order
+    return codes.astype(np.int64), found
+
+
+def read_panel(table: pd.DataFrame, names: Sequence[str], column: str) -> tuple[Panel, IntArray]:
+    """Return the series of the rows, and the order that puts rows of one series together.
+
+    The series come in order of their names, so that the order in a file changes nothing.
+    """
+    codes, found = series_codes(table, names, column)
+    order = np.argsort(codes, kind="stable")
+    return Panel(codes[order], found), order

@@ -14,8 +14,8 @@ from mvlstm.errors import DataError
 from mvlstm.table.categories import category_codes, is_category
 from mvlstm.table.columns import (
     as_names,
+    check_columns,
     choose_variables,
-    missing_column_message,
     name_list,
     numeric_columns,
 )
@@ -55,9 +55,7 @@ def choose_columns(
         "categorical": ("Categorical column", forced),
     }
     for argument, (what, wanted) in roles.items():
-        for name in wanted:
-            if name not in names:
-                raise DataError(missing_column_message(what, name, names, argument))
+        check_columns(what, wanted, names, argument)
     chosen = None
     if columns.variables is not None:
         asked = as_names("variables", columns.variables, names)

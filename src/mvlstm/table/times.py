@@ -12,7 +12,7 @@ import pandas as pd
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
-from mvlstm.table.columns import MONTH, missing_column_message, several_levels_message
+from mvlstm.table.columns import MONTH, check_columns, refuse_levels
 from mvlstm.table.spacing import is_zone
 
 CLOCK_ALONE = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
@@ -46,11 +46,10 @@ def read_times(
     index = table.index
     if not time or (len(time) == 1 and absent and time[0] == index.name):
         found = Times(_index_times(index))
-    elif absent and isinstance(index, pd.MultiIndex) and absent[0] in index.names:
-        raise DataError(several_levels_message(index))
-    elif absent:
-        raise DataError(missing_column_message("Time column", absent[0], names, "time"))
     else:
+        if absent and isinstance(index, pd.MultiIndex) and absent[0] in index.names:
+            refuse_levels(index)
+        check_columns("Time column", time, names, "time")
         columns = [table.iloc[:, names.index(name)] for name in time]
         if len(time) == 1:
             found = _column_times(columns[0], time[0], day_first, written=written)
@@ -70,7 +69,7 @@ def _index_times(index: pd.Index) -> pd.Index:
     if isinstance(index, pd.DatetimeIndex):
         return _checked(index, "The index")
     if isinstance(index, pd.MultiIndex):
-        raise DataError(several_levels_message(index))
+        refuse_levels(index)
     if pd.api.types.is_integer_dtype(index.dtype):
         return index if isinstance(index, pd.RangeIndex) else _integers(index, index.name)
     example = f", for instance {index[:1].tolist()[0]!r}" if len(index) else ""

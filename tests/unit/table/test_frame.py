@@ -322,8 +322,12 @@ def test_filling_is_not_called_dropping() -> None:
 
 
 def test_dropping_everything_names_the_emptiest_column() -> None:
-    source = table(wind=np.nan)
-    assert "'wind' lacks the most (50)" in fails("No row is complete", source, missing="drop")
+    fails("Column 'wind' has no value at all", table(wind=np.nan), missing="drop")
+    source = table()
+    source.iloc[:30, 0] = np.nan
+    source.iloc[20:, 1] = np.nan
+    message = fails("No row is complete", source, missing="drop")
+    assert "'wind' lacks the most (30)" in message or "'temp' lacks the most (30)" in message
 
 
 def test_filling_repeats_the_last_value_and_never_looks_ahead() -> None:
