@@ -11,7 +11,7 @@ LINE_EVERY = 10.0  # seconds between plain lines
 
 
 @contextmanager
-def show_steps(
+def show_tasks(
     verbose: int, title: str, total: int, *, every: float = LINE_EVERY
 ) -> Iterator[Callable[[str], None]]:
     """Yield a function to call after each step with a word on how it went.

@@ -12,7 +12,7 @@ import pytest
 
 import mvlstm as mv
 from mvlstm.model import explaining
-from mvlstm.progress import show_steps
+from mvlstm.progress import show_tasks
 
 from .conftest import TINY, Run, make_table
 
@@ -152,7 +152,7 @@ def test_explain_shows_what_moves_together(run: Run, tmp_path: Path) -> None:
 def test_progress_of_explain_and_report(
     run: Run, model: Path, table: Path, tmp_path: Path, monkeypatch, quiet
 ) -> None:
-    monkeypatch.setattr(explaining, "show_steps", partial(show_steps, every=0.0))
+    monkeypatch.setattr(explaining, "show_tasks", partial(show_tasks, every=0.0))
     asked = ("--effort", "quick", *["--quiet"] * quiet)
     for command in (("explain",), ("report", "--out", tmp_path / "page.html")):
         done = run(command[0], model, table, *command[1:], *asked)

@@ -85,7 +85,7 @@ def _load() -> Any:
     except ImportError as error:
         raise MissingExtraError(
             "The engine 'ray' needs Ray, which is not installed. Install the extra: pip install "
-            '"mvlstm[ray]", or use --engine local.'
+            '"mvlstm[ray]", or use engine="local".'
         ) from error
     return ray
 
@@ -99,7 +99,7 @@ def _connect(ray: Any, address: str | None) -> None:
     except (ConnectionError, ValueError, RuntimeError) as error:
         where = f"the Ray cluster at {address}" if address else "Ray on this machine"
         raise ParameterError(
-            f"{where} cannot be reached: {error}. Check --address, or leave it out to start Ray "
+            f"{where} cannot be reached: {error}. Check address=..., or leave it out to start Ray "
             "here."
         ) from error
 
@@ -111,7 +111,7 @@ def _check_reachable(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=SECONDS).close()
     except (OSError, ValueError) as error:
         raise ParameterError(
-            f"There is no Ray cluster at --address {address}: {error}. Give HOST:PORT of its head "
+            f"There is no Ray cluster at address={address!r}: {error}. Give HOST:PORT of its head "
             "node, such as 10.0.0.1:6379, or leave it out to start Ray here."
         ) from error
 

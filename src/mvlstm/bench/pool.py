@@ -126,7 +126,7 @@ def _killed(job: Job, worker: _Worker, device: str) -> Record:
     cause = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
     message = (
         f"The process that ran this job ended by {cause}, {ATTEMPTS} times. If memory ran out, "
-        "use fewer --workers; then run again with --retry-failed."
+        "use fewer workers; then run again with retry_failed=True."
     )
     return failed_record(job, device, {"message": message, "where": []})
 

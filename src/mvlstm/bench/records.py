@@ -134,7 +134,7 @@ def read_records(folder: str | Path, *, must_exist: bool = False) -> Records:
     files = sorted(file for kind in (LOOSE, COMPACT) for file in place.glob(kind))
     if must_exist and not files:
         raise DataError(
-            f"There are no records in '{place}'; make some first: mvlstm bench run --out {place}"
+            f"There are no records in '{place}'; make some first with `mvlstm bench run`."
         )
     found: dict[str, Record] = {}
     problems: list[str] = []

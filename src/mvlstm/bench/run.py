@@ -16,7 +16,7 @@ from mvlstm.bench.pool import pool_records
 from mvlstm.bench.records import Record, Records, Writer, read_records
 from mvlstm.bench.spec import Job, Suite
 from mvlstm.errors import DataError, ParameterError, check_option, check_whole
-from mvlstm.progress import show_steps
+from mvlstm.progress import show_tasks
 
 ENGINES = ("local", "ray")
 
@@ -88,7 +88,7 @@ def run_suite(
     check_folder(place)
     errors: dict[str, str] = {}
     finished = 0
-    with show_steps(verbose, f"bench {suite.name}", len(jobs), every=0.0) as advance:
+    with show_tasks(verbose, f"bench {suite.name}", len(jobs), every=0.0) as advance:
         for record in _records(jobs, place, engine, address, workers, device):
             finished += record["status"] == "done"
             if record["status"] != "done":
@@ -128,7 +128,7 @@ def check_data(jobs: Sequence[Job]) -> None:
     absent = [name for name in names if not datasets.is_present(name)]
     if absent:
         rest = [name for name in names if name not in absent]
-        other = f" Or leave them out: --datasets {' '.join(rest)}." if rest else ""
+        other = f" Or leave them out: datasets={rest}." if rest else ""
         to_get = [name for name in absent if datasets.describe(name).archive]
         get = f", or get them: mvlstm data fetch {' '.join(to_get)}" if to_get else ""
         raise DataError(

@@ -141,7 +141,7 @@ def _suite(
     failed = [one for one in group if one["status"] != "done"]
     if failed:
         rows = [{"job": one["key"], "error": one["error"]["message"]} for one in failed]
-        note = "Run them again with `mvlstm bench run ... --retry-failed`."
+        note = "Run them again with retry_failed=True."
         table = Table("Jobs that failed", pd.DataFrame(rows), pd.DataFrame(rows), (note,))
         yield Section("Jobs that failed", tables=(table,))
 

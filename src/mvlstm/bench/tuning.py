@@ -15,7 +15,7 @@ from mvlstm.methods.network.base import AbstractNetwork
 from mvlstm.methods.network.members import MEMBER_SETTINGS, member_errors
 from mvlstm.model.fitting import fit
 from mvlstm.model.forecaster import AbstractForecaster, require_whole
-from mvlstm.train.config import make_members
+from mvlstm.train.config import Member, make_members
 
 MOST_MEMBERS = 128  # trained as one batch
 
@@ -99,13 +99,10 @@ def _members(
     ]
     seeds = job.tune_seeds
     plain = build(job, cell, device=device, **chosen).get_params()
-    members = [
-        member
-        for one in combinations
-        for member in make_members(
-            job.seed, seeds, **{name: float((plain | one)[name]) for name in MEMBER_SETTINGS}
-        )
-    ]
+    members: list[Member] = []
+    for one in combinations:
+        own: dict[str, Any] = {name: float((plain | one)[name]) for name in MEMBER_SETTINGS}
+        members += make_members(job.seed, seeds, **own)
     together = seeds if job.members > 1 else 1
     at_once = max(1, MOST_MEMBERS // seeds) * seeds
     errors: list[float] = []

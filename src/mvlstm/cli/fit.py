@@ -84,7 +84,7 @@ def fit(
     check_output(out, suffixes=MODEL_SUFFIXES, inputs=(data,))
     model = build_model(preset, settings, quiet=quiet)
 
-    from mvlstm.train.checkpoint import is_unfinished, prepared_checkpoint, remove_checkpoint
+    from mvlstm.cli.unfinished import is_unfinished, prepared_checkpoint, remove_checkpoint
 
     folder = checkpoint or out.with_suffix(".checkpoint")
     anew = bool(resume) and not is_unfinished(folder)

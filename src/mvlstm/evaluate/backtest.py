@@ -18,7 +18,7 @@ from mvlstm.errors import DataError, ParameterError, check_whole
 from mvlstm.model.forecaster import AbstractForecaster, require_whole
 from mvlstm.model.scoring import score_row
 from mvlstm.problem.transform_choice import choose_transform
-from mvlstm.progress import show_steps
+from mvlstm.progress import show_tasks
 from mvlstm.results import Forecast
 from mvlstm.table.frame import SeriesFrame, Table, check_table
 from mvlstm.table.future import after_last
@@ -152,7 +152,7 @@ def backtest(
     settings: dict[str, Any] = {"verbose": 0}
     if model.transform == "auto":  # one choice for all folds, made before the first
         settings["transform"] = choose_transform("auto", frame, frame.order < cuts[0][0])[0].name
-    with show_steps(model.verbose, "backtest", len(cuts), every=0.0) as advance:
+    with show_tasks(model.verbose, "backtest", len(cuts), every=0.0) as advance:
         for start, end in cuts:
             one = clone(model).set_params(**settings)
             runs.append(run_fold(one, *fold_frame(frame, start, end), valid))

@@ -28,7 +28,7 @@ from mvlstm.model.scoring import score_row
 from mvlstm.problem.splits import split_windows
 from mvlstm.problem.transform_choice import TRANSFORM_CHOICES, TransformChoice, choose_transform
 from mvlstm.problem.windows import measured_labels, origin_rows
-from mvlstm.progress import show_steps
+from mvlstm.progress import show_tasks
 from mvlstm.results import Comparison, Forecast
 from mvlstm.results.comparison import COLUMNS
 from mvlstm.table.frame import Layout, SeriesFrame, Table, check_table, rebuild_frame
@@ -154,7 +154,7 @@ def compare(
     entries: list[Entry] = []
     if own is not None:
         entries.append(_own_entry(own, own_name, frame, window, horizon, cuts))
-    with show_steps(verbose, "compare", len(keys), every=0.0) as advance:
+    with show_tasks(verbose, "compare", len(keys), every=0.0) as advance:
         for key in keys:
             words = ""
             try:

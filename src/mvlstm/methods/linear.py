@@ -15,7 +15,7 @@ from mvlstm.model.learned import Arrays, Learned, Saved, by_variable
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.problem import Problem, known_places
-from mvlstm.progress import show_steps
+from mvlstm.progress import show_tasks
 from mvlstm.settings import ARSettings, ENETSettings, documented
 from mvlstm.types import FloatArray
 
@@ -118,7 +118,7 @@ class ENET(AbstractForecaster, ENETSettings):
         shape = X.shape[1:]
         X, X_stop = X.reshape(len(X), -1), X_stop.reshape(len(X_stop), -1)
         weights, intercepts, penalties = [], [], []
-        with show_steps(self.verbose, "ENET", problem.horizon * len(GRIDS[self.grid])) as advance:
+        with show_tasks(self.verbose, "ENET", problem.horizon * len(GRIDS[self.grid])) as advance:
             for h in range(self.horizon):
                 best, rows, judged = np.inf, known_places(y[:, h]), known_places(y_stop[:, h])
                 X_step, X_judged = X[rows], X_stop[judged]

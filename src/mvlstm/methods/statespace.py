@@ -28,7 +28,7 @@ from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Preparation
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.windows import gather_windows
-from mvlstm.progress import show_steps
+from mvlstm.progress import show_tasks
 from mvlstm.settings import ARIMAXSettings, STRXSettings, documented
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
@@ -136,7 +136,7 @@ class WindowModels(Learned):
         _require_statsmodels(self.name)
         found = np.repeat(windows[:, -1:, -1], self.horizon, axis=1).astype(np.float64)
         failed = 0
-        with show_steps(self.verbose, self.name, len(windows)) as advance, _quiet():
+        with show_tasks(self.verbose, self.name, len(windows)) as advance, _quiet():
             for m, window in enumerate(windows):
                 forecast = self._fit_one(_observed(window, known[m]))
                 if forecast is None:
@@ -245,7 +245,7 @@ class AbstractStateSpace(AbstractForecaster):
         """Return the filter and the coefficients of greatest likelihood, with notes."""
         endog, exog, restarts = _lagged(part, segments)
         name = type(self).__name__
-        with show_steps(self.verbose, name, 1, every=0.0) as advance, _quiet():
+        with show_tasks(self.verbose, name, 1, every=0.0) as advance, _quiet():
             model = self._model(endog, exog, order)
             if len(restarts):
                 model.loglike = segments_likelihood(model, restarts)

@@ -24,7 +24,7 @@ from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Preparation
 from mvlstm.problem.problem import Problem, known_places
-from mvlstm.progress import show_steps
+from mvlstm.progress import show_tasks
 from mvlstm.settings import GBTSettings, RFSettings, XGTSettings, documented
 from mvlstm.types import FloatArray
 
@@ -231,7 +231,7 @@ class RF(AbstractTrees, RFSettings):
         center, scale = label_units(data.y[:, h])
         y, y_stop = ((one[:, h] - center) / scale for one in (data.y, data.y_stop))
         best = np.inf
-        with show_steps(self.verbose, "RF", len(depths)) as advance:
+        with show_tasks(self.verbose, "RF", len(depths)) as advance:
             for depth in depths:
                 forest = RandomForestRegressor(
                     n_estimators=self.max_trees,
@@ -293,7 +293,7 @@ class XGT(AbstractTrees, XGTSettings):
         best: tuple[float, Any, dict[str, Any]] = (np.inf, None, {})
         every = 1 if data.X.size <= ALONE else None  # None: one thread for each core
         threads = every if self.n_jobs == -1 else self.n_jobs
-        with show_steps(self.verbose, "XGT", len(depths) + len(penalties)) as advance:
+        with show_tasks(self.verbose, "XGT", len(depths) + len(penalties)) as advance:
 
             def attempt(depth: int, penalty: float) -> None:
                 nonlocal best
@@ -372,7 +372,7 @@ class GBT(AbstractTrees, GBTSettings):
         from sklearn.ensemble import HistGradientBoostingRegressor
 
         best = np.inf
-        with show_steps(self.verbose, "GBT", len(SETTINGS[self.grid])) as advance:
+        with show_tasks(self.verbose, "GBT", len(SETTINGS[self.grid])) as advance:
             for one in SETTINGS[self.grid]:
                 base, base_stop = (data.last, data.last_stop) if one.relative else (0.0, 0.0)
                 least = min(one.least, max(5, len(data.y) // 50))  # for short tables

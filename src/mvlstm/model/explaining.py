@@ -37,7 +37,7 @@ from mvlstm.model.scoring import explained_origins
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Prepared
 from mvlstm.problem.windows import gather_labels, spread_evenly
-from mvlstm.progress import show_steps
+from mvlstm.progress import show_tasks
 from mvlstm.results import Explanation
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.layout import CALENDAR
@@ -110,7 +110,7 @@ def explain(
     prepared, frame, origins = seen.prepared, seen.prepared.frame, seen.origins
     arrays = fitted.learned.attention(fitted.windows(prepared, origins))
     total = len(frame.variables) * level.repeats_for(len(origins))
-    with show_steps(verbose, "explain", total) as advance:
+    with show_tasks(verbose, "explain", total) as advance:
         measured = measure(
             variables=frame.variables,
             held=seen.held,

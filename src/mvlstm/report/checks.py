@@ -66,7 +66,7 @@ def _coverage_check(data: ReportData) -> Check:
             "info",
             "Intervals have not been tested",
             f"{held}, which they were made to do on these rows. Hold rows back when fitting "
-            "(--test 0.2), or wait for new ones.",
+            "(test=0.2), or wait for new ones.",
         )
     wrong = "Intervals are wider than needed" if coverage > COVERAGE else "Intervals are too narrow"
     return _check(

@@ -82,5 +82,5 @@ def test_a_cluster_beside_a_running_ray_is_refused(jobs: list[Job], tmp_path: Pa
 
 
 def test_ray_that_does_not_answer_is_named(jobs: list[Job], tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match=r"nobody answers.*Check --address"):
+    with pytest.raises(ParameterError, match=r"nobody answers.*Check address="):
         run(Ray(broken=True), jobs, tmp_path)

@@ -138,7 +138,7 @@ def test_missing_or_damaged_data_stop_a_run_before_it_starts(
     monkeypatch.setenv("MVLSTM_DATA", str(tmp_path / "data"))
     job = Job(suite="s", part="p", dataset="energy", method="ar", base="ar", label="AR")
     suite = Suite("s", "", "", (job, replace(job, dataset="synthetic", data={"n": 50})))
-    with pytest.raises(DataError, match=r"energy.*mvlstm data fetch.*--datasets synthetic"):
+    with pytest.raises(DataError, match=r"energy.*mvlstm data fetch.*datasets=\['synthetic'\]"):
         run_suite(suite, tmp_path / "out", verbose=0)
     file = tmp_path / "data" / "energy" / "energydata_complete.csv"
     file.parent.mkdir(parents=True)

@@ -11,11 +11,11 @@ import pytest
 import mvlstm as mv
 from mvlstm.errors import ParameterError
 from mvlstm.model import explaining
-from mvlstm.progress import show_steps
+from mvlstm.progress import show_tasks
 
 
 def test_plain_lines_say_what_is_done_and_left(capsys: pytest.CaptureFixture[str]) -> None:
-    with show_steps(1, "RF", 2, every=0.0) as advance:
+    with show_tasks(1, "RF", 2, every=0.0) as advance:
         advance("depth 5")
         advance("depth 10")
     out, lines = capsys.readouterr()
@@ -25,14 +25,14 @@ def test_plain_lines_say_what_is_done_and_left(capsys: pytest.CaptureFixture[str
 
 
 def test_lines_are_not_more_frequent_than_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    with show_steps(1, "RF", 3, every=60.0) as advance:
+    with show_tasks(1, "RF", 3, every=60.0) as advance:
         for _ in range(3):
             advance("")
     assert capsys.readouterr().err == ""
 
 
 def test_silence(capsys: pytest.CaptureFixture[str]) -> None:
-    with show_steps(0, "RF", 1, every=0.0) as advance:
+    with show_tasks(0, "RF", 1, every=0.0) as advance:
         advance("done")
     assert capsys.readouterr().err == ""
 
@@ -40,7 +40,7 @@ def test_silence(capsys: pytest.CaptureFixture[str]) -> None:
 def test_explaining_tells_how_far_it_is(capsys, monkeypatch) -> None:
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(120, 3)), columns=["a", "b", "y"])
     model = mv.AR(window=3, verbose=0).fit(table, "y", test=0.3)
-    monkeypatch.setattr(explaining, "show_steps", partial(show_steps, every=0.0))
+    monkeypatch.setattr(explaining, "show_tasks", partial(show_tasks, every=0.0))
     model.explain(table, effort="quick")
     assert capsys.readouterr().err == ""
     model.verbose = 1

@@ -1,0 +1,66 @@
+"""What `mvlstm fit` does with the state of an unfinished fit: go on with it, or start anew."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from mvlstm.errors import ParameterError
+from mvlstm.train.checkpoint import AGAIN, NAME
+
+ASIDE = ".aside"  # ends the names of what is deleted once a new fit has begun
+
+
+def remove_checkpoint(folder: Path) -> None:
+    """Delete a folder's checkpoint, and the folder if nothing else is in it."""
+    with contextlib.suppress(OSError):
+        for name in (NAME, AGAIN):
+            (folder / name).unlink(missing_ok=True)
+            (folder / f"{name}{ASIDE}").unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Say whether the state of a fit lies in a folder; it is removed when a model is written."""
+    return (folder / NAME).is_file()
+
+
+@contextlib.contextmanager
+def prepared_checkpoint(folder: Path, *, resume: bool | None) -> Iterator[None]:
+    """Make a folder ready for a fit that should or should not go on from it.
+
+    With ``resume`` an unfinished fit that lies there is gone on with; without, it is deleted once
+    the fit has ended or has a checkpoint of its own. None: it is an error, so that none is lost by
+    mistake.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ParameterError(
+            f"'{folder}' is a file; a checkpoint needs a folder. Name another: checkpoint=...."
+        )
+    if resume is None and is_unfinished(folder):
+        raise ParameterError(
+            f"An unfinished fit lies in '{folder}'. Add --resume to go on with it, or --no-resume "
+            "to delete it and start anew."
+        )
+    if resume is not False:
+        yield
+        return
+    aside = {folder / name: folder / f"{name}{ASIDE}" for name in (NAME, AGAIN)}
+    for path, other in aside.items():
+        other.unlink(missing_ok=True)  # of a fit that was killed
+        with contextlib.suppress(FileNotFoundError):
+            path.replace(other)
+    try:
+        yield
+    except BaseException:
+        if not (folder / NAME).exists():  # this fit did not come so far
+            for path, other in aside.items():
+                with contextlib.suppress(OSError):
+                    other.replace(path)
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            for other in aside.values():
+                other.unlink(missing_ok=True)
+            folder.rmdir()  # if nothing is left in it
