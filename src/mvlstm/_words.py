@@ -23,7 +23,7 @@ def counted(count: int, word: str) -> str:
 
 
 def decimals(largest: float, digits: int, finest: float = 0.0) -> int:
-    """Return the decimals with which numbers up to ``largest`` have so many digits.
+    """Return the decimals with which numbers up to ``largest`` have this many digits.
 
     ``finest`` is a size that must show too, with two digits, such as the width of an interval.
 

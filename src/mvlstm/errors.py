@@ -44,7 +44,7 @@ class MVLSTMWarning(UserWarning):
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Say whether a value is a real number; a truth value is none.
+    """Say whether a value is a real number; True and False do not count.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Say whether a value is a whole number; a truth value is none.
+    """Say whether a value is a whole number; True and False do not count.
 
     Examples
     --------

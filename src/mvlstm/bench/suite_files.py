@@ -349,7 +349,7 @@ def _check_refit(name: str, method: Method, refit: object) -> None:
     if refit and not method.kind.members_differ:
         raise ParameterError(
             f"method '{name}': refit=\"full\" trains networks such as MVLSTM or LSTM again, and "
-            f"{method.label} is none of these. Take it out."
+            f"{method.label} is not one. Take it out."
         )
 
 

@@ -1,4 +1,4 @@
-"""`mvlstm evaluate`: scores on unseen rows, persistence beside them."""
+"""`mvlstm evaluate`: scores on unseen rows, with persistence for comparison."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def evaluate(
     ] = None,
     out: TableFile = None,
 ) -> None:
-    """Score the model on rows it has not seen, beside persistence (the last value again)."""
+    """Score the model on rows it has not seen, next to persistence (the last value again)."""
     check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))
 
     from mvlstm import load

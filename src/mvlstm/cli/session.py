@@ -180,7 +180,7 @@ def _numbers(values: list[float], digits: int, finest: float = 0.0) -> list[str]
     """Write numbers with the same decimals, so that the largest has ``digits`` digits.
 
     There are more decimals where something as small as ``finest`` must show. Numbers that span
-    more than four decades, and would not all show, have so many digits each.
+    more than four decades, and would not all show, have this many digits each.
 
     Examples
     --------

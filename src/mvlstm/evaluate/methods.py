@@ -161,7 +161,7 @@ def build(
 
 
 def quick_epochs(n_train: int, *, windows: int = QUICK_WINDOWS, most: int = QUICK_EPOCHS[1]) -> int:
-    """Return the epochs in which a network sees about so many windows, repeats counted.
+    """Return the epochs in which a network sees about this many windows, repeats counted.
 
     Examples
     --------

@@ -179,7 +179,7 @@ def _find_period(frame: SeriesFrame) -> int:
 def _with_own(
     importance: pd.DataFrame, own: FloatArray | None, variables: Sequence[str]
 ) -> pd.DataFrame:
-    """Put the method's own importance of each variable beside the others, where it has one."""
+    """Put the method's own importance of each variable next to the others, if it has one."""
     if own is None:
         return importance
     by_name = dict(zip(variables, own, strict=True))

@@ -1,4 +1,4 @@
-"""Scores on rows a model has not seen, persistence beside them."""
+"""Scores on rows a model has not seen, with persistence for comparison."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _expert_scores(fitted: Fitted, forecast: Forecast) -> pd.DataFrame | None:
 
 
 def _by_series(forecast: Forecast, persistence: Forecast) -> pd.DataFrame | None:
-    """Score each series alone: a row a series, the model's scores, and skill."""
+    """Score each series alone: one row per series, the model's scores, and skill."""
     if forecast.series is None:
         return None
     codes, names = pd.factorize(forecast.series, sort=True)

@@ -108,8 +108,8 @@ def update(
     new = find_new_rows(fitted, prepared, every_series=not network)
     if refit == "full" and not network:
         raise ParameterError(
-            f"refit='full' trains networks again; {fitted.name} is none. Use refit='newest', "
-            "which fits it to all rows but the newest."
+            f"refit='full' trains networks again; {fitted.name} is not a network. Use "
+            "refit='newest', which fits it to all rows but the newest."
         )
     if refit == "full":
         found, record = _train_again(model, fitted, prepared, new)

@@ -78,7 +78,7 @@ class Preparation:
         return cls(orders, scaler, values.min(axis=0), values.max(axis=0), transform, ahead)
 
     def by_series(self, frame: SeriesFrame, rows: BoolArray, least: int) -> Preparation:
-        """Learn a scaling of each series with at least so many of the training ``rows``."""
+        """Learn a scaling of each series with at least this many of the training ``rows``."""
         assert frame.panel is not None
         values, panel = transformed(frame.values[rows], self.transform), frame.panel.take(rows)
         own, measured = np.array(frame.layout.measured), measured_in(frame, rows)
@@ -211,7 +211,7 @@ class Prepared:
         return np.concatenate([self.table, added]), rows
 
     def pieces(self, origins: IntArray, window: int) -> list[IntArray]:
-        """Divide origins so that `windows_at` holds no more than so many numbers of its own."""
+        """Divide origins so that `windows_at` holds no more than this many numbers of its own."""
         if self.moving is None:
             return [origins]
         size = max(1, MOST_NUMBERS // (int(window) * self.table.shape[1]))

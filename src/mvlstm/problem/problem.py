@@ -28,7 +28,7 @@ class Run:
     again: bool = False  # whether members are trained a second time; their state is kept apart
 
     def after(self, seconds: float) -> Run:
-        """Return what is left of it after so many seconds."""
+        """Return what is left of it after this many seconds."""
         if self.time_limit is None:
             return self
         return replace(self, time_limit=max(self.time_limit - seconds, 0.0))
@@ -93,7 +93,7 @@ class Problem:
         return Windows.at(self.prepared, self.origins[part], self.window)
 
     def thinned(self, most: int, seed: int) -> Problem:
-        """Return the problem with at most so many held-out windows of each half, drawn."""
+        """Return the problem with at most this many held-out windows of each half, drawn."""
         rng = np.random.default_rng(seed)
         origins = dict(self.origins)
         for part in HELD_OUT:

@@ -149,7 +149,7 @@ def _series_note(evaluation: Evaluation, shown: str) -> str:
 def _with_rival(
     model: AbstractForecaster, evaluation: Evaluation, frame: SeriesFrame
 ) -> tuple[Evaluation, tuple[str, ...]]:
-    """Put a linear autoregression, fitted to the same rows, beside the model."""
+    """Put a linear autoregression, fitted to the same rows, next to the model."""
     if type(model).__name__ == RIVAL:
         return evaluation, ()
     try:

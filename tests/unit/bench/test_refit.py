@@ -78,7 +78,7 @@ def test_other_words_and_methods_that_are_no_networks_are_refused() -> None:
         parse_suite(tree, default_name="again")
     for method in ("rf", "clstm"):
         tree = {**TREE, "methods": {"mvlstm": {"method": method, "refit": "full"}}}
-        with pytest.raises(ParameterError, match=rf"'mvlstm'.*, and {method.upper()} is none"):
+        with pytest.raises(ParameterError, match=rf"'mvlstm'.*, and {method.upper()} is not one"):
             parse_suite(tree, default_name="again")
 
 

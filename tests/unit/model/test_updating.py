@@ -172,7 +172,7 @@ def test_new_rows_of_unknown_series_alone_are_no_update() -> None:
 
 def test_full_is_for_networks_with_the_whole_history() -> None:
     rows = table()
-    with pytest.raises(ParameterError, match="AR is none"):
+    with pytest.raises(ParameterError, match="AR is not a network"):
         fitted("AR").update(rows, refit="full")
     with pytest.raises(DataError, match=r"begins at 2024-01-02 .* the whole history"):
         fitted().update(rows.iloc[24:], refit="full")
