@@ -12,6 +12,7 @@ from mvlstm.explain.contributions import Contributions, integrated_gradients
 from mvlstm.explain.lags import lag_index
 from mvlstm.model.calibration import Calibration
 from mvlstm.model.fitted import Fitted
+from mvlstm.model.forecasting import require_finite
 from mvlstm.model.learned import Learned
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
@@ -64,6 +65,9 @@ def take_apart(
     few = spread_evenly(np.arange(len(fitted.background.windows)), BACKGROUNDS[effort])
     background = fitted.background.windows[few].astype(np.float64)
     unit = float(fitted.preparation.target_scale)
+    with np.errstate(over="ignore", invalid="ignore"):  # checked next
+        ends = _means(fitted.learned, windows)
+    require_finite(ends[None], prepared.frame, rows)  # or the integral below would not settle
     taken = _integrate(fitted.learned, windows, background, TOLERANCE * unit)
     H = fitted.horizon
     start = fitted.background.baseline[few].mean(axis=0)  # (H,)

@@ -32,6 +32,7 @@ from mvlstm.model.decomposition import (
     variable_leads,
 )
 from mvlstm.model.fitted import Fitted
+from mvlstm.model.forecasting import require_finite
 from mvlstm.model.learned import AttentionArrays
 from mvlstm.model.scoring import explained_origins
 from mvlstm.problem.predictive import Predictive
@@ -218,7 +219,9 @@ def _labels(fitted: Fitted, prepared: Prepared, origins: IntArray) -> FloatArray
 
 def _forecasts(fitted: Fitted, prepared: Prepared, origins: IntArray) -> FloatArray:
     scale = explained_scale(prepared, origins, fitted.horizon)
-    predictive = fitted.learned.predict(fitted.windows(prepared, origins))
+    with np.errstate(over="ignore", invalid="ignore"):  # checked next
+        predictive = fitted.learned.predict(fitted.windows(prepared, origins))
+    require_finite(predictive.members, prepared.frame, origins)
     return explained_members(predictive, scale, fitted.calibration)
 
 

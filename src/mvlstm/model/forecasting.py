@@ -32,12 +32,12 @@ def dated_forecast(
     frame, H = prepared.frame, predictive.members.shape[2]
     scale = prepared.scale(origins, H)
     with np.errstate(over="ignore", invalid="ignore"):  # checked next
-        _require_finite(predictive.members + scale.baseline, frame, origins)
+        require_finite(predictive.members + scale.baseline, frame, origins)
         labels = predictive.with_spread(calibration.spread).widened(calibration.factors)
         mixture = scale.mixture(labels)
         members = scale.members(predictive.members, mixture, calibration.mean_factor)
     if scale.transform:
-        _require_finite(members, frame, origins)
+        require_finite(members, frame, origins)
     weights, means, variances = mixture.joined
     times, actual = frame.future_times(origins, H), gather_labels(frame, origins, H)
     series = frame.names_of(origins)
@@ -75,7 +75,8 @@ def part_names(
     return names
 
 
-def _require_finite(members: FloatArray, frame: SeriesFrame, origins: IntArray) -> None:
+def require_finite(members: FloatArray, frame: SeriesFrame, origins: IntArray) -> None:
+    """Raise `DataError` if a forecast (K, M, H) made at one of the origins is not finite."""
     bad = not_finite(members)
     if len(bad):
         raise DataError(

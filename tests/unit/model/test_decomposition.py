@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from experiments.controls import make_control
+from mvlstm.errors import DataError
 from mvlstm.methods.linear import AR
 from mvlstm.methods.mvlstm import MVLSTM
 from mvlstm.model.decomposition import TOLERANCE
@@ -82,3 +83,13 @@ def test_steps_ahead_have_importance_of_their_own(table) -> None:
     whole = explanation.importance.set_index("variable")["error_increase"]
     np.testing.assert_allclose(mean[whole.index], whole, rtol=1e-9)
     assert AR(window=4).fit(table, "y", test=0.2).explain(table).by_step is None
+
+
+def test_values_that_cannot_be_forecast_from_are_refused_not_integrated() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": 1e-3 * rng.normal(size=300), "y": rng.normal(size=300).cumsum()})
+    small = {"window": 4, "hidden_size": 2, "members": 1, "max_epochs": 1, "verbose": 0}
+    model = MVLSTM(**small).fit(table, "y", test=0.3)
+    table.iloc[-3, 0] = -3.4028235e38  # a common mark of a missing value
+    with pytest.raises(DataError, match="not finite"):
+        model.explain(table, effort="quick")
