@@ -302,3 +302,13 @@ def test_dots_that_look_like_marks_of_thousands_are_doubted(tmp_path: Path) -> N
         read_table(path)
     path.write_text("y;x\n" + "".join(f"{y};1.5\n" for y in [*grouped, "2.5"]))
     read_table(path)  # a warning would be an error
+
+
+def test_a_header_of_any_length_is_read_whole(tmp_path: Path) -> None:
+    names = [f"variable_{k}" for k in range(10_000)]  # beyond 64 KiB
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")
+    assert list(read_table(path).columns) == names
+    path.write_text(",".join([*names, names[-1]]) + "\n" + ",".join("1" * 10_001) + "\n")
+    with pytest.raises(DataError, match=f"2 columns named '{names[-1]}'"):
+        read_table(path)
