@@ -12,7 +12,7 @@ SPREAD := --numprocesses auto --dist worksteal
 FAST   := not slow and not gpu and not browser
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo results test test-all test-browser test-wheel test-ray lint format types wheel fuzz clean
+.PHONY: help venv demo results test test-all test-browser test-wheel test-ray lint format types wheel hashed pythons fuzz clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
@@ -53,8 +53,9 @@ test-ray: $(STAMP)  ## experiments on Ray, which is installed for it
 test-wheel: $(STAMP)  ## build the wheel and run the demo from it in an empty environment
 	$(PYTEST) tests/packaging
 
-fuzz: $(STAMP)  ## 50,000 mutated model files and tables, at most 15 minutes each
+fuzz: $(STAMP)  ## 50,000 mutated inputs of each kind (15 minutes each at most), and faults at file operations
 	$(BIN)/python tests/reliability/fuzz.py 50000 900
+	$(PYTEST) -m slow tests/reliability/test_events.py
 
 lint: $(STAMP)  ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -67,8 +68,18 @@ format: $(STAMP)  ## let ruff rewrite what it can
 types: $(STAMP)  ## mypy, strict
 	$(BIN)/mypy
 
-wheel: $(STAMP)  ## build dist/*.whl
+wheel: $(STAMP)  ## build dist/*.whl and its bill of materials
 	$(BIN)/python -m build --no-isolation --wheel
+	$(BIN)/python supply/sbom.py dist
+
+hashed: $(STAMP)  ## download every pinned package anew and compare it with hashes.txt
+	$(PIP) --require-hashes --no-deps --ignore-installed --dry-run --requirement hashes.txt
+
+pythons: $(STAMP)  ## compile the sources with every supported Python that is here
+	@for python in python3.11 python3.12 python3.13; do \
+		command -v $$python >/dev/null && $$python -c '' 2>/dev/null || { echo "$$python: not here"; continue; }; \
+		$$python -W error -c 'import ast, pathlib, sys; [ast.parse(f.read_bytes(), str(f)) and compile(f.read_bytes(), str(f), "exec") for d in ("src", "experiments") for f in pathlib.Path(d).rglob("*.py")]; print(sys.version.split()[0], "compiles")' || exit 1; \
+	done
 
 clean:  ## remove what make made
 	rm -rf $(VENV) build dist mvlstm-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

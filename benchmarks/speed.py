@@ -39,6 +39,9 @@ COLUMNS = [
     "window",
     "batch",
     "members",
+    "horizon",
+    "cell",
+    "layers",
     "device",
     "ours_ms",
     "variable_gates_ms",
@@ -63,6 +66,9 @@ class Case:
     window: int = 30
     batch: int = 64
     members: int = 1
+    horizon: int = 1
+    cell: str = "lstm"
+    layers: int = 1
 
     @property
     def useful_flops(self) -> float:
@@ -72,16 +78,19 @@ class Case:
         cell's weights, and the temporal attention.
         """
         N, d = self.n_variables, self.hidden_size
-        D = N * d
-        cell = 3 * D * (N + D) + D * (1 + d)
-        return 3.0 * 2.0 * self.batch * self.window * (cell + 2 * D)
+        D, gates = N * d, 3 if self.cell == "lstm" else 2
+        cell = gates * D * (N + D) + D * (1 + d)
+        above = gates * D * 2 * D + D * 2 * d
+        cells = cell + (self.layers - 1) * above
+        return 3.0 * 2.0 * self.batch * self.window * (cells + 2 * D)
 
 
 def make_data(case: Case, device: torch.device, rows: int = 2000) -> WindowData:
     generator = torch.Generator().manual_seed(0)
     table = torch.randn(rows, case.n_variables, generator=generator).to(device)
-    labels = table.mean(dim=1, keepdim=True).roll(-1, 0)
-    origins = torch.arange(case.window - 1, rows - 1, device=device)
+    steps = [table.mean(dim=1).roll(-step, 0) for step in range(1, case.horizon + 1)]
+    labels = torch.stack(steps, dim=1)
+    origins = torch.arange(case.window - 1, rows - case.horizon, device=device)
     n_stop = max(1, len(origins) // 10)
     return WindowData(table, labels, origins[:-n_stop], origins[-n_stop:], case.window)
 
@@ -97,7 +106,16 @@ def make_config(case: Case, **options: int) -> TrainConfig:
 
 def make_network(case: Case, gates: str = "full") -> MVLSTMNetwork:
     variables = tuple(range(case.n_variables))
-    return MVLSTMNetwork(variables, len(variables), case.hidden_size, gates=gates, isolation=1e-3)
+    return MVLSTMNetwork(
+        variables,
+        len(variables),
+        case.hidden_size,
+        layers=case.layers,
+        horizon=case.horizon,
+        cell=case.cell,
+        gates=gates,
+        isolation=1e-3,
+    )
 
 
 def our_step(case: Case, data: WindowData, gates: str = "full") -> Callable[[], None]:
@@ -132,11 +150,12 @@ def reference_step(case: Case, data: WindowData) -> Callable[[], None]:
 
 
 def lstm_step(case: Case, data: WindowData) -> Callable[[], None]:
-    """`torch.nn.LSTM` of the same width with a linear head and torch's own Adam."""
+    """`torch.nn.LSTM`, or GRU, of the same width with a linear head and torch's own Adam."""
     torch.manual_seed(0)
     size = case.n_variables * case.hidden_size
-    lstm = torch.nn.LSTM(case.n_variables, size).to(data.device)
-    head = torch.nn.Linear(size, 1).to(data.device)
+    module = torch.nn.LSTM if case.cell == "lstm" else torch.nn.GRU
+    lstm = module(case.n_variables, size, case.layers).to(data.device)
+    head = torch.nn.Linear(size, case.horizon).to(data.device)
     adam = torch.optim.Adam([*lstm.parameters(), *head.parameters()], lr=1e-3)
 
     def step() -> None:
@@ -232,6 +251,9 @@ def measure(case: Case, device: torch.device, seconds: float) -> dict[str, objec
         "window": case.window,
         "batch": case.batch,
         "members": case.members,
+        "horizon": case.horizon,
+        "cell": case.cell,
+        "layers": case.layers,
         "device": device.type,
         "ours_ms": each["ours"],
         "variable_gates_ms": each["variable"],
@@ -292,10 +314,15 @@ def growth(device: torch.device, *, quick: bool) -> list[dict[str, object]]:
 
 
 def cases(*, quick: bool) -> list[Case]:
+    kinds = [
+        Case(n_variables=3, hidden_size=15, window=168, members=5, horizon=24),
+        Case(members=5, cell="gru"),
+        Case(members=5, layers=2),
+    ]
     if quick:
-        return [Case(members=members) for members in (1, 5, 10, 50)]
+        return [Case(members=members) for members in (1, 5, 10, 50)] + kinds
     grid = product((11, 7, 14), (20, 15, 25), (30, 10, 100), (64, 256), (1, 5, 10, 50))
-    return [Case(*values) for values in grid]
+    return [Case(*values) for values in grid] + kinds
 
 
 def show(row: dict[str, object]) -> str:
@@ -310,7 +337,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="N=11, d=20, T=30, B=64 only")
+    parser.add_argument(
+        "--quick", action="store_true", help="N=11, d=20, T=30, B=64, and three others"
+    )
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
     parser.add_argument("--seconds", type=float, default=1.5, help="time for each row")
@@ -339,6 +368,7 @@ def main() -> None:
             for r in rows
             if (r["n_variables"], r["hidden_size"], r["window"], r["batch"], r["members"])
             == (11, 20, 30, 64, members)
+            and (r["cell"], r["layers"]) == ("lstm", 1)
         )
         print(
             f"Whole epoch, validation included: {n_rows} rows, {members} members: {seconds:.2f} s, "

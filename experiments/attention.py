@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
+from mvlstm.methods.network.base import column_owners
 from mvlstm.methods.retain import LearnedRetain
 from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.nn.parameters import Parameters
+from mvlstm.problem.inputs import Windows
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.windows import spread_evenly
 from mvlstm.types import FloatArray
@@ -32,7 +36,7 @@ def attention(model: AbstractForecaster, problem: Problem) -> dict[str, Any] | N
         if arrays.posterior is not None:
             found["posterior"] = arrays.posterior
     elif isinstance(fitted.learned, LearnedRetain):
-        found["signed"] = fitted.learned.signed_attention(windows)
+        found["signed"] = signed_attention(fitted.learned, windows)
     if not found:
         return None
     result: dict[str, Any] = {"windows": len(few)}
@@ -42,6 +46,17 @@ def attention(model: AbstractForecaster, problem: Problem) -> dict[str, Any] | N
     if "posterior" in found:
         result |= _summaries(found["prior"], found["posterior"])
     return result
+
+
+def signed_attention(learned: LearnedRetain, windows: Windows) -> FloatArray:
+    """Return RETAIN's coefficients of each variable, summed over time, (K, M, H, N)."""
+    network = learned.trained.network
+
+    def summed(p: Parameters, x: Tensor) -> Tensor:
+        return network.coefficients(p, x).sum(dim=3)  # (K, B, H, C)
+
+    pieces = learned.trained.each(summed, windows)
+    return np.asarray(np.concatenate(list(pieces), axis=1) @ column_owners(windows))
 
 
 def _histogram(values: FloatArray, *, signed: bool) -> dict[str, Any]:

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvlstm.bench.compact import ERRORS, Arrays
-from mvlstm.bench.records import read_records
+from mvlstm.bench.records import ERRORS, Arrays, read_records
 from mvlstm.bench.tables import newest
 
 RECORDS = Path(__file__).with_name("records")

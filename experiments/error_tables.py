@@ -10,8 +10,7 @@ import pandas as pd
 
 from experiments.paper import paper_notes, paper_score
 from mvlstm.bench.document import Table, number, with_error
-from mvlstm.bench.frames import KINDS
-from mvlstm.bench.records import Record
+from mvlstm.bench.records import ERRORS, Record
 from mvlstm.bench.score_tables import Place, groups, over_folds, rows_of, titles
 
 METRICS = ("rmse", "mae")
@@ -131,7 +130,7 @@ def _references(
 
 
 def _embolden(texts: list[str], values: list[float], order: dict[Place, str]) -> None:
-    for kind in KINDS:
+    for kind in ERRORS:
         places = [k for k, key in enumerate(order) if key[2] == kind and np.isfinite(values[k])]
         if len(places) > 1:
             best = min(places, key=lambda k: values[k])

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from experiments.authors import RANGES
-from experiments.granger_tests import fewest_rows, granger_tests, longest_stretch
+from experiments.granger_tests import difference, fewest_rows, granger_tests, longest_stretch
 from mvlstm.bench.cells import CHRONOLOGICAL, load_rows, shares_of
 from mvlstm.bench.spec import Job
 from mvlstm.errors import DataError
-from mvlstm.problem.stationarity import choose_differencing, difference
+from mvlstm.problem.stationarity import choose_differencing
 from mvlstm.table.parts import chronological
 from mvlstm.types import FloatArray
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,16 @@ from mvlstm.types import BoolArray, FloatArray, IntArray
 MOST_LAGS = 10
 ROWS_EACH = 3  # rows for each coefficient at least, where gaps leave a stretch of them
 SIGNIFICANCE = 0.01
+
+
+def difference(values: FloatArray, orders: Sequence[int]) -> FloatArray:
+    """Difference each column of ``values`` (rows, columns) as often as its order says.
+
+    The first ``max(orders)`` rows of all columns are dropped, so that rows stay aligned.
+    """
+    lost = max(orders, default=0)
+    found = [np.diff(x, n=order)[lost - order :] for x, order in zip(values.T, orders, strict=True)]
+    return np.column_stack(found)
 
 
 def fewest_rows(columns: int) -> int:

@@ -19,16 +19,17 @@ import pandas as pd
 from experiments.candidates import CANDIDATES, build_candidate
 from experiments.controls import CONTROLS, NULL_CONTROLS, make_control
 from experiments.faithfulness import faithfulness_areas, faithfulness_curves
-from experiments.granger_tests import granger_tests
+from experiments.granger_tests import difference, granger_tests
+from experiments.ranking import auprc, auroc
 from mvlstm import datasets
 from mvlstm.bench.spec import Job
 from mvlstm.datasets.synthetic import Truth
 from mvlstm.errors import check_option
 from mvlstm.evaluate.methods import find_method
-from mvlstm.metrics import auprc, auroc, kendall_tau
+from mvlstm.metrics import kendall_tau
 from mvlstm.model.explaining import examine
 from mvlstm.model.forecaster import AbstractForecaster, require_whole
-from mvlstm.problem.stationarity import choose_differencing, difference
+from mvlstm.problem.stationarity import choose_differencing
 from mvlstm.results import VERDICTS, Explanation
 
 Settings = dict[str, Any]

@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 
 from experiments.paper import PAPER_SETS, paper_tables
+from experiments.ranking import auprc, auroc
 from mvlstm._words import decimals, p_text
 from mvlstm.bench.document import Table, number
-from mvlstm.bench.frames import mean_and_error
 from mvlstm.bench.records import Record
-from mvlstm.metrics import auprc, auroc, kendall_tau
+from mvlstm.bench.score_tables import mean_and_error
+from mvlstm.metrics import kendall_tau
 from mvlstm.types import BoolArray, FloatArray
 
 OWN_PAST = "Autoregressive"  # the paper's name of the target's own past

@@ -20,9 +20,8 @@ from experiments.importance_tables import (
 from experiments.search_tables import search_tables
 from experiments.truth_tables import TRUTH_TEXT, truth_tables
 from mvlstm.bench.document import Section
-from mvlstm.bench.frames import score_frame
 from mvlstm.bench.records import Record, Records
-from mvlstm.bench.score_tables import CELLS_TEXT, cell_tables
+from mvlstm.bench.score_tables import CELLS_TEXT, cell_tables, score_frame
 from mvlstm.bench.studies import Kind, Study
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.problem.problem import Problem

@@ -21,6 +21,7 @@ from mvlstm.cli.tune import parse_grid
 from mvlstm.errors import ParameterError, check_option
 from mvlstm.methods.network.base import LearnedNetwork
 from mvlstm.methods.network.trained import learn_labels
+from mvlstm.methods.network.training import Training
 from mvlstm.model.calibration import calibrate
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.learned import Arrays, Learned, Saved
@@ -210,7 +211,13 @@ class Orthogonal(Trial):
 class Scheduled(MVLSTM):
     """A learning rate that falls to zero in half a cosine, or is halved every eight epochs."""
 
-    schedule: Literal["cosine", "halving"] = setting(default="cosine", doc="How the rate falls.")
+    schedule: Literal["cosine", "halving"] = setting(  # type: ignore[assignment]
+        default="cosine", doc="How the rate falls."
+    )
+
+    @property
+    def training(self) -> Training:
+        return replace(super().training, schedule="constant")
 
     def check(self) -> None:
         super().check()
@@ -231,7 +238,7 @@ class Scheduled(MVLSTM):
     def share(self, epoch: int) -> float:
         """Return the share of the full rate in an epoch."""
         if self.schedule == "cosine":
-            return 0.5 + 0.5 * cos(pi * epoch / self.max_epochs)
+            return 0.5 + 0.5 * cos(pi * epoch / self.training.max_epochs)
         return 0.5 ** (epoch // HALVED_AFTER)
 
 

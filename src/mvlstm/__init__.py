@@ -74,16 +74,9 @@ __all__ = [
     "tune",
 ]
 
-_MODULES = {
-    "datasets": "mvlstm.datasets",
-    "errors": "mvlstm.errors",
-    "explain": "mvlstm.explain",
-    "metrics": "mvlstm.metrics",
-    "plot": "mvlstm.plot",
-    "results": "mvlstm.results",
-    "table": "mvlstm.table",
-    "testing": "mvlstm.testing",
-}
+_ROOMS = ("datasets", "errors", "explain", "metrics", "plot", "results", "table", "testing")
+_MODULES = {name: f"mvlstm.{name}" for name in _ROOMS}
+_RESULTS = ("Comparison", "Evaluation", "Explanation", "Forecast", "History")
 _NAMES = {
     **{name: entry.path for name, entry in _FORECASTERS.items()},
     "load": "mvlstm.model.saving",
@@ -91,11 +84,7 @@ _NAMES = {
     "compare": "mvlstm.evaluate.compare",
     "tune": "mvlstm.bench.tune",
     "Tuned": "mvlstm.bench.tune",
-    "Comparison": "mvlstm.results",
-    "Evaluation": "mvlstm.results",
-    "Explanation": "mvlstm.results",
-    "Forecast": "mvlstm.results",
-    "History": "mvlstm.results",
+    **dict.fromkeys(_RESULTS, "mvlstm.results"),
     "MVLSTMError": "mvlstm.errors",
     "MVLSTMWarning": "mvlstm.errors",
 }

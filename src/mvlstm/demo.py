@@ -21,43 +21,18 @@ from mvlstm.storage import write_atomic
 from mvlstm.table.files import write_table
 
 ROWS, DATA_SEED = 10_000, 0
-SETTINGS: dict[str, Any] = {
-    "window": 10,
-    "hidden_size": 10,
-    "members": 3,
-    "batch_size": 256,
-    "learning_rate": 0.01,
-    "seed": 0,
-}
+SETTINGS: dict[str, Any] = {"window": 10, "hidden_size": 10, "members": 3, "seed": 0}
 
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """What the demonstration found, and the files it wrote.
+    """What the demonstration found, and the files it wrote."""
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Scores on unseen rows, persistence and AR beside the model.
-    explanation : Explanation
-        Importance of every variable.
-    forecast : Forecast
-        The steps after the last row.
-    drivers : tuple of str
-        The variables that truly drive the target.
-    oracle : dict
-        RMSE and MAE that the best possible forecast would have.
-    seconds : float
-        Time taken.
-    files : tuple of Path
-        Files written.
-    """
-
-    evaluation: Evaluation
+    evaluation: Evaluation  # on unseen rows
     explanation: Explanation
-    forecast: Forecast
-    drivers: tuple[str, ...]
-    oracle: dict[str, float]
+    forecast: Forecast  # of the steps after the last row
+    drivers: tuple[str, ...]  # the variables that truly drive the target
+    oracle: dict[str, float]  # RMSE and MAE that the best possible forecast would have
     seconds: float
     files: tuple[Path, ...]
 
@@ -98,16 +73,16 @@ def run_demo(out: str | Path = "mvlstm-demo", *, verbose: int = 0) -> Demo:
     """Fit, evaluate, explain and forecast the synthetic set; write the results to ``out``.
 
     Two of its ten variables, x2 and x3, drive the target; the best possible forecast has RMSE 1.
-
-    Parameters
-    ----------
-    out : str or Path
-        Made if it does not exist; files of an earlier run are replaced.
-    verbose : int
-        0: no progress.
+    The folder is made if it does not exist; files of an earlier run are replaced.
     """
-    start = time.perf_counter()
-    folder = _prepare(Path(out))
+    start, folder = time.perf_counter(), Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ParameterError(
+            f"The folder '{folder}' cannot be made ({error.strerror}). Name another with out=... "
+            "and run it again."
+        ) from error
     data = datasets.load("synthetic", n=ROWS, seed=DATA_SEED)
     truth = data.truth
     assert truth is not None and truth.oracle_rmse and truth.oracle_mae, "made-up data has a truth"
@@ -125,23 +100,5 @@ def run_demo(out: str | Path = "mvlstm-demo", *, verbose: int = 0) -> Demo:
     with contextlib.suppress(MissingExtraError):  # without the extra there is no page
         page = render_report(found, title="Demonstration: x2 and x3 truly drive y")
         files = (*files, write_atomic(folder / "report.html", page))
-    return Demo(
-        evaluation=evaluation,
-        explanation=explanation,
-        forecast=forecast,
-        drivers=truth.drivers,
-        oracle=oracle,
-        seconds=time.perf_counter() - start,
-        files=files,
-    )
-
-
-def _prepare(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ParameterError(
-            f"The folder '{folder}' cannot be made ({error.strerror}). Name another with out=... "
-            "and run it again."
-        ) from error
-    return folder
+    seconds = time.perf_counter() - start
+    return Demo(evaluation, explanation, forecast, truth.drivers, oracle, seconds, files)

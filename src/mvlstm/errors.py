@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
 from collections.abc import Iterable
 from numbers import Integral, Real
+from pathlib import Path
 from typing import TypeGuard
 
+LONGEST = 2_000  # characters of a message; names of columns and files may be of any length
+_UNSEEN = re.compile(  # control characters, those that turn the direction of text, halves of others
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
-class MVLSTMError(Exception):
+
+def printable(text: str, longest: int | None = None) -> str:
+    r"""Return text that a terminal or a log can be given, the middle of a longer one left out.
+
+    Examples
+    --------
+    >>> print(printable("a" + chr(27) + "[2J"))
+    a\x1b[2J
+    """
+    if longest is not None and len(text) > longest:
+        text = f"{text[: longest // 2]} ... {text[-longest // 2 :]}"
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+class _Message(Exception):
+    """Something with a message, which may quote what came from outside."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(
+            *(printable(arg, LONGEST) if isinstance(arg, str) else arg for arg in args)
+        )
+
+
+class MVLSTMError(_Message):
     """Base class of every error that mvlstm raises on purpose."""
 
 
@@ -39,7 +70,7 @@ class MissingExtraError(MVLSTMError, ImportError):
     """An optional library is needed and not installed."""
 
 
-class MVLSTMWarning(UserWarning):
+class MVLSTMWarning(_Message, UserWarning):
     """The result is usable, but something about it should be known."""
 
 
@@ -80,6 +111,21 @@ def check_whole(name: str, value: object, least: int) -> None:
         raise ParameterError(f"{name}={value!r} must be a whole number, {least} or more.")
 
 
+def check_seconds(name: str, value: float | None) -> float:
+    """Return a limit of time; infinite for None, and `ParameterError` unless it is positive.
+
+    Examples
+    --------
+    >>> check_seconds("time_limit", None)
+    inf
+    """
+    if value is None:
+        return float("inf")
+    if not is_number(value) or not value > 0:
+        raise ParameterError(f"{name}={value!r} must be a positive number of seconds.")
+    return float(value)
+
+
 def check_option(name: str, value: object, options: Iterable[object]) -> None:
     """Raise `ParameterError` unless ``value`` is one of ``options``.
 
@@ -97,3 +143,19 @@ def check_option(name: str, value: object, options: Iterable[object]) -> None:
     head = ", ".join(repr(option) for option in options[:-1])
     choices = f"{head} or {options[-1]!r}" if head else repr(options[-1])
     raise ParameterError(f"{name}={value!r} is not an option; choose {choices}.")
+
+
+def reachable(path: str | os.PathLike[str], kind: type[MVLSTMError] = DataError) -> Path:
+    """Return a path that the system can look up, whether or not anything is there.
+
+    Raises an error of this ``kind`` if it cannot: a folder that may not be searched, a name that is
+    too long.
+    """
+    file = Path(path)
+    try:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            file.stat()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise kind(f"'{file}' cannot be reached: {reason}. Choose another path.") from error
+    return file

@@ -8,41 +8,49 @@ shape ``(...)``. Work is done in chunks of rows, so memory stays bounded for any
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erf, ndtr, ndtri, stdtr
 
-from mvlstm.errors import DataError, ParameterError
+from mvlstm.errors import DataError, ParameterError, check_whole
 from mvlstm.types import BoolArray, FloatArray
 
 __all__ = [
     "DieboldMariano",
-    "auprc",
-    "auroc",
     "calibrate_variance",
     "coverage",
     "crps_mixture",
     "diebold_mariano",
+    "energy_score",
     "holm",
     "interval_score",
     "kendall_tau",
     "mae",
+    "mape",
+    "mase",
+    "mixture_at",
     "mixture_cdf",
     "mixture_mean",
     "mixture_quantile",
+    "mixture_score",
     "mixture_variance",
+    "pinball",
     "pit",
     "rmse",
+    "rmsse",
     "skill",
+    "smape",
     "variance_of_mean",
+    "variogram_score",
 ]
 
 Measure = Literal["rmse", "mae"]  # by which settings are chosen
 
 _CHUNK = 262_144  # mixture components held in a temporary array at once (2 MB)
+_NARROW = 11  # halvings after which few rows are left to decide
 _SQRT_2PI = float(np.sqrt(2.0 * np.pi))
 _SQRT_2 = float(np.sqrt(2.0))
 _TINY = float(np.finfo(np.float64).tiny)
@@ -73,6 +81,72 @@ def mae(actual: ArrayLike, predicted: ArrayLike) -> float:
     """
     error = _errors(actual, predicted)
     return float(np.mean(np.abs(error))) if error.size else float("nan")
+
+
+def mape(actual: ArrayLike, predicted: ArrayLike) -> float:
+    """Mean absolute error as a share of the actual value; infinite where one is zero.
+
+    It says little of targets near zero, and favours forecasts that are too low: see `smape`,
+    `mase`.
+
+    Examples
+    --------
+    >>> mape([1.0, 2.0], [1.0, 4.0])
+    0.5
+    """
+    error, y = np.abs(_errors(actual, predicted)), np.abs(np.asarray(actual, dtype=np.float64))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(error == 0, 0.0, error / y)
+    return float(np.mean(share)) if share.size else float("nan")
+
+
+def smape(actual: ArrayLike, predicted: ArrayLike) -> float:
+    """Mean absolute error as a share of the mean of both sizes, between 0 and 2.
+
+    Examples
+    --------
+    >>> smape([1.0, 2.0], [3.0, 2.0])
+    0.5
+    """
+    error = np.abs(_errors(actual, predicted))
+    size = np.abs(np.asarray(actual, dtype=np.float64)) + np.abs(np.asarray(predicted))
+    share = 2.0 * error / np.where(size > 0, size, 1.0)
+    return float(np.mean(share)) if share.size else float("nan")
+
+
+def mase(actual: ArrayLike, predicted: ArrayLike, history: ArrayLike, *, period: int = 1) -> float:
+    """Mean absolute error in those of repeating the value of a ``period`` before, in ``history``.
+
+    Examples
+    --------
+    >>> mase([5.0], [6.0], history=[1.0, 3.0, 5.0])
+    0.5
+    """
+    return _ratio(mae(actual, predicted), float(np.mean(np.abs(_seasonal(history, period)))))
+
+
+def rmsse(actual: ArrayLike, predicted: ArrayLike, history: ArrayLike, *, period: int = 1) -> float:
+    """Root of the mean squared error in those of repeating the value of a ``period`` before.
+
+    Examples
+    --------
+    >>> rmsse([5.0], [6.0], history=[1.0, 3.0, 5.0])
+    0.5
+    """
+    return _ratio(rmse(actual, predicted), float(np.mean(_seasonal(history, period) ** 2)) ** 0.5)
+
+
+def pinball(actual: ArrayLike, quantile: ArrayLike, q: float) -> float:
+    """Mean pinball loss of a forecast of the quantile ``q``; NaN for empty input.
+
+    Examples
+    --------
+    >>> pinball([1.0, 3.0], [2.0, 2.0], q=0.9)
+    0.5
+    """
+    check_probability("q", q)
+    error = _errors(actual, quantile)
+    return float(np.mean(np.maximum(q * error, (q - 1.0) * error))) if error.size else float("nan")
 
 
 def skill(score: float, reference: float) -> float:
@@ -108,7 +182,7 @@ def interval_score(
     >>> interval_score([0.0, 3.0], [-1.0, -1.0], [1.0, 1.0], level=0.5)
     6.0
     """
-    _check_probability("level", level)
+    check_probability("level", level)
     y, lo, hi = _intervals(actual, low, high)
     missed = np.maximum(lo - y, 0.0) + np.maximum(y - hi, 0.0)
     return float(np.mean(hi - lo + 2.0 / (1.0 - level) * missed)) if y.size else float("nan")
@@ -141,12 +215,11 @@ def mixture_cdf(
     0.5
     """
     mix = _Mixture.of(weights, means, variances)
-    at = np.broadcast_to(np.asarray(x, dtype=np.float64), mix.shape).reshape(-1)
-    out = np.empty(at.size)
-    for rows in mix.chunks():
-        part = mix.take(rows)
-        out[rows] = np.sum(part.w * ndtr((at[rows, None] - part.mu) / part.sd), axis=-1)
-    return out.reshape(mix.shape)
+
+    def cdf(part: _Mixture, at: FloatArray) -> FloatArray:
+        return np.asarray(np.sum(part.w * ndtr((at[:, None] - part.mu) / part.sd), axis=-1))
+
+    return mix.each(cdf, x)
 
 
 def pit(
@@ -171,12 +244,42 @@ def mixture_quantile(
     >>> mixture_quantile([[1.0]], [[2.0]], [[4.0]], 0.5)
     array([2.])
     """
-    _check_probability("q", q)
+    check_probability("q", q)
+    return _Mixture.of(weights, means, variances).each(_quantile_rows, ndtri(q))
+
+
+def mixture_score(
+    weights: ArrayLike, means: ArrayLike, variances: ArrayLike, x: ArrayLike
+) -> FloatArray:
+    r"""Return the normal score :math:`\Phi^{-1}(F(x))` of values ``x`` of shape ``(...)``.
+
+    Beyond 37 standard deviations it is that of the component nearest in its own deviations.
+
+    Examples
+    --------
+    >>> mixture_score([[1.0]], [[2.0]], [[4.0]], [102.0])
+    array([50.])
+    """
+    return _Mixture.of(weights, means, variances).each(_score_rows, x)
+
+
+def mixture_at(
+    weights: ArrayLike, means: ArrayLike, variances: ArrayLike, score: ArrayLike
+) -> FloatArray:
+    """Return the values with given normal scores, shape ``(...)``: `mixture_score` undone.
+
+    Examples
+    --------
+    >>> mixture_at([[1.0]], [[2.0]], [[4.0]], [50.0])
+    array([102.])
+    """
     mix = _Mixture.of(weights, means, variances)
-    out = np.empty(mix.w.shape[0])
-    for rows in mix.chunks():
-        out[rows] = _quantile_rows(mix.take(rows), q)
-    return out.reshape(mix.shape)
+    z = np.broadcast_to(np.asarray(score, dtype=np.float64), mix.shape)
+    if mix.w.shape[1] == 1:
+        return np.asarray((mix.mu[:, 0] + mix.sd[:, 0] * z.reshape(-1)).reshape(mix.shape))
+    sign = np.where(z > 0, -1.0, 1.0)  # probabilities near 0 have more digits than those near 1
+    mix = mix._replace(mu=mix.mu * sign.reshape(-1)[:, None])
+    return np.asarray(sign * mix.each(_quantile_rows, sign * z))
 
 
 def crps_mixture(
@@ -191,13 +294,12 @@ def crps_mixture(
     In the units of the target; smaller is better; the absolute error for a certain forecast.
     """
     mix = _Mixture.of(weights, means, variances)
-    y = np.broadcast_to(np.asarray(actual, dtype=np.float64), mix.shape).reshape(-1)
-    out = np.empty(y.size)
-    for rows in mix.chunks():
-        part = mix.take(rows)
-        toward = np.sum(part.w * _expected_abs(y[rows, None] - part.mu, part.sd), axis=-1)
-        out[rows] = toward - 0.5 * _spread(part)
-    return out.reshape(mix.shape)
+
+    def crps(part: _Mixture, y: FloatArray) -> FloatArray:
+        toward = np.sum(part.w * _expected_abs(y[:, None] - part.mu, part.sd), axis=-1)
+        return np.asarray(toward - 0.5 * _spread(part))
+
+    return mix.each(crps, actual)
 
 
 def calibrate_variance(
@@ -217,31 +319,59 @@ def calibrate_variance(
     maximum-likelihood factor, so that component means which cover by their spread alone do not
     shrink the variances to spikes. With fewer than 20 rows, too few to see a 5 % tail, the answer
     moves towards the maximum-likelihood factor; without any row it is 1.
-
-    Returns
-    -------
-    float
-        The factor, to be multiplied onto ``variances``.
     """
-    _check_probability("level", level)
+    check_probability("level", level)
     share = level if share is None else share
-    _check_probability("share", share)
+    check_probability("share", share)
     mix = _Mixture.of(weights, means, variances)
     y = np.broadcast_to(np.asarray(actual, dtype=np.float64), mix.shape).reshape(-1)
     good = np.isfinite(y) & mix.finite()
     mix, y = mix.take(np.flatnonzero(good)), y[good]
     if y.size == 0:
         return 1.0
-    likely = _likely_scale(mix, y)
+    trust, needed, sure = min(1.0, y.size / 20.0), (share - 1e-12) * y.size, 0
+    likely = _likely_scale(mix, y, 1e-3 if trust == 1.0 else 0.0)  # which only says where to look
     low, high = np.log(likely) - np.log(100.0), np.log(likely) + np.log(100.0)
-    for _ in range(40):
+    for done in range(40):
+        if done == _NARROW:  # rows that are inside, or outside, at both ends stay so between them
+            ends = [_inside(mix, y, end, level) for end in (low, high)]
+            unsure = np.flatnonzero(ends[0] != ends[1])
+            mix, y, sure = mix.take(unsure), y[unsure], int((ends[0] & ends[1]).sum())
         middle = 0.5 * (low + high)
-        if _central_coverage(mix, y, float(np.exp(0.5 * middle)), level) >= share - 1e-12:
+        if sure + _inside(mix, y, middle, level).sum() >= needed:
             high = middle
         else:
             low = middle
-    trust = min(1.0, y.size / 20.0)
     return float(np.exp(trust * high + (1.0 - trust) * np.log(likely)))
+
+
+# ------------------------------------------------------------------------------------ joint paths
+
+
+def energy_score(actual: ArrayLike, paths: ArrayLike) -> FloatArray:
+    r"""Return the energy score of paths (n, M, H) for what happened (M, H), shape (M,).
+
+    :math:`E\lVert X - y\rVert - \tfrac12 E\lVert X - X'\rVert`, each path against the next; the
+    CRPS of several steps at once.
+    """
+    y, x = np.asarray(actual, dtype=np.float64), np.asarray(paths, dtype=np.float64)
+    apart = np.linalg.norm(x - np.roll(x, 1, axis=0), axis=-1).mean(axis=0)
+    return np.asarray(np.linalg.norm(x - y, axis=-1).mean(axis=0) - 0.5 * apart)
+
+
+def variogram_score(actual: ArrayLike, paths: ArrayLike, *, power: float = 0.5) -> FloatArray:
+    """Return the variogram score of paths (n, M, H) for what happened (M, H), shape (M,).
+
+    The mean over pairs of steps of the squared error of the expected distance between the two; it
+    tells whether steps depend on one another as they should.
+    """
+    y, x = np.asarray(actual, dtype=np.float64), np.asarray(paths, dtype=np.float64)
+    total, H = np.zeros(len(y)), y.shape[1]
+    for lag in range(1, H):
+        seen = np.abs(y[:, lag:] - y[:, :-lag]) ** power
+        said = (np.abs(x[..., lag:] - x[..., :-lag]) ** power).mean(axis=0)
+        total += np.sum((seen - said) ** 2, axis=-1)
+    return np.asarray(total / max(1, H * (H - 1) // 2))
 
 
 # ------------------------------------------------------------------------------ comparing, ranking
@@ -264,14 +394,7 @@ def diebold_mariano(errors: ArrayLike, rival: ArrayLike, *, horizon: int = 1) ->
     says that the first forecast has the smaller squared error. The variance of the mean is
     Newey-West's with :math:`\max(h-1, \lfloor n^{1/3} \rfloor)` lags, the statistic carries the
     small-sample correction of Harvey, Leybourne and Newbold and is compared with Student's t of
-    n - 1 degrees of freedom.
-
-    Parameters
-    ----------
-    errors, rival : array of shape (n,)
-        Forecast errors at the same times, in time order.
-    horizon : int
-        Steps ahead h.
+    n - 1 degrees of freedom. Both are errors (n,) of h steps ahead, in time order.
 
     Examples
     --------
@@ -359,40 +482,6 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     return float(np.sum(dx * dy)) / scale if scale > 0 else float("nan")
 
 
-def auroc(scores: ArrayLike, truth: ArrayLike) -> float:
-    """Chance that a true entry scores higher than a false one; ties count half, NaN if one lacks.
-
-    Examples
-    --------
-    >>> auroc([0.9, 0.1, 0.5], [True, False, False])
-    1.0
-    """
-    score, true = np.asarray(scores, dtype=np.float64), np.asarray(truth, dtype=bool)
-    _check_match("Scores have", score, "the truth", true)
-    if true.all() or not true.any():
-        return float("nan")
-    ahead = score[true][:, None] - score[~true][None, :]
-    return float(np.mean((ahead > 0) + 0.5 * (ahead == 0)))
-
-
-def auprc(scores: ArrayLike, truth: ArrayLike) -> float:
-    """Average precision: mean over true entries of the share of true ones down to their rank.
-
-    Entries with equal scores share the last rank among them.
-
-    Examples
-    --------
-    >>> auprc([0.9, 0.1, 0.5], [True, False, True])
-    1.0
-    """
-    score, true = np.asarray(scores, dtype=np.float64), np.asarray(truth, dtype=bool)
-    _check_match("Scores have", score, "the truth", true)
-    if not true.any():
-        return float("nan")
-    reached = [(score >= value) for value in score[true]]
-    return float(np.mean([true[rows].mean() for rows in reached]))
-
-
 # ------------------------------------------------------------------------------------- inner parts
 
 
@@ -418,24 +507,31 @@ class _Mixture(NamedTuple):
         w = self.w[rows]
         return _Mixture(w, self.mu[rows], self.sd[rows], (w.shape[0],))
 
-    def chunks(self) -> Iterator[slice]:
-        size = max(1, _CHUNK // max(1, self.w.shape[1]))
-        for start in range(0, self.w.shape[0], size):
-            yield slice(start, start + size)
+    def each(
+        self, score: Callable[[_Mixture, FloatArray], FloatArray], values: ArrayLike
+    ) -> FloatArray:
+        """Apply a function to some rows at a time, with one of the values for each."""
+        at = np.broadcast_to(np.asarray(values, dtype=np.float64), self.shape).reshape(-1)
+        out, size = np.empty(at.size), max(1, _CHUNK // max(1, self.w.shape[1]))
+        for start in range(0, at.size, size):
+            rows = slice(start, start + size)
+            out[rows] = score(self.take(rows), at[rows])
+        return out.reshape(self.shape)
 
     def finite(self) -> BoolArray:
         total = self.w.sum(axis=-1) + self.mu.sum(axis=-1) + self.sd.sum(axis=-1)
         return np.asarray(np.isfinite(total))
 
 
-def _quantile_rows(mix: _Mixture, q: float) -> FloatArray:
+def _quantile_rows(mix: _Mixture, score: FloatArray) -> FloatArray:
     """Safeguarded Newton on the CDF for one chunk; solved rows leave the iteration."""
     out = np.full(mix.w.shape[0], np.nan)
     rows = np.flatnonzero(mix.finite())
-    mix = mix.take(rows)
+    mix, score = mix.take(rows), score[rows]
+    q = ndtr(score)
     center = np.sum(mix.w * mix.mu, axis=-1)  # a large level would leave the digits no room
     mix = mix._replace(mu=mix.mu - center[:, None])
-    own = mix.mu + mix.sd * ndtri(q)  # each component's own quantile
+    own = mix.mu + mix.sd * score[:, None]  # each component's own quantile
     used = mix.w > 0
     low = np.min(np.where(used, own, np.inf), axis=-1)
     high = np.max(np.where(used, own, -np.inf), axis=-1)
@@ -447,7 +543,7 @@ def _quantile_rows(mix: _Mixture, q: float) -> FloatArray:
         if done.any():
             out[rows[done]] = center[done] + 0.5 * (low + high)[done]
             keep = np.flatnonzero(~done)
-            rows, mix, center = rows[keep], mix.take(keep), center[keep]
+            rows, mix, center, q = rows[keep], mix.take(keep), center[keep], q[keep]
             low, high, x, previous = low[keep], high[keep], x[keep], previous[keep]
         if rows.size == 0:
             return out
@@ -469,6 +565,24 @@ def _quantile_rows(mix: _Mixture, q: float) -> FloatArray:
     return out
 
 
+def _score_rows(mix: _Mixture, at: FloatArray) -> FloatArray:
+    """Return the normal scores of values for one chunk."""
+    own = (at[:, None] - mix.mu) / mix.sd
+    if own.shape[1] == 1:
+        return np.asarray(own[:, 0])
+    out = _lower_score(mix.w, own)
+    high = np.flatnonzero(out > 2.0)  # probabilities near 0 have more digits
+    out[high] = -_lower_score(mix.w[high], -own[high])
+    return out
+
+
+def _lower_score(w: FloatArray, own: FloatArray) -> FloatArray:
+    """Return the score of values that are these (R, J) of each component."""
+    below = np.sum(w * ndtr(own), axis=-1)
+    farthest = np.max(np.where(w > 0, own, -np.inf), axis=-1)
+    return np.asarray(np.where(below > 0, ndtri(below), farthest))
+
+
 def _expected_abs(distance: FloatArray, sd: FloatArray) -> FloatArray:
     """A(m, v) = E|Z| of Z ~ N(m, v), with sd = sqrt(v)."""
     z = distance / sd
@@ -487,15 +601,18 @@ def _spread(mix: _Mixture) -> FloatArray:
     return np.asarray(total)
 
 
-def _central_coverage(mix: _Mixture, y: FloatArray, scale: float, level: float) -> float:
-    """Share of rows in the central interval once the standard deviations are scaled."""
-    at = mixture_cdf(mix.w, mix.mu, (scale * mix.sd) ** 2, y)
+def _inside(mix: _Mixture, y: FloatArray, log_factor: float, level: float) -> BoolArray:
+    """Say which rows lie in the central interval once the variances are multiplied."""
+    at = mixture_cdf(mix.w, mix.mu, (float(np.exp(0.5 * log_factor)) * mix.sd) ** 2, y)
     tail = 0.5 * (1.0 - level)
-    return float(np.mean((at >= tail) & (at <= 1.0 - tail)))
+    return np.asarray((at >= tail) & (at <= 1.0 - tail))
 
 
-def _likely_scale(mix: _Mixture, y: FloatArray, rounds: int = 30) -> float:
-    """Maximum-likelihood factor on the variances, by expectation maximisation."""
+def _likely_scale(mix: _Mixture, y: FloatArray, settled: float, rounds: int = 30) -> float:
+    """Maximum-likelihood factor on the variances, by expectation maximisation.
+
+    It ends when the factor changes by a share of no more than ``settled``.
+    """
     squared = ((y[:, None] - mix.mu) / mix.sd) ** 2
     with np.errstate(divide="ignore"):
         base = np.log(mix.w) - np.log(mix.sd)
@@ -505,7 +622,9 @@ def _likely_scale(mix: _Mixture, y: FloatArray, rounds: int = 30) -> float:
         log_joint = base - 0.5 * squared / factor
         share = np.exp(log_joint - log_joint.max(axis=-1, keepdims=True))
         share /= share.sum(axis=-1, keepdims=True)
-        factor = float(np.mean(np.sum(share * squared, axis=-1)))
+        before, factor = factor, float(np.mean(np.sum(share * squared, axis=-1)))
+        if abs(factor - before) <= settled * before:
+            break
     return float(np.clip(factor, 1e-10, 1e10))
 
 
@@ -520,6 +639,24 @@ def _newey_west(centred: FloatArray, lags: int) -> float:
     for lag in range(1, lags + 1):
         total += 2.0 * (1.0 - lag / (lags + 1.0)) * float(centred[lag:] @ centred[:-lag]) / n
     return total
+
+
+def _seasonal(history: ArrayLike, period: int) -> FloatArray:
+    """Return the changes of a series over a period, those known."""
+    check_whole("period", period, 1)
+    past = np.asarray(history, dtype=np.float64)
+    changes = past[period:] - past[:-period]
+    known = changes[np.isfinite(changes)]
+    if not known.size:
+        raise DataError(
+            f"{past.size} values of history are too few for period={period}; more than {period} "
+            "are needed."
+        )
+    return known
+
+
+def _ratio(score: float, reference: float) -> float:
+    return score / reference if reference > 0 else float("nan")
 
 
 def _errors(actual: ArrayLike, predicted: ArrayLike) -> FloatArray:
@@ -546,6 +683,7 @@ def _check_match(one: str, first: NDArray[Any], other: str, second: NDArray[Any]
         )
 
 
-def _check_probability(name: str, value: float) -> None:
+def check_probability(name: str, value: float) -> None:
+    """Raise `ParameterError` unless a value lies strictly between 0 and 1."""
     if not 0.0 < value < 1.0:
         raise ParameterError(f"{name}={value!r} must lie strictly between 0 and 1, such as 0.9.")

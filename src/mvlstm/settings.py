@@ -13,17 +13,29 @@ Examples
 
 # Annotations are read when this module is loaded, hence no `from __future__ import annotations`.
 import dataclasses
+import functools
 import inspect
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
+from typing import (
+    Any,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+)
 
 MODEL, TRAINING, TABLE, PROGRESS = "Model", "Training", "Columns and rows", "Progress"
-PANELS = (MODEL, TRAINING, TABLE, PROGRESS)  # the order in which settings are listed
+RUNNING = "How to run it"
+PANELS = (MODEL, TRAINING, TABLE, PROGRESS, RUNNING)  # the order in which settings are listed
 DOC_WIDTH = 96
+NEEDED: Any = dataclasses.MISSING  # the default of what must be given
 
 Value = TypeVar("Value")
 Class = TypeVar("Class")
@@ -33,45 +45,31 @@ Class = TypeVar("Class")
 
 @dataclass(frozen=True)
 class Setting:
-    """One declared setting.
-
-    Parameters
-    ----------
-    name : str
-    type : type
-        As annotated; `Literal` names the choices.
-    default : object
-    doc : str
-        What it does, for the docstring and for ``--help``.
-    panel : str
-        Heading it is listed under.
-    """
+    """One declared setting."""
 
     name: str
-    type: Any
+    type: Any  # as annotated; `Literal` names the choices
     default: Any
-    doc: str
-    panel: str
+    doc: str  # what it does, for the docstring and for ``--help``
+    panel: str  # heading it is listed under
 
 
-def setting(*, default: Value, doc: str) -> Value:
-    """Declare a setting in a class decorated with `settings`.
+def setting(*, default: Value = NEEDED, doc: str, panel: str = "") -> Value:
+    """Declare a setting in a dataclass, such as a class decorated with `settings`.
 
     A subclass that only has another default writes it as usual, ``dropout: float = 0.2``, and
-    keeps the text.
+    keeps the text. Its panel is by default that of the class.
     """
-    field: Any = dataclasses.field(default=default, metadata={"doc": doc})
+    told = {"doc": doc, "panel": panel} if panel else {"doc": doc}
+    field: Any = dataclasses.field(default=default, metadata=told)
     return field  # type: ignore[no-any-return]
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(setting,))
-def settings(*, panel: str) -> Callable[[type[Class]], type[Class]]:
+def settings(*, panel: str, frozen: bool = False) -> Callable[[type[Class]], type[Class]]:
     """Turn a class of declarations into one with a keyword-only constructor that stores them.
 
-    Parameters
-    ----------
-    panel : str
-        Heading that the settings declared in this class are listed under.
+    The ``panel`` is the heading that settings declared in this class are listed under.
 
     Examples
     --------
@@ -85,8 +83,9 @@ def settings(*, panel: str) -> Callable[[type[Class]], type[Class]]:
     def declare(cls: type[Class]) -> type[Class]:
         for value in vars(cls).values():
             if isinstance(value, dataclasses.Field):
-                value.metadata = MappingProxyType({**value.metadata, "panel": panel})
-        return documented(dataclass(kw_only=True, eq=False, repr=False)(cls))
+                value.metadata = MappingProxyType({"panel": panel, **value.metadata})
+        made = dataclass(kw_only=True, eq=frozen, repr=frozen, frozen=frozen)(cls)
+        return documented(made)
 
     return declare
 
@@ -99,10 +98,70 @@ def declared(cls: type) -> tuple[Setting, ...]:
 
 def documented(cls: type[Class]) -> type[Class]:
     """Add the "Parameters" section to a class's docstring; for use as a decorator."""
-    text = inspect.cleandoc(cls.__doc__ or "")
-    head, *rest = re.split(r"\n\n(?=[^\n]+\n-{3,}\n)", text, maxsplit=1)
-    cls.__doc__ = "\n\n".join([head, parameters_section(cls), *rest])
+    cls.__doc__ = _with_parameters(cls, cls)
     return cls
+
+
+def expanded(**groups: type) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+    """Let arguments of a function that are groups of settings be given one setting at a time.
+
+    Signature and docstring name every setting.
+
+    Examples
+    --------
+    >>> @expanded(rows=AheadSettings)
+    ... def needed(rows: AheadSettings, *, spare: int = 0) -> int:
+    ...     "Return how many rows are needed."
+    ...     return rows.window + rows.horizon + spare
+    >>> needed(window=5, spare=2), list(inspect.signature(needed).parameters)
+    (8, ['window', 'horizon', 'spare'])
+    """
+
+    def wrap(function: Callable[..., Value]) -> Callable[..., Value]:
+        whole = inspect.signature(function)
+        parameters: list[inspect.Parameter] = []
+        for one in whole.parameters.values():
+            own = declared(groups[one.name]) if one.name in groups else ()
+            parameters += [_parameter(each) for each in own] if own else [one]
+        parameters.sort(key=lambda one: one.kind)
+        whole = whole.replace(parameters=parameters)
+
+        @functools.wraps(function)
+        def called(*args: Any, **given: Any) -> Value:
+            try:
+                values = whole.bind(*args, **given).arguments
+            except TypeError as error:
+                raise TypeError(f"{function.__name__}() {error}") from None
+            for name, cls in groups.items():
+                own = [one.name for one in declared(cls) if one.name in values]
+                values[name] = cls(**{each: values.pop(each) for each in own})
+            return function(**values)
+
+        called.__signature__ = whole  # type: ignore[attr-defined]
+        called.__doc__ = _with_parameters(function, *groups.values())
+        return called
+
+    return wrap
+
+
+def _parameter(one: Setting) -> inspect.Parameter:
+    """Return a setting as a parameter: by name alone unless it must be given."""
+    if one.default is NEEDED:
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Parameter(one.name, kind, annotation=one.type)
+    only = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(one.name, only, default=one.default, annotation=one.type)
+
+
+def _with_parameters(what: Any, *classes: type) -> str:
+    """Return a docstring with the settings of some classes in its "Parameters" section."""
+    text = inspect.cleandoc(what.__doc__ or "")
+    head, *rest = re.split(r"\n\n(?=(?!Parameters\n)[^\n]+\n-{3,}\n)", text, maxsplit=1)
+    own = "\nParameters\n-----" in head
+    sections = [parameters_section(cls).splitlines() for cls in classes]
+    lines = [line for section in sections for line in section[2:]]
+    start = [] if own else sections[0][:2]
+    return "\n\n".join(["\n".join([head, *([] if own else [""]), *start, *lines]), *rest])
 
 
 def parameters_section(cls: type) -> str:
@@ -149,6 +208,8 @@ def _parts(kind: Any) -> tuple[Any, ...]:
 
 def _type_text(one: Setting) -> str:
     """Describe type and default as numpydoc does."""
+    if one.default is NEEDED:
+        return _kind_text(one.type)
     if one.default is None:
         return f"{_kind_text(one.type)}, optional"
     default = f'"{one.default}"' if isinstance(one.default, str) else f"{one.default}"
@@ -173,9 +234,11 @@ def _kind_text(kind: Any) -> str:
 
 Missing = Literal["error", "drop", "fill"]
 Gaps = Literal["error", "close", "respect"]
-Difference = Literal["none", "auto"]
-Transform = Literal["none", "log1p", "auto"]
+Adapting = Literal["adaptive", "static"]
+Transform = Literal["none", "log1p", "asinh", "auto"]
 Link = Literal["none", "last", "linear"]
+Effort = Literal["quick", "default", "best"]
+DEVICE = 'Where to train: "auto", "cpu" or "cuda".'
 
 
 @settings(panel=MODEL)
@@ -186,8 +249,19 @@ class AheadSettings:
     horizon: int = setting(default=1, doc="Steps ahead to forecast.")
 
 
+@settings(panel=MODEL)
+class IntervalSettings(AheadSettings):
+    """How intervals are calibrated."""
+
+    calibration: Adapting = setting(
+        default="adaptive",
+        doc='Intervals follow the outcomes of earlier forecasts in the table ("adaptive"), or stay '
+        'as wide as the validation rows asked for ("static").',
+    )
+
+
 @settings(panel=PROGRESS)
-class ForecastingSettings(AheadSettings):
+class ForecastingSettings(IntervalSettings):
     """What every forecaster has."""
 
     verbose: int = setting(default=1, doc="0 shows no progress.")
@@ -210,23 +284,14 @@ class CleaningSettings:
 
 
 @settings(panel=TABLE)
-class CalendarSettings:
-    """The clock as a variable."""
+class CalendarSettings(CleaningSettings):
+    """Those and the clock as a variable."""
 
     calendar: str | Sequence[str] = setting(
         default="none",
         doc='Cycles of the clock to add as one variable that is known ahead: "hour", "weekday", '
-        '"yearday"; "auto" takes those that the times span at least twice (paper: "none").',
-    )
-
-
-@settings(panel=TABLE)
-class DifferenceSettings:
-    """Differencing."""
-
-    difference: Difference = setting(
-        default="none",
-        doc='"auto" takes differences of the columns in which ADF and KPSS tests find a unit root.',
+        '"yearday", or the "days" of the week as categories; "auto" takes the cycles that the '
+        'times span at least twice (paper: "none").',
     )
 
 
@@ -236,8 +301,10 @@ class TransformSettings:
 
     transform: Transform = setting(
         default="none",
-        doc='"log1p" models log(1 + y) of a target that is never negative; "auto" does so if the '
-        'training rows have no negative value and are clearly skewed or uneven (paper: "none").',
+        doc='"log1p" models log(1 + y) of a target that is never negative; "asinh" models '
+        "asinh((y - median) / spread), for heavy tails on both sides, of the measured inputs too; "
+        '"auto" takes the scale on which a linear map errs least on the last training rows (paper: '
+        '"none").',
     )
 
 
@@ -249,28 +316,46 @@ class SeedSettings:
 
 
 @settings(panel=TABLE)
-class WindowedSettings(TransformSettings, CalendarSettings, CleaningSettings, ForecastingSettings):
+class WindowedSettings(TransformSettings, CalendarSettings, ForecastingSettings):
     """Forecasters that look at windows of all variables."""
 
 
 @settings(panel=TRAINING)
-class NetworkSettings(SeedSettings, DifferenceSettings, WindowedSettings):
+class ComparingSettings(SeedSettings, WindowedSettings):
+    """What the methods of a comparison share; each takes what it has an argument for."""
+
+    members: int = setting(default=3, doc="Networks in each ensemble.")
+    device: str = setting(default="auto", doc=DEVICE)
+
+
+@settings(panel=RUNNING)
+class RunningSettings:
+    """Where jobs are run."""
+
+    engine: Literal["local", "ray"] = setting(default="local", doc="This machine, or Ray.")
+    address: str | None = setting(
+        default=None, doc="An existing Ray cluster; without it Ray starts here."
+    )
+    workers: int = setting(default=1, doc="Processes side by side (engine local).")
+
+
+@settings(panel=TRAINING)
+class NetworkSettings(SeedSettings, WindowedSettings):
     """Ensembles of networks, trained side by side."""
 
+    difference: Literal["none", "auto"] = setting(
+        default="none",
+        doc='"auto" takes differences of the columns in which ADF and KPSS tests find a unit root.',
+        panel=TABLE,
+    )
     dropout: float = setting(
         default=0.0, doc="Share of the network's summary that is dropped in training (paper: 0.5)."
     )
     l2: float = setting(default=1e-4, doc="Penalty on the squared weights, added to the mean loss.")
-    learning_rate: float = setting(default=5e-3, doc="Step size of Adam.")
-    batch_size: int = setting(default=64, doc="Windows per training step (paper: 64).")
-    max_epochs: int = setting(default=100, doc="Most passes over the training rows.")
-    patience: int = setting(
-        default=15, doc="Epochs without improvement before a network stops (paper: 10)."
-    )
     members: int = setting(
         default=5, doc="Networks in the ensemble, trained from different seeds (paper: 10)."
     )
-    device: str = setting(default="auto", doc='Where to train: "auto", "cpu" or "cuda".')
+    device: str = setting(default="auto", doc=DEVICE)
 
 
 AVERAGING = (
@@ -281,8 +366,46 @@ AVERAGING = (
 # ---------------------------------------------------------------------------------- each forecaster
 
 
+@settings(panel=TRAINING)
+class StepSettings(NetworkSettings):
+    """How long networks are trained, told outright."""
+
+    learning_rate: float = setting(default=5e-3, doc="Step size of Adam.")
+    batch_size: int = setting(default=64, doc="Windows per training step (paper: 64).")
+    max_epochs: int = setting(default=100, doc="Most passes over the training rows.")
+    patience: int = setting(
+        default=15, doc="Epochs without improvement before a network stops (paper: 10)."
+    )
+
+
+@settings(panel=TRAINING)
+class EffortSettings(NetworkSettings):
+    """How long networks are trained, in one word."""
+
+    effort: Effort = setting(
+        default="default",
+        doc="How much training: sets those of the five arguments below that are not given. "
+        '"quick" takes a third of the time of "default" and is for a first look; "best" takes '
+        "several times as long and gains about half a per cent of the error on long tables.",
+    )
+    learning_rate: float | None = setting(
+        default=None, doc="Step size of Adam, the largest one of a schedule (paper: a grid)."
+    )
+    batch_size: int | None = setting(default=None, doc="Windows per training step (paper: 64).")
+    max_epochs: int | None = setting(default=None, doc="Most passes over the training rows.")
+    patience: int | None = setting(
+        default=None, doc="Epochs without improvement before a network stops (paper: 10)."
+    )
+    schedule: Literal["constant", "annealed"] | None = setting(
+        default=None,
+        doc='The step size during a fit: "constant" (paper), or "annealed": it rises in the first '
+        "tenth of the steps and falls in a line to zero, and the first half of the epochs read the "
+        "latest third of each window only.",
+    )
+
+
 @settings(panel=MODEL)
-class MVLSTMSettings(NetworkSettings):
+class MVLSTMSettings(EffortSettings):
     """Settings of `mvlstm.MVLSTM`."""
 
     hidden_size: int = setting(default=15, doc="Hidden units per variable (paper: 10 to 25).")
@@ -358,7 +481,7 @@ class MVLSTMSettings(NetworkSettings):
 
 
 @settings(panel=MODEL)
-class LSTMSettings(NetworkSettings):
+class LSTMSettings(StepSettings):
     """Settings of `mvlstm.LSTM`."""
 
     hidden_size: int = setting(default=64, doc="Hidden units per layer.")
@@ -377,7 +500,7 @@ class LSTMSettings(NetworkSettings):
 
 
 @settings(panel=MODEL)
-class RivalNetworkSettings(NetworkSettings):
+class RivalNetworkSettings(StepSettings):
     """Networks of other papers."""
 
     hidden_size: int = setting(default=32, doc="Hidden units (paper: 16 to 512).")
@@ -396,14 +519,8 @@ class RivalNetworkSettings(NetworkSettings):
     patience: int = 6
 
 
-@settings(panel=MODEL)
-class DUALSettings(RivalNetworkSettings):
-    """Settings of `mvlstm.DUAL`."""
-
-
-@settings(panel=MODEL)
-class RETAINSettings(RivalNetworkSettings):
-    """Settings of `mvlstm.RETAIN`."""
+DUALSettings: TypeAlias = RivalNetworkSettings
+RETAINSettings: TypeAlias = RivalNetworkSettings
 
 
 @settings(panel=MODEL)
@@ -427,14 +544,11 @@ class CLSTMSettings(RivalNetworkSettings):
 class ARSettings(WindowedSettings):
     """Settings of `mvlstm.AR`."""
 
-    window: int = setting(default=30, doc="Lags of every variable.")
-
 
 @settings(panel=MODEL)
 class ENETSettings(WindowedSettings):
     """Settings of `mvlstm.ENET`."""
 
-    window: int = setting(default=30, doc="Lags of every variable.")
     grid: Literal["paper", "extended", "quick"] = setting(
         default="extended",
         doc="Pairs of penalties to try: the paper's 81, which are all large on a standardised "
@@ -489,36 +603,14 @@ class GBTSettings(SeedSettings, WindowedSettings):
 
 
 @settings(panel=MODEL)
-class StateSpaceSettings(SeedSettings, TransformSettings, CleaningSettings, ForecastingSettings):
+class StateSpaceSettings(TransformSettings, CleaningSettings, ForecastingSettings):
     """Models that filter the whole past."""
 
-    window: int = setting(
-        default=30,
-        doc='Rows skipped at the start; with mode="window", rows that a model is fitted to.',
-    )
-    mode: Literal["global", "window"] = setting(
-        default="global", doc="One model for all rows, or one for each window."
-    )
+    window: int = setting(default=30, doc="Rows skipped at the start.")
     fit_rows: int | None = setting(
         default=None, doc="Fit only to this many of the last training rows; by default to all."
     )
-    max_iterations: int = setting(
-        default=50, doc='Most iterations of the maximisation (at most 20 with mode="window").'
-    )
-    windows: int = setting(
-        default=500, doc='With mode="window", most windows to calibrate the intervals on.'
-    )
-    seed: int = setting(default=0, doc="Seed of the choice of these windows.")
-    missing: Missing = setting(
-        default="error",
-        doc='What to do about missing values: "error" stops, "drop" drops their rows, "fill" '
-        "repeats the last value of the variables. A missing target stays missing.",
-    )
-    gaps: Gaps = setting(
-        default="error",
-        doc='What to do about irregular times: "error" stops, "close" takes the rows as '
-        'consecutive, "respect" filters each stretch from its start.',
-    )
+    max_iterations: int = setting(default=50, doc="Most iterations of the maximisation.")
 
 
 @settings(panel=MODEL)

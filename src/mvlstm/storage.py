@@ -11,8 +11,13 @@ import errno
 import hashlib
 import json
 import os
+import re
 import secrets
-from collections.abc import Mapping
+import socket
+import time as clock
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +25,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm.errors import DataError, ModelFileError, StorageError
+from mvlstm.errors import DataError, ModelFileError, StorageError, reachable
 
 _DISK_FAULTS = (errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 LARGEST_HEADER = 32 * 2**20  # bytes
 LARGEST_FILE = 16 * 2**30
-KINDS = ("float64", "float32", "int64", "int32", "uint8", "bool")
+LARGEST_HOLE = 2**26  # bytes that a file may have on less disk: a file system may compress zeros
+_LEFT = re.compile(r"\.[0-9a-f]{12}\.tmp$")  # ends the names of files that are being written
+KINDS = ("F64", "F32", "I64", "I32", "U8", "BOOL")
 
 
 def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -42,58 +49,78 @@ def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
     return bytes(save(contiguous, metadata=metadata))
 
 
-def unpack(path: Path, kind: str, what: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read the header and arrays of a file that `pack` made.
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """A file that `pack` made, of which nothing but the header was read yet.
 
-    Parameters
-    ----------
-    path : Path
-    kind : str
-    what : str
-        What the file should be, in words.
-
-    Raises
-    ------
-    ModelFileError
-        If it is anything else, or not as it was written.
+    What the header says can be checked against ``shapes`` before `arrays` takes any memory.
     """
-    from safetensors import SafetensorError, safe_open
 
-    if not path.is_file():
-        raise ModelFileError(f"There is no file '{path}'. Check the path.")
-    try:
-        _check_sizes(path, what)
-        with safe_open(path, framework="numpy") as file:
+    path: Path
+    what: str  # the file should be, in words
+    header: dict[str, Any]
+    shapes: dict[str, tuple[int, ...]]  # by array
+    _text: str
+    _checksum: str | None
+    _file: Any
+
+    @classmethod
+    def open(cls, path: Path, kind: str, what: str) -> Packed:
+        """Read the header of a file of one ``kind``; `ModelFileError` if it is anything else."""
+        from safetensors import safe_open
+
+        with _reading(path, what):
+            _check_sizes(path, what)
+            file: Any = safe_open(path, framework="numpy")
             metadata = file.metadata() or {}
             if kind not in metadata:
                 raise ModelFileError(f"'{path}' is a safetensors file, but no {what}.")
             text = metadata[kind]
             header = json.loads(text, parse_constant=_no_constant)
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            strange = sorted(name for name, part in parts.items() if part.get_dtype() not in KINDS)
+            shapes = {name: tuple(part.get_shape()) for name, part in parts.items()}
+        if not isinstance(header, dict):
+            raise ModelFileError(f"'{path}' is no {what}: its header is no table of fields.")
+        if strange:
+            raise ModelFileError(f"'{path}' holds arrays of an unknown type: {strange}.")
+        return cls(path, what, header, shapes, text, metadata.get("checksum"), file)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Read the arrays; `ModelFileError` if they are not as they were written."""
+        with _reading(self.path, self.what):
+            arrays = {name: self._file.get_tensor(name) for name in self.shapes}
+        if self._checksum != _checksum(self._text, arrays):
+            raise ModelFileError(
+                f"'{self.path}' is damaged: its contents do not match their checksum. Copy it "
+                "again, or fit the model anew."
+            )
+        return arrays
+
+
+@contextlib.contextmanager
+def _reading(path: Path, what: str) -> Iterator[None]:
+    """Turn what reading a damaged or foreign file raises into a `ModelFileError`."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except ModelFileError:
+        raise
     except OSError as error:
         raise ModelFileError(f"'{path}' cannot be read: {error.strerror or error}.") from error
     except (SafetensorError, ValueError, TypeError, KeyError, AttributeError) as error:
-        if isinstance(error, ModelFileError):
-            raise
         raise ModelFileError(f"'{path}' is no {what}, or is damaged ({error}).") from error
     except RecursionError as error:
         raise ModelFileError(f"'{path}' is no {what}: its header is nested too deep.") from error
-    if not isinstance(header, dict):
-        raise ModelFileError(f"'{path}' is no {what}: its header is no table of fields.")
-    strange = [name for name, array in arrays.items() if str(array.dtype) not in KINDS]
-    if strange:
-        raise ModelFileError(f"'{path}' holds arrays of an unknown type: {sorted(strange)}.")
-    if metadata.get("checksum") != _checksum(text, arrays):
-        raise ModelFileError(
-            f"'{path}' is damaged: its contents do not match their checksum. Copy it again, or "
-            "fit the model anew."
-        )
-    return header, arrays
 
 
 def _check_sizes(path: Path, what: str) -> None:
     """Refuse a file whose own lengths cannot be true, before anything of that size is read."""
-    size = path.stat().st_size
+    if not reachable(path, ModelFileError).is_file():
+        raise ModelFileError(f"There is no file '{path}'. Check the path.")
+    found = path.stat()
+    size = found.st_size
     with open(path, "rb") as stream:
         start = stream.read(8)
     length = int.from_bytes(start, "little")
@@ -103,6 +130,12 @@ def _check_sizes(path: Path, what: str) -> None:
         raise ModelFileError(f"'{path}' is no {what}, or is cut off.{hint}")
     if length > LARGEST_HEADER or size > LARGEST_FILE:
         raise ModelFileError(f"'{path}' is too large to be a {what} ({size:,} bytes).")
+    on_disk = 512 * getattr(found, "st_blocks", size)
+    if size > LARGEST_HOLE and on_disk < size / 64:  # numbers never pack that tightly
+        raise ModelFileError(
+            f"'{path}' is no whole {what}: of its {size:,} bytes the disk holds {on_disk:,}. Copy "
+            "it again."
+        )
 
 
 def _checksum(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
@@ -136,21 +169,12 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
 
     The data go to a temporary file in the same folder, are flushed to disk, and only then take
     the name. After a failure the temporary file is gone and an earlier file is untouched. A link
-    stays one: what it leads to is written.
+    stays one: what it leads to is written. Returns the path.
 
-    Returns
-    -------
-    Path
-        The path written.
-
-    Raises
-    ------
-    DataError
-        If the folder is missing or read-only, or the name is that of a device or a stream.
-    StorageError
-        If the disk is full or failing.
+    Raises `DataError` if nothing can be written there, `StorageError` if the disk is full or
+    failing.
     """
-    file = Path(path)
+    file = reachable(path)
     if file.is_symlink():
         file = Path(os.path.realpath(file))
     if file.is_dir():
@@ -160,9 +184,11 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
     if not file.parent.is_dir():
         raise DataError(f"The folder '{file.parent}' does not exist; create it first.")
     content = data.encode("utf-8") if isinstance(data, str) else data
-    temporary = file.with_name(f".{file.name[:100]}.{secrets.token_hex(6)}.tmp")
+    sweep(file.parent)
+    temporary = file.with_name(f".{file.name[:40]}.{secrets.token_hex(6)}.tmp")
     try:
         with open(temporary, "xb") as stream:
+            _try_lock(stream.fileno())  # tells `sweep` that somebody is at it
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
@@ -180,6 +206,93 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
             temporary.unlink()
     _sync_folder(file.parent)
     return Path(path)
+
+
+@cache
+def sweep(folder: Path) -> None:
+    """Delete what killed writers left in a folder; done once in the life of a process.
+
+    A file that is being written is locked, or younger than a second.
+    """
+    with contextlib.suppress(OSError):
+        for path in folder.glob(".*.tmp"):
+            if _LEFT.search(path.name) is None or clock.time() - path.stat().st_mtime < 1:
+                continue
+            with open(path, "rb+") as stream:
+                left = _try_lock(stream.fileno())
+            if left:
+                path.unlink()
+
+
+@contextlib.contextmanager
+def hold_lock(
+    path: Path, what: str, *, patience: float = 0.0, waiting: Callable[[str], None] | None = None
+) -> Iterator[None]:
+    """Hold the lock file ``path``; the system lets it go when the process ends, however it ends.
+
+    ``what`` has one user at a time. After ``patience`` seconds a `DataError` names the other one;
+    ``waiting`` is called with that name once.
+    """
+    deadline = clock.monotonic() + patience
+    while (handle := _locked(path, what)) is None:
+        holder = _holder(path)
+        if clock.monotonic() >= deadline:
+            raise DataError(
+                f"{what} is in use by {holder}. Wait until that has ended, or choose another place."
+            )
+        if waiting is not None:
+            waiting(holder)
+            waiting = None
+        clock.sleep(0.05)
+    try:
+        os.write(handle, f"process {os.getpid()} on {socket.gethostname()}".encode())
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # Windows keeps an open file, which does no harm
+            path.unlink()
+        os.close(handle)
+
+
+def _locked(path: Path, what: str) -> int | None:
+    """Return the handle of the lock file, locked; None if another process holds it."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise DataError(
+            f"{what} cannot be locked: {error.strerror or error}. Choose another place."
+        ) from error
+    with contextlib.suppress(OSError):
+        # the file may have been let go and deleted since it was opened
+        if _try_lock(handle) and os.path.samestat(os.fstat(handle), os.stat(path)):
+            os.ftruncate(handle, 0)
+            return handle
+    os.close(handle)
+    return None
+
+
+def _holder(path: Path) -> str:
+    """Say who holds a lock, as far as it is known."""
+    with contextlib.suppress(OSError):
+        return path.read_text("utf-8", "replace")[:100] or "another process"
+    return "another process"
+
+
+def _try_lock(handle: int) -> bool:
+    """Lock an open file for this process, unless another has locked it."""
+    try:
+        try:
+            import fcntl
+        except ImportError:  # Windows, which lets nobody read what is locked: far beyond the text
+            import msvcrt
+
+            os.lseek(handle, 2**30, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+            os.lseek(handle, 0, os.SEEK_SET)
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _sync_folder(folder: Path) -> None:

@@ -4,12 +4,15 @@ With ``log1p`` a model forecasts :math:`Z = \log(1 + Y)` as a mixture of normals
 :math:`Y = \max(e^Z - 1, 0)`: what would lie below zero is zero. The map never falls, so quantiles
 go through it as they are; mean and CRPS have forms of their own, given below for one component
 :math:`N(\mu, s^2)` with :math:`m = e^{\mu + s^2/2}`.
+
+With ``asinh`` it forecasts :math:`Z = \operatorname{asinh}((Y - c) / u)`, straight near the middle
+and logarithmic in both tails, of a target of any sign.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +22,7 @@ from mvlstm import metrics
 from mvlstm.errors import ParameterError
 from mvlstm.types import FloatArray, IntArray
 
-TransformName = Literal["none", "log1p"]
+TransformName = Literal["none", "log1p", "asinh"]
 TRANSFORMS: tuple[TransformName, ...] = get_args(TransformName)
 
 CHUNK = 262_144  # numbers held in a temporary array at once
@@ -28,6 +31,7 @@ REACH = 6.0  # standard deviations from a mean beyond which the square of nothin
 STEEP = 5.0  # standard deviations from a mean within which a CDF rises
 LOWEST = -30.0  # e^-30 of a unit is nothing
 LIGHTEST = 1e-8  # weight that is worth a cut
+NORMAL = 1.4826  # standard deviations of a normal in its median absolute deviation
 
 
 @dataclass(frozen=True)
@@ -36,44 +40,88 @@ class Transform:
 
     Parameters
     ----------
-    name : {"none", "log1p"}
+    name : {"none", "log1p", "asinh"}
+    center, scale : float
+        Middle and unit of asinh.
 
     Examples
     --------
     >>> Transform("log1p").inverse(np.array([-1.0, 0.0, np.log(8.0)])).round(12)
     array([0., 0., 7.])
+    >>> Transform("asinh", center=5.0).forward(np.array([5.0, 5.0 + np.sinh(2.0)])).round(12)
+    array([0., 2.])
     """
 
     name: TransformName = "none"
+    center: float = 0.0
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         if self.name not in TRANSFORMS:
             raise ParameterError(f"There is no transform {self.name!r}; known are {TRANSFORMS}.")
+
+    @classmethod
+    def asinh(cls, values: FloatArray) -> Transform:
+        """Return asinh about the median of values, in their robust standard deviations.
+
+        These are of the values away from the median where half of all are equal to it.
+        """
+        center = float(np.median(values))
+        away = np.abs(values - center)
+        middle = float(np.median(away)) or float(np.median(away[away > 0])) if away.any() else 1.0
+        return cls("asinh", center, NORMAL * middle)
+
+    def to_plain(self) -> str | list[Any]:
+        """Return what JSON can hold."""
+        return [self.name, self.center, self.scale] if self.name == "asinh" else self.name
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Transform:
+        """Build from what `to_plain` returned, checking it."""
+        parts: list[Any] = [plain] if isinstance(plain, str) else list(plain)
+        made = cls(parts[0], *map(float, parts[1:]))
+        if not (np.isfinite([made.center, made.scale]).all() and made.scale > 0):
+            raise ParameterError(f"The transform {plain!r} has no finite middle and unit.")
+        return made
 
     def __bool__(self) -> bool:
         return self.name != "none"
 
     def forward(self, values: FloatArray) -> FloatArray:
         """Turn values of the target into those the model works on."""
+        if self.name == "asinh":
+            return np.asarray(np.arcsinh((values - self.center) / self.scale))
         return np.log1p(values) if self else values
 
     def inverse(self, values: FloatArray) -> FloatArray:
         """Turn values on the model's scale into the target's units; never falls."""
+        if self.name == "asinh":
+            return np.asarray(self.center + self.scale * np.sinh(values))
         return np.maximum(np.expm1(values), 0.0) if self else values
 
     def scale_name(self, target: str) -> str:
         """Name the model's scale: ``log1p(count)``, or the target itself."""
         return f"{self.name}({target})" if self else target
 
+    @property
+    def formula(self) -> str:
+        """The model's scale in words."""
+        return {"log1p": "log(1 + target)", "asinh": "asinh of the target"}.get(self.name, "")
+
     def mean(self, means: ArrayLike, variances: ArrayLike) -> FloatArray:
         r"""Mean in the target's units of normals on the model's scale, one each.
 
         .. math::
-            E\,Y = m\,\Phi\!\left(\frac{\mu + s^2}{s}\right) - \Phi\!\left(\frac{\mu}{s}\right).
+            E\,Y = m\,\Phi\!\left(\frac{\mu + s^2}{s}\right) - \Phi\!\left(\frac{\mu}{s}\right),
+
+        and with asinh :math:`E\,Y = c + u\,e^{s^2/2} \sinh\mu`.
         """
         mu, v = np.asarray(means, dtype=np.float64), np.asarray(variances, dtype=np.float64)
         if not self:
             return mu
+        if self.name == "asinh":
+            with np.errstate(over="ignore", invalid="ignore"):
+                return np.asarray(self.center + self.scale * (np.exp(0.5 * v) * np.sinh(mu)))
         sd = _deviation(v)
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(mu + 0.5 * v) * ndtr(mu / sd + sd) - ndtr(mu / sd))
@@ -94,7 +142,8 @@ class Transform:
             \quad s_{ij}^2 = s_i^2 + s_j^2,
 
         less :math:`\int_{-\infty}^0 F_Z(z)^2 e^z dz` for what lies below zero and counts as zero,
-        by Gauss-Legendre quadrature in pieces.
+        by Gauss-Legendre quadrature in pieces. With asinh, which has no such limit, it is the mean
+        of this for :math:`e^Z` and for :math:`e^{-Z}`, times u.
         """
         if not self:
             return metrics.crps_mixture(weights, means, variances, actual)
@@ -110,7 +159,12 @@ class Transform:
             for start in range(0, len(y), size):
                 rows = slice(start, start + size)
                 part = (w[rows], mu[rows], sd[rows])
-                out[rows] = _toward(*part, y[rows]) - 0.5 * _spread(*part) - _below(*part)
+                if self.name == "asinh":
+                    at, down = np.exp(self.forward(y[rows])), (part[0], -part[1], part[2])
+                    both = _of_exponential(*part, at) + _of_exponential(*down, 1.0 / at)
+                    out[rows] = 0.5 * self.scale * both
+                else:
+                    out[rows] = _of_exponential(*part, 1.0 + y[rows]) - _below(*part)
         return out.reshape(shape)
 
 
@@ -121,9 +175,14 @@ def _deviation(variances: FloatArray) -> FloatArray:
     return np.sqrt(np.maximum(variances, np.finfo(np.float64).tiny))
 
 
-def _toward(w: FloatArray, mu: FloatArray, sd: FloatArray, y: FloatArray) -> FloatArray:
-    """E|X - c| of every row, X being e^Z and c = y + 1."""
-    c = 1.0 + y[:, None]
+def _of_exponential(w: FloatArray, mu: FloatArray, sd: FloatArray, c: FloatArray) -> FloatArray:
+    """CRPS of e^Z at c, for every row."""
+    return _toward(w, mu, sd, c) - 0.5 * _spread(w, mu, sd)
+
+
+def _toward(w: FloatArray, mu: FloatArray, sd: FloatArray, c: FloatArray) -> FloatArray:
+    """E|X - c| of every row, X being e^Z."""
+    c = c[:, None]
     at = (np.log(c) - mu) / sd
     mean = np.exp(mu + 0.5 * sd**2)
     return np.asarray(np.sum(w * (mean * _sided(sd - at) - c * _sided(-at)), axis=-1))

@@ -231,6 +231,16 @@ def test_forecast_writes_the_quantiles_asked_for(
         assert done.code == 2 and words in done.stderr
 
 
+def test_forecast_writes_joint_paths(run: Run, model: Path, table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "paths.csv"
+    assert run("forecast", model, table, "--paths", "3", "--out", out).code == 0
+    written = pd.read_csv(out)
+    assert list(written.columns) == ["path", "origin", "step", "time", "value"]
+    assert written["path"].nunique() == 3
+    done = run("forecast", model, table, "--paths", "3")
+    assert done.code == 2 and "add --out FILE" in done.stderr
+
+
 def test_importance_is_written_alike_however_small() -> None:
     import io
 

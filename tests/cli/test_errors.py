@@ -47,7 +47,7 @@ BAD_TABLES = {
     "times out of order": (make_table().iloc[::-1], ("2024-01-10 22:00", "sort")),
     "a time twice": (make_table().iloc[[0, 0, *range(1, 240)]], ("2024-01-01",)),
     "irregular times": (make_table().drop(index=50), ("2024-01-03", "--gaps")),
-    "too few rows": (make_table(12), ("12 rows", "at least 14", "--valid")),
+    "too few rows": (make_table(12), ("12 rows", "at least 17", "--valid")),
     "no rows": (make_table(0), ("row",)),
     "no target": (make_table().drop(columns="y"), ("'y'", "--target")),
     "no time": (make_table().drop(columns="when"), ("'when'", "--time")),

@@ -82,7 +82,7 @@ def test_update_tells_what_was_done_to_the_table(run: Run, grown: Path, tmp_path
 
 def test_a_bad_refit_is_refused(run: Run, model: Path, grown: Path, tmp_path: Path) -> None:
     done = run("update", model, grown, "--out", tmp_path / "m.safetensors", "--refit", "half")
-    assert done.code == 2 and "choose 'newest' or 'full'" in done.stderr
+    assert done.code == 2 and "choose 'newest', 'full' or 'link'" in done.stderr
 
 
 def test_evaluate_since(run: Run, model: Path, grown: Path) -> None:

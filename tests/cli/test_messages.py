@@ -24,16 +24,6 @@ SAID = {
     "Use l2_sum=False.": "Use --l2-mean.",
     "Name it with sep=';'.": "Name it with --sep ';'.",
     "A larger part (valid=0.3) helps.": "A larger part (--valid 0.3) helps.",
-    # while messages have both forms
-    "Use missing='drop' (--missing drop).": "Use --missing drop.",
-    "with time=... (--time COLUMN).": "with --time COLUMN.",
-    "Use sep=',' (--sep ','), or leave it out.": "Use --sep ',', or leave it out.",
-    "exclude=['a'] (--exclude a) or mend it.": "--exclude a or mend it.",
-    "pass them as future=... (--future FILE).": "pass them as --future FILE.",
-    "future=... (--future) has more rows.": "--future has more rows.",
-    "part (valid=0.3, --valid 0.3) or rows": "part (--valid 0.3) or rows",
-    "another (checkpoint=..., --checkpoint).": "another (--checkpoint).",
-    "with checkpoint='a' (--resume) to go on": "with --checkpoint a (--resume) to go on",
 }
 KEPT = (
     "window=1 must be a whole number, 2 or more.",  # what was received

@@ -11,9 +11,7 @@ from typer.testing import CliRunner
 
 from mvlstm.cli import compare, fit, tune
 from mvlstm.cli.app import app
-from mvlstm.cli.command import command
-from mvlstm.cli.groups import Group, option
-from mvlstm.cli.options import Given, setting_options
+from mvlstm.cli.options import Given, Group, command, option, option_group
 from mvlstm.cli.session import Output
 from mvlstm.settings import MVLSTMSettings, declared
 
@@ -40,7 +38,7 @@ def test_fit_tells_every_setting_and_its_default() -> None:
         if one.name == "verbose":
             continue
         found = options[one.name]
-        assert found.show_default == str(one.default)
+        assert found.show_default == (False if one.default is None else str(one.default))
         assert found.help and found.rich_help_panel == one.panel
     assert options["gates"].metavar == "full|variable"
     assert options["sigma"].metavar == "NUMBER|learned|predicted|calibrated"
@@ -73,7 +71,7 @@ def test_a_group_arrives_as_a_mapping_of_what_was_given() -> None:
     def toy(
         output: Output,
         some: Annotated[Given, GROUP],
-        model: Annotated[Given, setting_options("sigma", "calendar", "l2_sum")],
+        model: Annotated[Given, option_group(MVLSTMSettings, "sigma", "calendar", "l2_sum")],
         again: bool = False,
     ) -> None:
         """Toy."""

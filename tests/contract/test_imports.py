@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "transforms": {"metrics"},
     "table": {"storage"},
     "datasets": {"table", "storage"},
-    "train": {"nn", "storage"},
+    "train": {"nn", "storage", "progress"},
     "problem": {"table", "transforms", "storage", "train"},  # of train the settings of a member
     "results": {"metrics", "transforms"},
     "explain": {"results", "metrics"},

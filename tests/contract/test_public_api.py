@@ -119,7 +119,8 @@ def test_constraints_pin_every_requirement() -> None:
 
 
 def test_fit_options_mirror_the_constructor() -> None:
-    from mvlstm.cli.fit import PRESETS, fit
+    from mvlstm.cli.fit import fit
+    from mvlstm.cli.options import PRESETS
 
     options = set(inspect.signature(fit).parameters)
     columns = {"target", "time", "variables", "exclude", "test", "valid"}

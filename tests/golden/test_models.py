@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import mvlstm as mv
-from mvlstm.storage import pack, unpack
+from mvlstm.storage import Packed, pack
 
 FOLDERS = sorted(path for path in Path(__file__).parent.glob("schema*") if path.is_dir())
 FILES = [path for folder in FOLDERS for path in sorted(folder.glob("*.safetensors"))]
@@ -32,7 +32,8 @@ def test_old_files_stay_loadable(path: Path) -> None:
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
 def test_a_model_runs_wherever_it_was_trained(tmp_path: Path, device: str) -> None:
     source = FOLDERS[-1] / "mvlstm.safetensors"
-    header, arrays = unpack(source, "mvlstm", "model")
+    packed = Packed.open(source, "mvlstm", "model")
+    header, arrays = packed.header, packed.arrays()
     header["extra"]["device"] = header["parameters"]["device"] = device
     (tmp_path / "m.safetensors").write_bytes(pack("mvlstm", header, arrays))
     table = read_table(FOLDERS[-1])

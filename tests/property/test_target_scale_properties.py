@@ -20,7 +20,7 @@ from mvlstm.transforms import IDENTITY, Transform
 from mvlstm.types import FloatArray, IntArray
 
 FAST = settings(deadline=None, max_examples=60)
-LOG = Transform("log1p")
+LOG, TAILS = Transform("log1p"), Transform("asinh", center=3.0, scale=20.0)
 WINDOW = 3
 
 
@@ -44,7 +44,7 @@ class Case(NamedTuple):
 def cases(draw: st.DrawFn) -> Case:
     """One series, differenced or not, or several; on a log scale or not."""
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
-    transform = draw(st.sampled_from([IDENTITY, LOG]))
+    transform = draw(st.sampled_from([IDENTITY, LOG, TAILS]))
     order, several = draw(st.sampled_from([(0, 1), (1, 1), (2, 1), (0, 2), (0, 3)]))
     rows, horizon = draw(st.integers(12, 40)), draw(st.integers(1, 4))
     parts = []
@@ -191,7 +191,7 @@ def test_a_scrambled_past_has_its_own_baseline(case: Case, seed: int) -> None:
 
 @FAST
 @given(
-    st.sampled_from([IDENTITY, LOG]),
+    st.sampled_from([IDENTITY, LOG, TAILS]),
     st.floats(0, 1),
     st.integers(0, 2**16),
     st.sampled_from([0.0, 1e-9, 0.5]),

@@ -1,4 +1,4 @@
-"""Forecasts made on a log scale: bounds, quantiles, mean and CRPS in the target's units."""
+"""Forecasts made on another scale: bounds, quantiles, mean and CRPS in the target's units."""
 
 from __future__ import annotations
 
@@ -97,6 +97,41 @@ def test_a_sure_forecast_scores_its_absolute_error() -> None:
     one = np.ones(1)
     assert LOG.crps(one, np.log1p([7.0]), 1e-20 * one, 4.0) == pytest.approx(3.0)
     assert LOG.mean(np.log1p([7.0]), 1e-20 * one)[0] == pytest.approx(7.0)
+
+
+TAILS = Transform("asinh", center=20.0, scale=3.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(mixtures(), st.floats(-60.0, 90.0))
+def test_mean_and_crps_of_asinh_are_those_of_the_distribution(mixture, actual) -> None:
+    """By the distribution function alone, on a fine grid of the target."""
+    weights, means, variances = mixture
+    reach = 9.0 * np.sqrt(variances)
+    z = np.linspace(float((means - reach).min()) - 3.0, float((means + reach).max()) + 3.0, 60_001)
+    z = np.sort(np.append(z, TAILS.forward(np.array(actual))))
+    y = TAILS.inverse(z)
+    cdf = ndtr((z[:, None] - means) / np.sqrt(variances)) @ weights
+    mean = y[-1] - np.trapezoid(cdf, y)
+    score = np.trapezoid(np.where(y < actual, cdf, 1.0 - cdf) ** 2, y)
+    assert np.sum(weights * TAILS.mean(means, variances)) == pytest.approx(mean, rel=5e-3, abs=0.01)
+    assert TAILS.crps(*mixture, actual) == pytest.approx(score, rel=1e-2, abs=0.01)
+
+
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=20))
+def test_asinh_there_and_back(values) -> None:
+    y = np.array(values)
+    own = Transform.asinh(y)
+    assert own.scale > 0 and Transform.from_plain(own.to_plain()) == own
+    size = np.abs(y).max() + own.scale
+    np.testing.assert_allclose(own.inverse(own.forward(y)), y, rtol=1e-9, atol=1e-12 * size)
+
+
+@settings(max_examples=60, deadline=None)
+@given(mixtures(), st.floats(0.01, 0.99))
+def test_a_quantile_of_asinh_leaves_its_share_below(mixture, q) -> None:
+    value = TAILS.inverse(metrics.mixture_quantile(*mixture, q))
+    assert metrics.mixture_cdf(*mixture, TAILS.forward(value)) == pytest.approx(q, abs=1e-8)
 
 
 def test_an_unknown_actual_value_gives_nan() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from experiments.controls import make_control
+from experiments.ranking import auroc
 from mvlstm.datasets.synthetic import synthetic
 from mvlstm.methods.mvlstm import MVLSTM
-from mvlstm.metrics import auroc
 
 pytestmark = pytest.mark.slow
 

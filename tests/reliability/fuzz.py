@@ -1,7 +1,8 @@
-"""Mutated files by the thousand: each must load to a working model or give an error of mvlstm.
+"""Mutated input by the thousand, through every entry: a sound result, or an error of mvlstm.
 
-``python tests/reliability/fuzz.py [FILES] [SECONDS]`` runs both fuzzers, in processes of their
-own with limits on memory and time, and prints what they found.
+``python tests/reliability/fuzz.py [FILES] [SECONDS]`` runs every kind, each in a process of its
+own with limits on memory and time, and prints what it found. What once failed is kept in
+``corpus/KIND`` and tried first; MVLSTM_FUZZ_KEEP names a folder for what fails now.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import multiprocessing
 import os
 import random
 import resource
+import shutil
 import signal
 import sys
 import tempfile
@@ -24,11 +26,32 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from reliability.mutate import mutate_bytes, mutate_model
+from reliability.mutate import mutate_bytes, mutate_json, mutate_model
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+HERE = Path(__file__).parent
+GOLDEN = HERE.parent / "golden"
 MEMORY = 2**30  # bytes that a file may make the process grow by
-HANG = 5.0  # seconds
+HANG = 20.0  # seconds
+NETWORK = {"window": 3, "hidden_size": 2, "members": 2, "max_epochs": 2, "device": "cpu"}
+SUITE = """
+name = "small"
+[budgets.quick]
+repeats = 2
+windows_seen = 600
+data.synthetic.sequences = 300
+[methods.best]
+method = "mvlstm"
+label = "MV"
+settings = { hidden_size = 2, max_epochs = 2 }
+grid = { learning_rate = [0.001, 0.01], l2 = [0.01] }
+[[parts]]
+name = "tables"
+datasets = ["synthetic"]
+windows = [3]
+horizons = [2]
+folds = 2
+methods = ["persistence", "ar", "best"]
+"""
 
 
 class Hang(BaseException):
@@ -42,15 +65,24 @@ def data_bytes() -> int:
     return int(line.split()[1]) * 1024
 
 
+def golden_rows(count: int) -> Any:
+    """Return the last rows of the table that the golden models were fitted on."""
+    import pandas as pd
+
+    table = pd.read_csv(GOLDEN / "schema1" / "table.csv", index_col="time", parse_dates=["time"])
+    return table.tz_convert("Europe/Berlin").iloc[-count:]
+
+
 # ------------------------------------------------------------------------- what is tried
 
 
 def model_files(draw: random.Random) -> Iterator[tuple[bytes, str]]:
-    from mvlstm.storage import unpack
+    from mvlstm.storage import Packed
 
     paths = sorted(GOLDEN.glob("schema*/*.safetensors"))
     whole = [path.read_bytes() for path in paths]
-    parts = [unpack(path, "mvlstm", "model") for path in paths]
+    packed = [Packed.open(path, "mvlstm", "model") for path in paths]
+    parts = [(one.header, one.arrays()) for one in packed]
     while True:
         i = draw.randrange(len(paths))
         if draw.random() < 0.3:
@@ -59,18 +91,36 @@ def model_files(draw: random.Random) -> Iterator[tuple[bytes, str]]:
             yield mutate_model(*parts[i], draw), ".safetensors"
 
 
-def use_model(path: Path, table: Any, draw: random.Random) -> None:
+def use_model(path: Path, draw: random.Random) -> None:
     import numpy as np
 
     import mvlstm as mv
 
     model = mv.load(path)
-    result = model.forecast(table)
+    result = model.forecast(golden_rows(12))
     assert np.isfinite(result.mean).all(), "a forecast is not finite"
     low, high = result.interval(0.9)
     assert (low <= high).all(), "an interval is upside down"
     json.dumps(result.to_dict(), allow_nan=False)
     repr(model), repr(result), repr(model.history_)
+
+
+def explain_model(path: Path, draw: random.Random) -> None:
+    """Give a model's table, and new rows, to the verbs that do most with them."""
+    import numpy as np
+    import pandas as pd
+
+    import mvlstm as mv
+
+    model = mv.load(path)
+    rows = golden_rows(90)
+    rows = pd.concat([rows, rows.set_index(rows.index + 90 * (rows.index[1] - rows.index[0]))])
+    evaluation = model.evaluate(rows)
+    assert np.isfinite(evaluation.scores["rmse"]).all(), "a score is not finite"
+    found = model.explain(rows, effort="quick", contributions=2)
+    assert set(found.importance["verdict"]), "there are no verdicts"
+    model.update(rows, max_epochs=1)
+    assert np.isfinite(model.forecast(rows).mean).all(), "a forecast is not finite"
 
 
 def table_files(draw: random.Random) -> Iterator[tuple[bytes, str]]:
@@ -96,7 +146,7 @@ def table_files(draw: random.Random) -> Iterator[tuple[bytes, str]]:
         yield changed, suffix
 
 
-def use_table(path: Path, table: Any, draw: random.Random) -> None:
+def use_table(path: Path, draw: random.Random) -> None:
     import numpy as np
 
     import mvlstm as mv
@@ -117,9 +167,120 @@ def use_table(path: Path, table: Any, draw: random.Random) -> None:
     json.dumps(result.to_dict(), allow_nan=False)
 
 
-KINDS: dict[str, tuple[Any, Any]] = {
-    "models": (model_files, use_model),
-    "tables": (table_files, use_table),
+def use_rows(path: Path, draw: random.Random) -> None:
+    """Give a table to every verb of a model of sound rows: all accept it, or all refuse it."""
+    import numpy as np
+
+    import mvlstm as mv
+    from mvlstm.table.files import read_table
+
+    table = read_table(path)
+    model = mv.load(GOLDEN / "schema1" / "ar.safetensors")
+    if "time" in table.columns:
+        table = table.set_index("time")
+    refused = {}
+    for verb in ("forecast", "predict", "evaluate"):
+        try:
+            found = getattr(model, verb)(table)
+            values = found.scores["rmse"] if verb == "evaluate" else found.mean
+            assert np.isfinite(values).all(), f"{verb}() is not finite"
+        except mv.errors.DataError as error:
+            refused[verb] = str(error)
+    far = [verb for verb, message in refused.items() if "too far from the training" in message]
+    assert len(far) in (0, 3), f"only {far} refuse it"
+
+
+def checkpoint_files(draw: random.Random) -> Iterator[tuple[bytes, str]]:
+    from mvlstm.storage import Packed
+
+    with tempfile.TemporaryDirectory() as folder:
+        _resume(Path(folder))
+        path = Path(folder) / "fit.checkpoint.safetensors"
+        whole = path.read_bytes()
+        packed = Packed.open(path, "mvlstm-checkpoint", "checkpoint")
+        header, arrays = packed.header, packed.arrays()
+    while True:
+        if draw.random() < 0.3:
+            yield mutate_bytes(whole, draw, binary=True), ".safetensors"
+        else:
+            yield mutate_model(header, arrays, draw, kind="mvlstm-checkpoint"), ".safetensors"
+
+
+def _resume(folder: Path) -> Any:
+    import mvlstm as mv
+
+    table = golden_rows(80)[["y"]].reset_index(drop=True)
+    return mv.MVLSTM(**NETWORK, link="last", verbose=0).fit(table, "y", checkpoint=folder)
+
+
+def use_checkpoint(path: Path, draw: random.Random) -> None:
+    import numpy as np
+
+    folder = path.with_suffix(".folder")
+    folder.mkdir(exist_ok=True)
+    shutil.copy(path, folder / "fit.checkpoint.safetensors")
+    try:
+        model = _resume(folder)
+    finally:
+        shutil.rmtree(folder)
+    assert np.isfinite(model.fitted_.learned.trained.flat).all(), "weights are not finite"
+
+
+def record_files(draw: random.Random) -> Iterator[tuple[bytes, str]]:
+    from mvlstm.bench.run import run_suite
+    from mvlstm.bench.suite_files import load_suite
+
+    with tempfile.TemporaryDirectory() as folder:
+        suite = Path(folder) / "suite.toml"
+        suite.write_text(SUITE)
+        run_suite(load_suite(str(suite)), Path(folder) / "out", device="cpu", verbose=0)
+        (file,) = (Path(folder) / "out").glob("records-*.jsonl")
+        lines = file.read_bytes().splitlines()
+    while True:
+        if draw.random() < 0.3:
+            yield mutate_bytes(b"\n".join(lines) + b"\n", draw), ".jsonl"
+        else:
+            changed = list(lines)
+            place = draw.randrange(len(lines))
+            changed[place] = mutate_json(json.loads(lines[place]), draw)
+            yield b"\n".join(changed) + b"\n", ".jsonl"
+
+
+def use_records(path: Path, draw: random.Random) -> None:
+    from mvlstm.bench.tables import make_tables
+
+    folder = path.with_suffix(".folder")
+    folder.mkdir(exist_ok=True)
+    shutil.copy(path, folder / "records-one.jsonl")
+    try:
+        document = make_tables(folder)
+    finally:
+        shutil.rmtree(folder)
+    for section in document.sections:
+        for table in section.tables:
+            table.markdown()
+
+
+def suite_files(draw: random.Random) -> Iterator[tuple[bytes, str]]:
+    while True:
+        yield mutate_bytes(SUITE.encode(), draw), ".toml"
+
+
+def use_suite(path: Path, draw: random.Random) -> None:
+    from mvlstm.bench.suite_files import load_suite
+
+    assert load_suite(str(path)).jobs, "a suite without jobs"
+
+
+# what is made, what is done with it, and how many of each kind the fast tests try
+KINDS: dict[str, tuple[Any, Any, int]] = {
+    "models": (model_files, use_model, 1_200),
+    "verbs": (model_files, explain_model, 60),
+    "tables": (table_files, use_table, 1_200),
+    "rows": (table_files, use_rows, 300),
+    "checkpoints": (checkpoint_files, use_checkpoint, 80),
+    "records": (record_files, use_records, 60),
+    "suites": (suite_files, use_suite, 400),
 }
 
 
@@ -146,36 +307,43 @@ def attempt(use: Callable[[], None]) -> str:
     return outcome if time.monotonic() - begun < HANG else "a hang"
 
 
+def tried(kind: str, draw: random.Random) -> Iterator[tuple[bytes, str]]:
+    """Yield what is kept of earlier finds, then new files."""
+    for path in sorted((HERE / "corpus" / kind).glob("*")):
+        yield path.read_bytes(), "".join(path.suffixes)
+    yield from KINDS[kind][0](draw)
+
+
 def work(kind: str, files: int, seconds: float, seed: int, answers: Any) -> None:
     """Try so many files, or as many as there is time for; send back what was found."""
-    import pandas as pd
     import torch
 
     import mvlstm as mv
 
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    make, use = KINDS[kind]
+    use = KINDS[kind][1]
     draw = random.Random(seed)
 
     def alarm(*_: Any) -> None:
         raise Hang
 
     signal.signal(signal.SIGALRM, alarm)
-    table = pd.read_csv(GOLDEN / "schema1" / "table.csv", index_col="time", parse_dates=["time"])
-    table = table.tz_convert("Europe/Berlin").iloc[-12:]
-    mv.load(GOLDEN / "schema1" / "mvlstm.safetensors").forecast(table)
+    mv.load(GOLDEN / "schema1" / "mvlstm.safetensors").forecast(golden_rows(12))
     counts = {"files": 0, "fine": 0, "refused": 0}
     wrong: list[str] = []
     resource.setrlimit(resource.RLIMIT_DATA, (data_bytes() + MEMORY, resource.RLIM_INFINITY))
     begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    slowest = 0.0
     with tempfile.TemporaryDirectory() as folder:
-        for data, suffix in make(draw):
+        for data, suffix in tried(kind, draw):
             if counts["files"] >= files or time.monotonic() - begun > seconds:
                 break
             path = Path(folder) / f"file{suffix}"
             path.write_bytes(data)
-            outcome = attempt(lambda path=path: use(path, table, draw))
+            started = time.monotonic()
+            outcome = attempt(lambda path=path: use(path, draw))
+            slowest = max(slowest, time.monotonic() - started)
             counts["files"] += 1
             if outcome in counts:
                 counts[outcome] += 1
@@ -186,7 +354,7 @@ def work(kind: str, files: int, seconds: float, seed: int, answers: Any) -> None
                 wrong.append(outcome)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     found = {"wrong": wrong[:200], "grown_mb": grown / 1024, "seconds": time.monotonic() - begun}
-    answers.put({**counts, **found})
+    answers.put({**counts, **found, "slowest": slowest})
 
 
 def fuzz(kind: str, files: int, *, seconds: float = 1e9, seed: int = 0) -> dict[str, Any]:
@@ -209,10 +377,10 @@ def main() -> None:
     files = int(sys.argv[1]) if len(sys.argv) > 1 else 50_000
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 900.0
     failed = False
-    for kind in KINDS:
+    for kind in sys.argv[3:] or KINDS:
         found = fuzz(kind, files, seconds=seconds, seed=random.randrange(10**9))
         print(kind, {k: v for k, v in found.items() if k != "wrong"}, flush=True)
-        print(*found["wrong"], sep="\n")
+        print(*dict.fromkeys(found["wrong"]), sep="\n")
         failed |= bool(found["wrong"])
     sys.exit(failed)
 

@@ -59,9 +59,10 @@ def run_experiments(suite: str, folder: str, started: Any) -> None:
 
 def contents(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return a model file's header, less what depends on the clock, and its arrays' bytes."""
-    from mvlstm.storage import unpack
+    from mvlstm.storage import Packed
 
-    header, arrays = unpack(path, "mvlstm", "model")
+    packed = Packed.open(path, "mvlstm", "model")
+    header, arrays = packed.header, packed.arrays()
     header.pop("fit_seconds")
     header["history"].pop("seconds")
     return header, {name: array.tobytes() for name, array in arrays.items()}

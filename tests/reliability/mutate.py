@@ -147,7 +147,17 @@ def _change_arrays(arrays: Arrays, draw: random.Random) -> None:
         arrays[name] = np.concatenate([array, array]) if array.ndim else array
 
 
-def mutate_model(header: dict[str, Any], arrays: Arrays, draw: random.Random) -> bytes:
+def mutate_json(value: dict[str, Any], draw: random.Random) -> bytes:
+    """Return a line of JSON with something wrong inside."""
+    changed = copy.deepcopy(value)
+    for _ in range(draw.choice((1, 1, 1, 2, 4))):
+        _change_header(changed, draw)
+    return json.dumps(changed).encode()
+
+
+def mutate_model(
+    header: dict[str, Any], arrays: Arrays, draw: random.Random, *, kind: str = "mvlstm"
+) -> bytes:
     """Return a model file with a sound checksum and something wrong inside."""
     from mvlstm.storage import _checksum
 
@@ -162,4 +172,4 @@ def mutate_model(header: dict[str, Any], arrays: Arrays, draw: random.Random) ->
 
     text = json.dumps(header)
     sound = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    return bytes(save(sound, metadata={"mvlstm": text, "checksum": _checksum(text, sound)}))
+    return bytes(save(sound, metadata={kind: text, "checksum": _checksum(text, sound)}))

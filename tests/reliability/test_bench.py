@@ -116,6 +116,22 @@ def test_killed_runs_go_on(
     check_kills(processes, suite, whole, tmp_path, 2)
 
 
+def test_two_runs_into_one_folder_do_each_job_once(
+    processes: Any, suite: str, whole: tuple[Records, float], tmp_path: Path
+) -> None:
+    arguments = suite, str(tmp_path / "out"), processes.Event()
+    both = [processes.Process(target=run_experiments, args=arguments) for _ in range(2)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(120)
+    assert [process.exitcode for process in both] == [0, 0]
+    files = (tmp_path / "out").glob("records-*.jsonl")
+    lines = [line for file in files for line in file.read_text().splitlines()]
+    assert len(lines) == len(whole[0].done)
+    check_same(read_records(tmp_path / "out"), whole[0])
+
+
 @pytest.mark.slow
 def test_many_killed_runs_go_on(
     processes: Any, suite: str, whole: tuple[Records, float], tmp_path: Path

@@ -45,6 +45,9 @@ def _full_on_write(patch: pytest.MonkeyPatch) -> None:
                 def __exit__(self, *_: object) -> None:
                     stream.close()
 
+                def fileno(self) -> int:
+                    return int(stream.fileno())
+
                 def write(self, data: bytes) -> int:
                     stream.write(data[: len(data) // 2])
                     raise OSError(errno.ENOSPC, "No space left on device")

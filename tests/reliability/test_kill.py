@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mvlstm.storage import unpack
+from mvlstm.storage import Packed
 from mvlstm.train.checkpoint import AGAIN, NAME
 from reliability.jobs import contents, fit_and_save
 
@@ -65,7 +65,7 @@ def check_kills(processes: Any, whole: tuple[Any, float], folder: Path, count: i
         run(processes, str(state), str(out), "0.02", kill_after=moment)
         for file in place.rglob("*.safetensors"):  # complete under its name, always
             kind = "mvlstm-checkpoint" if file.name in (NAME, AGAIN) else "mvlstm"
-            unpack(file, kind, "file")
+            Packed.open(file, kind, "file").arrays()
         found += (state / NAME).exists()
         out.unlink(missing_ok=True)
         run(processes, str(state), str(out), "0.02")

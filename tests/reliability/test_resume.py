@@ -252,6 +252,20 @@ def test_the_command_meets_its_time_limit(data: Path, tmp_path: Path) -> None:
     assert out.is_file()
 
 
+def test_after_a_time_limit_the_same_command_starts_anew_unless_told_to_go_on(
+    data: Path, tmp_path: Path
+) -> None:
+    out, folder = tmp_path / "m.safetensors", tmp_path / "m.checkpoint"
+    short = ("--time-limit", "0.001")
+    assert invoke(*words(data, out), *short).exit_code == 0
+    assert (folder / NAME).is_file()
+    other = invoke(*words(data, out), *short, "--seed", "9")  # the state of seed 0 would be refused
+    assert other.exit_code == 0, other.stderr
+    onward = invoke(*words(data, out), "--seed", "9", "--resume")
+    assert onward.exit_code == 0, onward.stderr
+    assert not folder.exists()
+
+
 def test_ctrl_c_at_the_terminal(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.safetensors"
     long = ("--max-epochs", "100000", "--patience", "100000")

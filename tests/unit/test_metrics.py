@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+from experiments import ranking
 from mvlstm import metrics
 from mvlstm.errors import DataError, ParameterError
 
@@ -43,8 +44,8 @@ def test_shapes_must_match():
         lambda: metrics.coverage(np.zeros(3), np.zeros(2), np.ones(3)),
         lambda: metrics.coverage(np.zeros(3), np.zeros(3), np.ones(2)),
         lambda: metrics.interval_score(np.zeros(3), np.zeros(2), np.ones(2)),
-        lambda: metrics.auroc([0.1, 0.2, 0.3], [True, False]),
-        lambda: metrics.auprc([0.1, 0.2, 0.3], [True, False]),
+        lambda: ranking.auroc([0.1, 0.2, 0.3], [True, False]),
+        lambda: ranking.auprc([0.1, 0.2, 0.3], [True, False]),
         lambda: metrics.kendall_tau([1, 2, 3], [1, 2]),
     ],
 )
@@ -56,6 +57,31 @@ def test_lengths_must_match(score):
 def test_ends_of_intervals_may_be_one_number():
     assert metrics.coverage([0.0, 3.0], 0, 2) == 0.5
     assert metrics.interval_score([0.0, 3.0], -1.0, 1.0, level=0.5) == 6.0
+
+
+def test_scores_relative_to_a_seasonal_repeat(rng):
+    cycle = np.tile([1.0, 5.0, 3.0], 40) + 0.1 * rng.normal(size=120)
+    history, actual, repeat = cycle[:-3], cycle[-3:], cycle[-6:-3]
+    usual = np.mean(np.abs(history[3:] - history[:-3]))
+    want = np.mean(np.abs(actual - repeat)) / usual
+    assert metrics.mase(actual, repeat, history, period=3) == pytest.approx(want)
+    assert metrics.mase(actual, repeat, history) < 0.1  # the last value is a poor rival
+    one_off = metrics.rmsse(actual, actual + 2 * usual, history, period=3)
+    assert one_off == pytest.approx(2 * usual / np.sqrt(np.mean((history[3:] - history[:-3]) ** 2)))
+    with pytest.raises(DataError, match="3 values of history are too few for period=3"):
+        metrics.mase(actual, actual, actual, period=3)
+
+
+def test_shares_of_the_actual_value():
+    assert metrics.mape([0.0, 2.0], [0.0, 1.0]) == 0.25
+    assert metrics.mape([0.0], [1.0]) == np.inf
+    assert metrics.smape([0.0, 1.0, -1.0], [0.0, 0.0, 1.0]) == pytest.approx(4 / 3)
+
+
+def test_pinball_loss_is_least_at_the_quantile(rng):
+    sample, tried = rng.normal(size=20_001), np.linspace(-2, 2, 81)
+    losses = [metrics.pinball(sample, np.full_like(sample, x), q=0.8) for x in tried]
+    assert tried[int(np.argmin(losses))] == pytest.approx(np.quantile(sample, 0.8), abs=0.05)
 
 
 def test_coverage_includes_the_borders():

@@ -112,7 +112,7 @@ class Own(Toy):
 def test_an_estimator_takes_its_constructor_from_the_settings() -> None:
     model = Toy(shrink=0.5)
     assert model.get_params() == {
-        **{"gaps": "error", "horizon": 1, "missing": "error"},
+        **{"calibration": "adaptive", "gaps": "error", "horizon": 1, "missing": "error"},
         **{"shrink": 0.5, "verbose": 1, "window": 7},
     }
     copy = clone(model.set_params(window=4).fit())

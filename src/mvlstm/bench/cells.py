@@ -28,59 +28,29 @@ TEST, VALID = 0.2, 0.1  # shares of the rows, unless the data set says otherwise
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """What a method is fitted to, and how its forecasts are scored.
+    """What a method is fitted to, and how its forecasts are scored."""
 
-    Parameters
-    ----------
-    table : DataFrame or SeriesFrame
-        For ``predict`` and ``explain``.
-    frame : SeriesFrame
-        The same, as the method reads it.
-    target : str
-    options : dict
-        Constructor arguments that suit the table: ``missing``, ``gaps``.
-    test, valid : int
-        Rows at the end that are scored on, and before them that choose.
-    preparation : Preparation, optional
-        Scaling other than by column, where the protocol has its own.
-    series, times : array
-        The target and its times by row of the data set, before windows were cut out.
-    rows : int array, (rows of the frame,)
-        Row of the data set that a row of the frame is.
-    scored : bool array or None
-        By row of the data set: whether its forecast counts; None if all of the test rows do.
-    truth : Truth or None
-    facts : dict
-        Rows, variables and checksum of the data, for the record.
-    apart : bool
-        Whether every window stands for itself, so that rows are not one stretch of time.
-    """
-
-    table: Any
-    frame: SeriesFrame
+    table: Any  # for ``predict`` and ``explain``
+    frame: SeriesFrame  # the same, as the method reads it
     target: str
-    options: dict[str, Any]
-    test: int
-    valid: int
-    preparation: Preparation | None
-    series: FloatArray
+    options: dict[str, Any]  # constructor arguments that suit the table: ``missing``, ``gaps``
+    test: int  # rows at the end that are scored on
+    valid: int  # rows before them that choose
+    preparation: Preparation | None  # scaling other than by column, where the protocol has its own
+    series: FloatArray  # the target by row of the data set, before windows were cut out
     times: pd.Index[Any]
-    rows: IntArray
-    scored: BoolArray | None
+    rows: IntArray  # row of the data set that each row of the frame is
+    scored: BoolArray | None  # by row of the data set: whether its forecast counts; None: all do
     truth: Truth | None
-    facts: dict[str, Any]
-    apart: bool = False
+    facts: dict[str, Any]  # rows, variables and checksum of the data, for the record
+    apart: bool = False  # every window stands for itself: rows are not one stretch of time
 
 
 def build_cell(job: Job, *, local: bool = True) -> Cell:
     """Load a job's data and divide it as its protocol says: in time order, or as its study does.
 
-    Parameters
-    ----------
-    job : Job
-    local : bool
-        Whether the method looks at windows alone. One that runs over the whole past is given all
-        rows, and only its forecasts of the chosen windows are scored.
+    A method that is not ``local``, but runs over the whole past, is given all rows, and only its
+    forecasts of the chosen windows are scored.
     """
     if job.protocol == CHRONOLOGICAL:
         return _shares(job, load_rows(job))

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mvlstm.bench.execution import attempt, failed_record, failure
-from mvlstm.bench.job import Arrays
-from mvlstm.bench.records import Record, Writer
+from mvlstm.bench.records import Arrays, Record, Writer
 from mvlstm.bench.spec import Job
 from mvlstm.errors import MissingExtraError, ParameterError
 
@@ -30,7 +29,8 @@ def ray_records(
     used, and left running.
     """
     with _session(address) as ray:
-        gpus = 0.0 if device == "cpu" else min(GPU_SHARE, float(_gpus(ray)))
+        there = float(ray.cluster_resources().get("GPU", 0.0))
+        gpus = 0.0 if device == "cpu" else min(GPU_SHARE, there)
         task = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=gpus)(_run)
         flying = {task.remote(job.to_dict(), device): job for job in jobs}
         while flying:
@@ -114,7 +114,3 @@ def _check_reachable(address: str) -> None:
             f"There is no Ray cluster at address={address!r}: {error}. Give HOST:PORT of its head "
             "node, such as 10.0.0.1:6379, or leave it out to start Ray here."
         ) from error
-
-
-def _gpus(ray: Any) -> float:
-    return float(ray.cluster_resources().get("GPU", 0.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -18,26 +18,13 @@ from mvlstm.table.files import write_table
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One table.
-
-    Parameters
-    ----------
-    title : str
-    shown : DataFrame
-        What a person reads: texts, in order.
-    numbers : DataFrame
-        The same as plain numbers, one fact per row, for a CSV file.
-    notes : tuple of str
-        Sentences below it.
-    figure : dict, optional
-        What a figure is drawn from: ``kind`` and its numbers.
-    """
+    """One table."""
 
     title: str
-    shown: pd.DataFrame
-    numbers: pd.DataFrame
-    notes: tuple[str, ...] = ()
-    figure: dict[str, Any] | None = None
+    shown: pd.DataFrame  # what a person reads: texts, in order
+    numbers: pd.DataFrame  # the same as plain numbers, one fact per row, for a CSV file
+    notes: tuple[str, ...] = ()  # sentences below it
+    figure: dict[str, Any] | None = None  # what a figure is drawn from: ``kind`` and its numbers
 
     def markdown(self) -> str:
         """Return the table as Markdown, its title in bold above it."""
@@ -54,39 +41,21 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """Tables that belong together.
-
-    Parameters
-    ----------
-    title : str
-    text : tuple of str
-        Sentences below the title.
-    tables : tuple of Table
-    level : int
-        1 for a chapter, 2 for a section in it.
-    """
+    """Tables that belong together."""
 
     title: str
-    text: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()  # sentences below the title
     tables: tuple[Table, ...] = ()
-    level: int = 2
+    level: int = 2  # 1 for a chapter, 2 for a section in it
 
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """All tables of a folder of records.
-
-    Parameters
-    ----------
-    title : str
-    sections : tuple of Section
-    problems : tuple of str
-        Records that could not be read.
-    """
+    """All tables of a folder of records."""
 
     title: str
     sections: tuple[Section, ...]
-    problems: tuple[str, ...] = field(default=())
+    problems: tuple[str, ...] = ()  # records that could not be read
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mvlstm.bench.cells import Cell, build_cell
+from mvlstm.bench.records import Arrays
 from mvlstm.bench.scoring import Scored, average, forecast_cell, references, score
 from mvlstm.bench.spec import Job, check_source
 from mvlstm.bench.studies import load_study
-from mvlstm.bench.tuning import build, is_batched, is_network, is_random, tune
+from mvlstm.bench.tuning import build, fit_cell, is_batched, is_network, is_random, tune
 from mvlstm.errors import DataError
 from mvlstm.evaluate.methods import find_method
 from mvlstm.methods.network.base import AbstractNetwork
@@ -25,13 +25,10 @@ from mvlstm.methods.network.members import (
     with_all_rows,
     with_weights,
 )
-from mvlstm.model.fitted import Fitted
-from mvlstm.model.fitting import fit
-from mvlstm.model.forecaster import FREE_SETTINGS, AbstractForecaster, require_whole
+from mvlstm.model.forecaster import FREE_SETTINGS, AbstractForecaster
 from mvlstm.problem.problem import Problem
-from mvlstm.train.config import Member, make_members
+from mvlstm.train.config import make_members
 
-Arrays = dict[str, NDArray[Any]]
 SCRAMBLED = ("importance", "error_increase", "error_increase_low", "error_increase_high", "verdict")
 
 
@@ -45,22 +42,12 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Fits:
-    """The fits of one job's chosen setting.
-
-    Parameters
-    ----------
-    singles, ensembles : list of Scored
-        A forecast for each repeat; one ensemble of all repeats where an ensemble has one member.
-    shown : AbstractForecaster
-        Fitted, to look into; of several settings that of the best.
-    problem : Problem
-        What it learned from.
-    """
+    """The fits of one job's chosen setting, a forecast for each repeat."""
 
     singles: list[Scored]
-    ensembles: list[Scored]
-    shown: AbstractForecaster
-    problem: Problem
+    ensembles: list[Scored]  # one of all repeats where an ensemble has one member
+    shown: AbstractForecaster  # fitted, to look into; of several settings that of the best
+    problem: Problem  # what it learned from
 
 
 def run_job(job: Job, *, device: str = "auto") -> Outcome:
@@ -171,14 +158,13 @@ def _fit_network(
     assert isinstance(model, AbstractNetwork)
     members = []
     if is_batched(job):
-        plain = model.get_params()
-        same: dict[str, Any] = {name: float(plain[name]) for name in MEMBER_SETTINGS}
+        same: dict[str, Any] = {name: getattr(model.training, name) for name in MEMBER_SETTINGS}
         members = [
             member
             for r in range(R)
             for member in make_members(job.seed + r, K, first=first, ensemble=r, **same)
         ]
-    fitted, problem = _fit(model, cell, members, ensemble or K)
+    fitted, problem = fit_cell(model, cell, members, ensemble or K)
     again = refitted(model, fitted, problem) if job.refit else None
 
     def part(rows: slice) -> tuple[AbstractForecaster, Scored]:
@@ -216,30 +202,12 @@ def _fit_each(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fits
     for repeat in range(job.repeats if is_random(job) else 1):
         own = {"members": job.members, "seed": job.seed + repeat}
         model = build(job, cell, device=device, **chosen, **own)
-        fitted, problem = _fit(model, cell, [])
+        fitted, problem = fit_cell(model, cell)
         singles.append(forecast_cell(fitted, problem, cell))
         if repeat == 0:
             shown, its_problem = model.holding(fitted), problem
     ensembles = [average(singles)] if len(singles) > 1 else []
     return Fits(singles, ensembles, shown, its_problem)
-
-
-def _fit(
-    model: AbstractForecaster, cell: Cell, members: list[Member], ensemble: int | None = None
-) -> tuple[Fitted, Problem]:
-    """Fit whole or not at all: Ctrl-C does not leave a model trained for less than others."""
-    model.check()
-    fitted, problem = fit(
-        model,
-        cell.frame,
-        test=cell.test,
-        valid=cell.valid,
-        preparation=cell.preparation,
-        members=members,
-        ensemble=ensemble,
-    )
-    require_whole(fitted)
-    return fitted, problem
 
 
 def _importance(

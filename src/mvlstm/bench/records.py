@@ -1,8 +1,10 @@
 """Durable records: one JSON line per finished job, one file per process that writes.
 
 A folder of records holds ``records-*.jsonl`` and ``forecasts/KEY.npz`` with the errors of single
-forecasts, or the same as ``records-*.parquet``, one compact file per suite. Folders of several
-machines are merged by copying. A line that was cut off is reported and left out; all others count.
+forecasts, or the same as ``records-*.parquet``, one compact file per suite: in each row a record's
+key, all of it as JSON, the rows that were forecast, and the errors that are tested, as whole
+multiples of a unit far below their size. Folders of several machines are merged by copying. A line
+that was cut off is reported and left out; all others count.
 """
 
 from __future__ import annotations
@@ -15,26 +17,26 @@ import socket
 import time as clock
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mvlstm.bench.compact import compact_arrays, read_compact
-from mvlstm.errors import DataError
+from mvlstm.errors import DataError, is_whole, reachable
 from mvlstm.results._tables import plain
 from mvlstm.storage import write_atomic
 
 SCHEMA = 1
 LOOSE, COMPACT = "records-*.jsonl", "records-*.parquet"
 Record = dict[str, Any]
-JOB_FIELDS = {
-    *("suite", "budget", "part", "kind", "dataset", "protocol", "window", "horizon", "fold"),
-    *("folds", "method", "label", "setting"),
-}
+Arrays = dict[str, NDArray[Any]]
+ERRORS = ("single", "ensemble")  # of one forecaster, and of a mean of several
+WORDS = ("suite", "budget", "part", "kind", "dataset", "protocol", "method", "label", "setting")
+COUNTS = ("window", "horizon", "fold", "folds")
 
 # What reading a damaged .npz file raises; the last two from its entries' flags.
 DAMAGE = (
@@ -44,13 +46,7 @@ DAMAGE = (
 
 
 class Writer:
-    """Adds records to a file of its own.
-
-    Parameters
-    ----------
-    folder : Path
-        Made if it is not there.
-    """
+    """Adds records to a file of its own in a folder, which is made if it is not there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -79,20 +75,11 @@ class Writer:
 
 @dataclass(frozen=True)
 class Records:
-    """What a folder holds.
-
-    Parameters
-    ----------
-    folder : Path
-    found : tuple of dict
-        One record for each key, in the order of the suite.
-    problems : tuple of str
-        Lines and files that could not be read, one sentence each.
-    """
+    """What a folder holds."""
 
     folder: Path
-    found: tuple[Record, ...]
-    problems: tuple[str, ...] = ()
+    found: tuple[Record, ...]  # one for each key, in the order of the suite
+    problems: tuple[str, ...] = ()  # what could not be read, a sentence for each line or file
 
     @property
     def done(self) -> dict[str, Record]:
@@ -104,7 +91,7 @@ class Records:
         """Jobs that failed, by key."""
         return {one["key"]: one for one in self.found if one["status"] != "done"}
 
-    def arrays(self, record: Record) -> dict[str, NDArray[Any]] | None:
+    def arrays(self, record: Record) -> Arrays | None:
         """Return the errors row by row of a record; None if they are not there or damaged."""
         try:
             return unpack((self.folder / "forecasts" / f"{record['key']}.npz").read_bytes())
@@ -113,7 +100,7 @@ class Records:
         except DAMAGE:
             return None
 
-    def _compact(self, key: str) -> dict[str, NDArray[Any]] | None:
+    def _compact(self, key: str) -> Arrays | None:
         """Return the errors of a record in one of the compact files."""
         for file in sorted(self.folder.glob(COMPACT)):
             with contextlib.suppress(*DAMAGE):
@@ -128,7 +115,7 @@ def read_records(folder: str | Path, *, must_exist: bool = False) -> Records:
     Where several are of the same job, a finished one counts before a failed one, and the first
     by name of its file before later ones.
     """
-    place = Path(folder)
+    place = reachable(folder)
     if place.exists() and not place.is_dir():
         raise DataError(f"'{place}' is a file; records lie in a folder.")
     files = sorted(file for kind in (LOOSE, COMPACT) for file in place.glob(kind))
@@ -149,9 +136,8 @@ def read_records(folder: str | Path, *, must_exist: bool = False) -> Records:
 
 def _place(record: Record) -> tuple[str, str, int, str]:
     """Return what orders records: suite, budget, place in it."""
-    job = record.get("job", {})
-    where = (str(job.get("suite", "")), str(job.get("budget", "")), int(job.get("place", 0)))
-    return *where, str(record["key"])
+    job = record["job"]
+    return job["suite"], job["budget"], job.get("place", 0), record["key"]
 
 
 def _rows(file: Path, problems: list[str]) -> Iterable[Record]:
@@ -196,9 +182,14 @@ def _is_record(value: Any) -> bool:
     """Say whether a line's value has what every record begins with."""
     if not isinstance(value, dict) or not {"key", "status", "schema", "job"} <= value.keys():
         return False
-    if not isinstance(value["key"], str) or not isinstance(value["job"], dict):
+    key, job, error = value["key"], value["job"], value.get("error")
+    if not isinstance(key, str) or not isinstance(job, dict):
         return False
-    return bool(value["job"].keys() >= JOB_FIELDS)
+    named = all(isinstance(job.get(name), str) for name in WORDS)
+    counted = all(is_whole(job.get(name)) for name in COUNTS) and is_whole(job.get("place", 0))
+    told = isinstance(error, dict) and isinstance(error.get("message"), str)
+    status = value["status"] == "done" or (value["status"] == "failed" and told)
+    return named and counted and status
 
 
 def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -214,9 +205,38 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     return buffer.getvalue()
 
 
-def unpack(data: bytes) -> dict[str, NDArray[Any]]:
+def unpack(data: bytes) -> Arrays:
     """Return what `pack` was given, in single precision."""
     with np.load(io.BytesIO(data), allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files}
     arrays["rows"] = np.cumsum(arrays["rows"])
     return arrays
+
+
+def read_compact(file: Path) -> Iterator[Record]:
+    """Yield the records of a compact file."""
+    from pyarrow import parquet
+
+    for text in parquet.read_table(file, columns=["record"])["record"].to_pylist():
+        yield json.loads(text)
+
+
+@lru_cache(maxsize=8)
+def compact_arrays(file: Path) -> dict[str, Arrays]:
+    """Return the errors of all records in a compact file, by key."""
+    from pyarrow import parquet
+
+    table = parquet.read_table(file)
+    found: dict[str, Arrays] = {}
+    for row, key in enumerate(table["key"].to_pylist()):
+        lists = {name: table[name][row].values for name in ("rows", *ERRORS)}
+        if lists["rows"] is None:
+            continue
+        found[key] = {"rows": np.cumsum(lists["rows"].to_numpy())}
+        for name in ERRORS:
+            if lists[name] is not None:
+                unit = table[f"{name}_unit"][row].as_py()
+                packed = lists[name].to_numpy()  # the sign is in the last bit
+                counts = np.where(packed % 2, -(packed + 1) // 2, packed // 2)
+                found[key][name] = (counts * unit).astype(np.float32)
+    return found

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,85 +18,61 @@ from mvlstm.bench.execution import run_and_write
 from mvlstm.bench.pool import pool_records
 from mvlstm.bench.records import Record, Records, Writer, read_records
 from mvlstm.bench.spec import Job, Suite
-from mvlstm.errors import DataError, ParameterError, check_option, check_whole
+from mvlstm.errors import (
+    DataError,
+    MVLSTMWarning,
+    ParameterError,
+    check_option,
+    check_whole,
+    reachable,
+)
 from mvlstm.progress import show_tasks
+from mvlstm.settings import RunningSettings, choices, declared, expanded
+from mvlstm.storage import hold_lock
 
-ENGINES = ("local", "ray")
+ENGINES = choices(declared(RunningSettings)[0].type)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run did.
+    """What a run did."""
 
-    Parameters
-    ----------
-    folder : Path
-        Where the records lie.
-    done, failed, skipped : int
-        Jobs finished and failed now, and those that had been finished or failed before.
-    errors : dict
-        Key of each failed job: why.
-    problems : tuple of str
-        Records of earlier runs that could not be read.
-    failed_before : int
-        How many of those skipped had failed.
-    """
-
-    folder: Path
-    done: int
+    folder: Path  # of the records
+    done: int  # jobs finished now
     failed: int
-    skipped: int
-    errors: dict[str, str]
-    problems: tuple[str, ...] = ()
-    failed_before: int = 0
+    skipped: int  # finished or failed before
+    errors: dict[str, str]  # key of each failed job: why
+    problems: tuple[str, ...] = ()  # records of earlier runs that could not be read
+    failed_before: int = 0  # how many of those skipped had failed
 
 
+@expanded(running=RunningSettings)
 def run_suite(
     suite: Suite,
     folder: str | Path,
+    running: RunningSettings,
     *,
-    engine: str = "local",
-    address: str | None = None,
-    workers: int = 1,
     device: str = "auto",
     retry_failed: bool = False,
     verbose: int = 1,
 ) -> Summary:
-    """Run the jobs of a suite that are not done yet; each leaves one durable record.
-
-    Parameters
-    ----------
-    suite : Suite
-    folder : str or Path
-        Folder of records; made if it is not there.
-    engine : {"local", "ray"}
-        Processes on this machine, or tasks on Ray.
-    address : str, optional
-        Of an existing Ray cluster; without it Ray is started here.
-    workers : int
-        Processes side by side on this machine.
-    device : str
-        Where networks are trained: "auto", "cpu" or "cuda".
-    retry_failed : bool
-        Also run jobs again that failed before.
-    verbose : int
-        0 is silent.
-    """
-    check_option("engine", engine, ENGINES)
-    check_whole("workers", workers, 1)
-    place = Path(folder)
-    before = read_records(place)
-    jobs = outstanding(suite.jobs, before, retry_failed=retry_failed)
-    check_data(jobs)
+    """Run the jobs of a suite that are not done yet; each leaves one durable record in a folder."""
+    check_option("engine", running.engine, ENGINES)
+    check_whole("workers", running.workers, 1)
+    place = reachable(folder)
+    check_data(outstanding(suite.jobs, read_records(place), retry_failed=retry_failed))
     check_folder(place)
-    errors: dict[str, str] = {}
-    finished = 0
-    with show_tasks(verbose, f"bench {suite.name}", len(jobs), every=0.0) as advance:
-        for record in _records(jobs, place, engine, address, workers, device):
-            finished += record["status"] == "done"
-            if record["status"] != "done":
-                errors[record["key"]] = record["error"]["message"]
-            advance(describe(record))
+    with _alone(suite, place):
+        before = read_records(place)  # once more: another run may have ended meanwhile
+        jobs = outstanding(suite.jobs, before, retry_failed=retry_failed)
+        errors: dict[str, str] = {}
+        finished = 0
+        with show_tasks(verbose, f"bench {suite.name}", len(jobs), every=0.0) as advance:
+            for record in _records(jobs, place, running, device):
+                finished += record["status"] == "done"
+                if record["status"] != "done":
+                    errors[record["key"]] = record["error"]["message"]
+                advance(describe(record))
     left = {job.key for job in suite.jobs} - {job.key for job in jobs}
     return Summary(
         folder=place,
@@ -104,6 +83,21 @@ def run_suite(
         problems=before.problems,
         failed_before=len(left & before.failed.keys()),
     )
+
+
+def _alone(suite: Suite, folder: Path) -> AbstractContextManager[None]:
+    """Wait until no other process runs a suite into a folder, saying so, and keep others waiting.
+
+    What that process has done by then needs not be done again.
+    """
+    what = f"Suite '{suite.name}' in '{folder}'"
+
+    def waiting(holder: str) -> None:
+        words = f"{what} is being run by {holder}. Waiting for it to end; then what is left is run."
+        warnings.warn(words, MVLSTMWarning, stacklevel=6)
+
+    name = "".join(c for c in suite.name if c.isalnum())[:40]
+    return hold_lock(folder / f".{name}.lock", what, patience=math.inf, waiting=waiting)
 
 
 def outstanding(jobs: Sequence[Job], before: Records, *, retry_failed: bool) -> list[Job]:
@@ -153,18 +147,13 @@ def check_folder(folder: Path) -> None:
 
 
 def _records(
-    jobs: Sequence[Job],
-    folder: Path,
-    engine: str,
-    address: str | None,
-    workers: int,
-    device: str,
+    jobs: Sequence[Job], folder: Path, running: RunningSettings, device: str
 ) -> Iterator[Record]:
     """Yield the record of each job when it is on disk."""
-    if engine == "ray":
-        yield from ray_records(jobs, Writer(folder), address=address, device=device)
-    elif workers > 1 and len(jobs) > 1:
-        yield from pool_records(jobs, folder, workers=workers, device=device)
+    if running.engine == "ray":
+        yield from ray_records(jobs, Writer(folder), address=running.address, device=device)
+    elif running.workers > 1 and len(jobs) > 1:
+        yield from pool_records(jobs, folder, workers=running.workers, device=device)
     else:
         writer = Writer(folder)
         for job in jobs:

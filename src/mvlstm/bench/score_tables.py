@@ -1,9 +1,9 @@
-"""One table per cell: every score of its methods, paired differences and tests."""
+"""From records to scores, and to one table per cell with paired differences and tests."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,11 @@ import pandas as pd
 from mvlstm import metrics
 from mvlstm._words import p_text
 from mvlstm.bench.document import Table, number, with_error
-from mvlstm.bench.frames import KINDS, mean_and_error, title_of
-from mvlstm.bench.records import Records
+from mvlstm.bench.records import ERRORS, Record, Records
 
+CELL = ["dataset", "protocol", "window", "horizon", "fold", "folds"]
+SCORES = ("rmse", "mae", "crps", "coverage", "worst_month", "skill", "valid_rmse")
+NAMES = ("suite", "budget", "part", *CELL, "method", "label", "setting")
 OURS = ("mvlstm", "")  # method and setting that the others are compared with
 CELLS_TEXT = (
     "Coverage of the 90 % interval, in all and in its worst month; skill: share of persistence's "
@@ -30,6 +32,57 @@ CELLS_TEXT = (
 )
 Place = tuple[str, str, str]  # of a row: method, setting, kind
 Row = dict[str, Any]
+
+
+def score_frame(records: Sequence[Record]) -> pd.DataFrame:
+    """Return a row for every finished job and kind: means and standard errors of its scores.
+
+    Columns: `NAMES`, ``kind, members, repeats, key``, every score of `SCORES`, each with ``_se``
+    (the standard error over repeats, NaN with one), ``values`` (RMSE of each repeat),
+    ``rmse_by_step``, ``seconds`` and ``n``.
+    """
+    done = [r for r in records if r["status"] == "done" and r["job"]["kind"] == "forecast"]
+    rows = [_scores(record, kind) for record in done for kind in ERRORS if record[kind]]
+    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=[*NAMES, "kind"])
+
+
+def _scores(record: Record, kind: str) -> dict[str, Any]:
+    job, scores = record["job"], record[kind]
+    fits, repeats = len(record["single"]["rmse"]), len(scores["rmse"])
+    members = fits if fits > repeats else job["members"]  # the mean of all repeats, or an ensemble
+    row: dict[str, Any] = {
+        **{name: job[name] for name in NAMES},
+        "kind": kind,
+        "members": members if kind == "ensemble" else 1,
+        "repeats": repeats,
+        "key": record["key"],
+        "n": record["n"],
+        "seconds": record["timings"]["tune"] + record["timings"]["fit"],
+    }
+    for name in SCORES:
+        row[name], row[f"{name}_se"] = mean_and_error(scores[name])
+    return row | {"values": list(scores["rmse"]), "rmse_by_step": scores.get("rmse_by_step")}
+
+
+def mean_and_error(values: Sequence[float | None]) -> tuple[float, float]:
+    """Return mean and standard error of repeats; NaN for the error of a single one.
+
+    Examples
+    --------
+    >>> mean_and_error([1.0, 3.0])
+    (2.0, 1.0)
+    """
+    known = np.array([v for v in values if v is not None], dtype=np.float64)
+    if not known.size:
+        return float("nan"), float("nan")
+    error = known.std(ddof=1) / np.sqrt(known.size) if known.size > 1 else float("nan")
+    return float(known.mean()), float(error)
+
+
+def title_of(row: Any) -> str:
+    """Return what a row of scores is called in a table."""
+    name = row["label"] if not row["setting"] else f"{row['label']}, {row['setting']}"
+    return f"{name}, mean of {row['members']}" if row["kind"] == "ensemble" else str(name)
 
 
 def cell_tables(scores: pd.DataFrame, records: Records) -> Iterator[Table]:
@@ -81,7 +134,7 @@ def titles(cell: pd.DataFrame) -> dict[Place, str]:
     One of several data sets has the fewest and the most of what its mean is of.
     """
     found: dict[Place, list[Any]] = {}
-    for kind in KINDS:
+    for kind in ERRORS:
         for row in cell[cell["kind"] == kind].to_dict(orient="records"):
             found.setdefault((row["method"], row["setting"], kind), []).append(row)
     named = {}

@@ -23,18 +23,11 @@ LEAST_OF_A_MONTH = 100  # rows with which a month's coverage is worth a number
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Forecasts of the test rows of a cell, and of the later half of its validation rows.
-
-    Parameters
-    ----------
-    test, validation : Forecast
-    rows : int array
-        Row of the data set that each test forecast is of; the first, of several steps.
-    """
+    """Forecasts of the test rows of a cell, and of the later half of its validation rows."""
 
     test: Forecast
     validation: Forecast
-    rows: IntArray
+    rows: IntArray  # of the data set, that each test forecast is of; the first, of several steps
 
     @property
     def errors(self) -> FloatArray:
@@ -82,6 +75,7 @@ def average(parts: Sequence[Scored]) -> Scored:
 
 def _mix(forecasts: Sequence[Forecast]) -> Forecast:
     members = np.concatenate([one.members for one in forecasts])
+    knots = [one.knots for one in forecasts if one.knots is not None]
     weights = [one.weights * (len(one.members) / len(members)) for one in forecasts]
     return replace(
         forecasts[0],
@@ -89,6 +83,7 @@ def _mix(forecasts: Sequence[Forecast]) -> Forecast:
         means=np.concatenate([one.means for one in forecasts], axis=2),
         variances=np.concatenate([one.variances for one in forecasts], axis=2),
         members=members,
+        knots=np.mean(knots, axis=0) if knots else None,
     )
 
 

@@ -13,8 +13,7 @@ from typing import Any, get_args
 
 from mvlstm._words import did_you_mean
 from mvlstm.errors import DataError, ParameterError
-from mvlstm.evaluate.methods import find_method
-from mvlstm.evaluate.own_classes import own_file
+from mvlstm.evaluate.methods import find_method, own_file
 from mvlstm.metrics import Measure
 
 MEASURES: tuple[Measure, ...] = get_args(Measure)
@@ -23,79 +22,40 @@ KINDS = ("forecast", "search")  # of jobs; a study may add others
 
 @dataclass(frozen=True)
 class Job:
-    """One cell of an experiment: it depends on no other and is run as a whole.
-
-    Parameters
-    ----------
-    suite, budget, part, kind : str
-        Where it comes from; kind "forecast", "search" (settings are tried, none is scored on
-        test rows), or one of the study's.
-    dataset : str
-        Name of the data set.
-    data : dict
-        Options of its loader; ``sequences`` stands for the rows that give this many windows.
-    protocol : str
-        How rows are divided: "chronological", or one of the study's.
-    window, horizon, fold, folds : int
-        T (0 where the job has none), steps ahead, which rolling origin (from 1) of how many.
-    method, label, base : str
-        Name in the suite, name in tables, key for `mvlstm.evaluate.methods.find_method`.
-    source : str
-        SHA-256 of the file that a forecaster of one's own is in.
-    setting : str
-        Which of several settings that are run side by side; empty where there is one.
-    settings : dict
-        Constructor arguments.
-    grid : dict
-        Constructor arguments to choose on validation rows, each with its candidates.
-    measure : {"rmse", "mae"}
-        By what they are chosen.
-    blend : int
-        How many of the best settings share the members.
-    refit : str
-        "full" to train the chosen setting again on validation rows too, for the steps found.
-    repeats, members, tune_seeds, seed : int
-        Repeats with other seeds, networks per ensemble, seeds each candidate is tried with.
-    windows_seen, most_epochs : int, optional
-        Training windows a network sees in all, from which its epochs follow, and most of these.
-    explain : bool
-        Whether to scramble variables.
-    place, title, study : int and str
-        Its place in the suite, for the order of tables, its part's title, and the file of its
-        study; no part of the key.
-    """
+    """One cell of an experiment: it depends on no other and is run as a whole."""
 
     suite: str
     part: str
     dataset: str
-    method: str
+    method: str  # its name in the suite
     budget: str = ""
-    kind: str = "forecast"
+    kind: str = "forecast"  # or "search" (none is scored on test rows), or one of the study's
     data: dict[str, Any] = field(default_factory=dict)
-    protocol: str = "chronological"
-    window: int = 30
+    """Options of the data set's loader; ``sequences`` is the number of windows its rows give."""
+    protocol: str = "chronological"  # how rows are divided; others are the study's
+    window: int = 30  # 0 where the job has none
     horizon: int = 1
-    fold: int = 1
+    fold: int = 1  # which rolling origin, from 1
     folds: int = 1
-    label: str = ""
-    base: str = ""
-    source: str = ""
-    setting: str = ""
-    settings: dict[str, Any] = field(default_factory=dict)
-    grid: dict[str, list[Any]] = field(default_factory=dict)
-    measure: Measure = "rmse"
-    refit: str = ""
-    repeats: int = 1
-    members: int = 1
-    tune_seeds: int = 1
-    blend: int = 1
+    label: str = ""  # its method's name in tables
+    base: str = ""  # key for `mvlstm.evaluate.methods.find_method`
+    source: str = ""  # SHA-256 of the file that a forecaster of one's own is in
+    setting: str = ""  # which of several settings that are run side by side
+    settings: dict[str, Any] = field(default_factory=dict)  # constructor arguments
+    grid: dict[str, list[Any]] = field(default_factory=dict)  # others, chosen on validation rows
+    measure: Measure = "rmse"  # by what they are chosen
+    refit: str = ""  # "full": train the choice again on validation rows too, for the steps found
+    repeats: int = 1  # with other seeds
+    members: int = 1  # networks per ensemble
+    tune_seeds: int = 1  # that each candidate is tried with
+    blend: int = 1  # how many of the best settings share the members
     seed: int = 0
-    windows_seen: int | None = None
+    windows_seen: int | None = None  # by a network in all, from which its epochs follow
     most_epochs: int | None = None
-    explain: bool = True
-    place: int = 0
-    title: str = ""
-    study: str = ""
+    explain: bool = True  # whether to scramble variables
+    place: int = 0  # in the suite, for the order of tables; this and what follows is not in the key
+    title: str = ""  # of its part
+    study: str = ""  # file of its study
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -129,15 +89,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Suite:
-    """A list of jobs with a name.
-
-    Parameters
-    ----------
-    name, title : str
-    budget : str
-        How much each method may tune and train; empty where the suite has but one.
-    jobs : tuple of Job
-    """
+    """A list of jobs with a name; the budget is empty where the suite has but one."""
 
     name: str
     title: str

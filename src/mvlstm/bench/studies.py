@@ -23,65 +23,38 @@ OfPart = Callable[[str, list[Record], list[Record], Records, bool], Iterator[Sec
 
 @dataclass(frozen=True)
 class Protocol:
-    """A way to divide rows other than in time order.
-
-    Parameters
-    ----------
-    cell : callable
-        Returns the `mvlstm.bench.cells.Cell` of a job; takes ``local``, whether its method looks
-        at windows alone.
-    datasets : collection of str
-        Data sets that it is defined for.
-    """
+    """A way to divide rows other than in time order."""
 
     cell: Callable[..., Any]
-    datasets: Collection[str]
+    """(job, local) -> `mvlstm.bench.cells.Cell`; ``local``: its method looks at windows alone."""
+    datasets: Collection[str]  # that it is defined for
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of job.
-
-    Parameters
-    ----------
-    run : callable
-        Takes a job and the device; returns what its record holds, ``timings`` with ``total``
-        included.
-    label : str
-        What its jobs are called in tables.
-    jobs : callable, optional
-        Takes a part's name, ``repeats`` and ``members``; yields the arguments of `Job` that its
-        jobs differ in. Without it, a part gives one job per data set and protocol.
-    """
+    """A kind of job."""
 
     run: Callable[[Job, str], Record]
-    label: str
+    """(job, device) -> what its record holds, ``timings`` with ``total`` included."""
+    label: str  # what its jobs are called in tables
     jobs: Callable[..., Iterator[dict[str, Any]]] | None = None
+    """(part, repeats, members) -> the arguments of `Job` that its jobs differ in. Without it, a
+    part gives one job per data set and protocol."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """What a study adds; every part may be left out.
-
-    Parameters
-    ----------
-    protocols, kinds : dict
-        By name.
-    evidence : callable
-        Takes a job's fitted forecaster and the `Problem` it learned from; returns what its record
-        holds in addition.
-    of_part : callable, optional
-        Makes the sections of a part in place of the plain ones: takes its title, its finished
-        records, those of the suite, the folder's `Records`, and whether histograms are wanted.
-    of_suite : callable
-        Takes the finished records of a suite; yields further sections.
-    """
+    """What a study adds; every part may be left out."""
 
     protocols: Mapping[str, Protocol] = field(default_factory=dict)
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     evidence: Callable[..., Record] = lambda *_: {}
+    """(forecaster, problem) -> what a job's record holds in addition."""
     of_part: OfPart | None = None
+    """Makes the sections of a part in place of the plain ones, from its title, its finished
+    records, those of the suite, the folder's `Records`, and whether histograms are wanted."""
     of_suite: Callable[[Sequence[Record]], Iterator[Section]] = lambda _: iter(())
+    """Makes further sections from the finished records of a suite."""
 
 
 def load_study(file: str) -> Study:

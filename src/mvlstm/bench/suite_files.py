@@ -7,7 +7,7 @@ import json
 import os
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from mvlstm.bench.spec import (
     source_digest,
     unknown,
 )
-from mvlstm.bench.studies import Kind, Study, load_study
+from mvlstm.bench.studies import Study, load_study
 from mvlstm.errors import ParameterError, check_option, check_whole
 from mvlstm.evaluate.methods import METHODS, Method, find_method
 
@@ -57,16 +57,9 @@ def load_suite(
     members: int | None = None,
     seed: int | None = None,
 ) -> Suite:
-    """Read a suite from a TOML file.
+    """Read a suite from a TOML file: a path that ends in ``.toml``, or one of `suite_names`.
 
-    Parameters
-    ----------
-    name : str
-        A path that ends in ``.toml``, or one of `suite_names`.
-    budget : str, optional
-        One of the suite's budgets; by default its first.
-    repeats, members, seed : int, optional
-        In place of what the suite says.
+    The budget is by default the suite's first; the numbers are in place of what the suite says.
     """
     path = Path(name) if name.endswith(".toml") else _find(name)
     try:
@@ -105,14 +98,12 @@ def parse_suite(
 ) -> Suite:
     """Take a suite's tree of tables apart into jobs, checking every name in it."""
     _check_keys(tree, SUITE_KEYS, "suite")
-    budgets = _table(tree, "budgets", "The suite")
-    for name in ("methods", "data"):
-        _table(tree, name, "The suite")
+    budgets, *_ = (_table(tree, name, "The suite") for name in ("budgets", "methods", "data"))
     chosen = budget or next(iter(budgets), "")
-    if chosen and chosen not in budgets:
-        if not budgets:
-            raise ParameterError(f"The suite has no budgets, but '{chosen}' was asked for.")
-        raise ParameterError(unknown("budget", chosen, list(budgets), "the suite"))
+    if chosen and not budgets:
+        raise ParameterError(f"The suite has no budgets, but '{chosen}' was asked for.")
+    if chosen:
+        _check_known("budget", chosen, budgets, "the suite")
     limits = dict(_table(budgets, chosen, "Its budgets"))
     _check_keys(limits, BUDGET_KEYS, f"budget '{chosen}'")
     study = tree.get("study", "")
@@ -180,12 +171,21 @@ class _Reader:
         """Yield the jobs of one part: every data set with every protocol, window and method."""
         _check_keys(part, PART_KEYS, f"part '{part.get('name', '?')}'")
         kind = part.get("kind", "forecast")
-        kinds = (*KINDS, *self.study.kinds)
-        if kind not in kinds:
-            raise ParameterError(unknown("kind", kind, kinds, "a part"))
+        _check_known("kind", kind, (*KINDS, *self.study.kinds), "a part")
         own = self.study.kinds.get(kind)
+        same = Job(
+            suite=self.name,
+            budget=self.budget,
+            part=str(part.get("name", "main")),
+            kind=kind,
+            dataset="",
+            method="",
+            study=str(self.tree.get("study", "")),
+        )
         if own is not None and own.jobs is not None:
-            yield from self._listed_jobs(kind, own, str(part.get("name", kind)))
+            counts = {name: self.changes.get(name) for name in ("repeats", "members")}
+            for one in own.jobs(str(part.get("name", kind)), **counts):
+                yield replace(same, **one)
             return
         folds = _whole("folds", part.get("folds", 1), 1)
         cells = itertools.product(
@@ -204,11 +204,8 @@ class _Reader:
                 continue
             for name in methods:
                 for entry in self._entries(name, kind):
-                    yield Job(
-                        suite=self.name,
-                        budget=self.budget,
-                        part=str(part.get("name", "main")),
-                        kind=kind,
+                    yield replace(
+                        same,
                         dataset=dataset,
                         data=options,
                         protocol=protocol,
@@ -222,28 +219,13 @@ class _Reader:
                         most_epochs=self._limit("most_epochs"),
                         explain=bool(part.get("explain", True)),
                         title=str(part.get("title", "")),
-                        study=str(self.tree.get("study", "")),
-                        repeats=self._number("repeats", entry, part, self.limits),
-                        members=self._number("members", entry, part, self.limits),
-                        tune_seeds=self._number("tune_seeds", entry, part, self.limits),
-                        blend=self._number("blend", entry, part, self.limits),
-                        **{k: v for k, v in entry.items() if k not in COUNTS},
+                        **entry | {n: self._number(n, entry, part, self.limits) for n in COUNTS},
                     )
-
-    def _listed_jobs(self, kind: str, own: Kind, part: str) -> Iterator[Job]:
-        """Yield the jobs that a kind of the study lists for a part."""
-        assert own.jobs is not None
-        counts = {name: self.changes.get(name) for name in ("repeats", "members")}
-        shared: dict[str, Any] = {"suite": self.name, "budget": self.budget, "kind": kind}
-        for one in own.jobs(part, **counts):
-            yield Job(**shared, study=str(self.tree.get("study", "")), **one)
 
     def _covers(self, protocol: str, dataset: str) -> bool:
         """Say whether a protocol is defined for a data set."""
         known = self.study.protocols
-        if protocol != CHRONOLOGICAL and protocol not in known:
-            names = (CHRONOLOGICAL, *known)
-            raise ParameterError(unknown("protocol", protocol, names, "the suite or its study"))
+        _check_known("protocol", protocol, (CHRONOLOGICAL, *known), "the suite or its study")
         return protocol == CHRONOLOGICAL or dataset in known[protocol].datasets
 
     def _number(self, name: str, *places: Mapping[str, Any], default: int = 1) -> int:
@@ -272,11 +254,10 @@ class _Reader:
         if "file" in options:
             _check_keys(options, FILE_KEYS, f"data set '{dataset}'")
             return options
-        if dataset not in datasets.available():
-            tables = self.tree.get("data", {})
-            own = [name for name in tables if "file" in _table(tables, name, "data")]
-            known = list(dict.fromkeys((*own, *datasets.available())))
-            raise ParameterError(unknown("data set", dataset, known, "the suite or mvlstm"))
+        tables = self.tree.get("data", {})
+        own = [name for name in tables if "file" in _table(tables, name, "data")]
+        known = dict.fromkeys((*own, *datasets.available()))
+        _check_known("data set", dataset, known, "the suite or mvlstm")
         given = (("n" if name == "sequences" else name) for name in options)
         datasets.check_options(dataset, given)
         return options
@@ -296,8 +277,7 @@ class _Reader:
         grid = dict(both.get("grid", {}))
         known = method.parameters
         for argument in (*settings, *grid, *each):
-            if argument not in known:
-                raise ParameterError(unknown("argument", argument, known, f"method '{base}'"))
+            _check_known("argument", argument, known, f"method '{base}'")
         for argument, values in (*grid.items(), *each.items()):
             if not isinstance(values, list) or not values:
                 raise ParameterError(
@@ -388,5 +368,9 @@ def _listed(part: Mapping[str, Any], name: str, default: Sequence[Any]) -> list[
 
 def _check_keys(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
     for key in table:
-        if key not in known:
-            raise ParameterError(unknown("entry", key, known, where))
+        _check_known("entry", key, known, where)
+
+
+def _check_known(what: str, value: object, known: Iterable[str], where: str) -> None:
+    if value not in (names := list(known)):
+        raise ParameterError(unknown(what, value, names, where))

@@ -10,9 +10,8 @@ from typing import Any
 import pandas as pd
 
 from mvlstm.bench.document import Document, Section, Table
-from mvlstm.bench.frames import CELL, score_frame
 from mvlstm.bench.records import Record, Records, read_records
-from mvlstm.bench.score_tables import CELLS_TEXT, cell_tables, cell_title
+from mvlstm.bench.score_tables import CELL, CELLS_TEXT, cell_tables, cell_title, score_frame
 from mvlstm.bench.spec import KINDS
 from mvlstm.bench.studies import Study, study_of
 
@@ -20,21 +19,39 @@ IMPORTANCE_TEXT = (
     "Share of the rise in squared error on test rows when a variable's windows are exchanged "
     "between times."
 )
+DAMAGED = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError)
 SAME_ROWS = ("suite", "budget", "part", *CELL)
 SAME_WORK = (*SAME_ROWS, "kind", "method", "setting")
 
 
 def make_tables(folder: str | Path, *, attention: bool = True) -> Document:
-    """Return every table that the records of a folder give.
+    """Return every table that the records of a folder give, or of several copied into one.
 
-    Parameters
-    ----------
-    folder : str or Path
-        What `mvlstm bench run` wrote; copies of several such folders may have been put together.
-    attention : bool
-        Whether to have a study's histograms of attention, one table per network and data set.
+    ``attention``: with a study's histograms of attention, one table per network and data set.
     """
     records = read_records(folder, must_exist=True)
+    try:
+        return _document(records, attention=attention)
+    except DAMAGED:
+        bad = [one["key"] for one in records.found if _is_damaged(one, records.folder)]
+        if not bad:
+            raise
+    words = "does not hold what its job leaves, and is left out. Run its suite again."
+    problems = (*records.problems, *(f"Record '{key}' {words}" for key in bad))
+    sound = tuple(one for one in records.found if one["key"] not in bad)
+    return _document(Records(records.folder, sound, problems), attention=attention)
+
+
+def _is_damaged(record: Record, folder: Path) -> bool:
+    """Say whether tables of this record alone cannot be made."""
+    try:
+        _document(Records(folder, (record,)), attention=False)
+    except DAMAGED:
+        return True
+    return False
+
+
+def _document(records: Records, *, attention: bool) -> Document:
     found, problems = newest(records.found)
     problems += _other_data(found)
     sections: list[Section] = []

@@ -6,11 +6,11 @@ import io
 import itertools
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
@@ -33,9 +33,12 @@ from mvlstm.metrics import Measure
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.registry import is_registered
 from mvlstm.problem.splits import split_windows
+from mvlstm.results._tables import plain
+from mvlstm.settings import RunningSettings, expanded
 from mvlstm.storage import write_atomic
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.parts import require_validation
+from mvlstm.table.settings import Columns, Reading
 
 # They say what is forecast from which rows, how often and where: not what one can choose by error.
 NOT_SEARCHED = ("horizon", "members", "seed", "missing", "gaps", "device", "n_jobs", "verbose")
@@ -50,64 +53,36 @@ Grid = Mapping[str, Sequence[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """What a search found.
-
-    Parameters
-    ----------
-    ranking : DataFrame
-        One row per setting, the best first: its arguments and ``valid_rmse`` (or ``valid_mae``).
-    best : dict
-        The arguments of the best setting.
-    failed : dict
-        Why settings failed, by the name of their job.
-    start : AbstractForecaster
-        The forecaster that was tuned, not fitted; it has the settings that were not searched.
-    notes : tuple of str
-        What was done to the table.
-    problems : tuple of str
-        Earlier records that could not be read.
-    """
+    """What a search found."""
 
     ranking: pd.DataFrame
-    best: dict[str, Any]
-    failed: dict[str, str]
+    """One row per setting, the best first: its arguments and ``valid_rmse`` (or ``valid_mae``)."""
+    best: dict[str, Any]  # the arguments of the best setting
+    failed: dict[str, str]  # why settings failed, by the name of their job
     start: AbstractForecaster = field(repr=False)
-    notes: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
+    """The forecaster that was tuned, not fitted; it has the settings that were not searched."""
+    notes: tuple[str, ...] = ()  # what was done to the table
+    problems: tuple[str, ...] = ()  # earlier records that could not be read
 
     def model(self, **changes: Any) -> AbstractForecaster:
-        """Return a forecaster with the best setting, not fitted.
-
-        Parameters
-        ----------
-        **changes
-            Constructor arguments that should differ, such as ``members``.
-        """
+        """Return a forecaster with the best setting, not fitted; ``changes`` are arguments too."""
         return type(self.start)(**(self.start.get_params() | self.best | changes))
 
 
+@expanded(columns=Columns, running=RunningSettings, reading=Reading)
 def tune(
     table: pd.DataFrame | str | os.PathLike[str],
-    target: str,
+    columns: Columns,
+    running: RunningSettings,
+    reading: Reading,
     *,
     model: AbstractForecaster | None = None,
     grid: Grid | None = None,
-    time: str | Sequence[str] | None = None,
-    series: str | None = None,
-    variables: Sequence[str] | None = None,
-    exclude: str | Sequence[str] | None = None,
-    known: str | Sequence[str] | None = None,
-    categorical: str | Sequence[str] | None = None,
     test: float = 0.2,
     valid: float = 0.1,
     measure: Measure = "rmse",
     seeds: int = 1,
     records: str | os.PathLike[str] | None = None,
-    engine: Literal["local", "ray"] = "local",
-    address: str | None = None,
-    workers: int = 1,
-    sep: str | None = None,
-    decimal: str = ".",
 ) -> Tuned:
     """Try settings of a forecaster on validation rows; the test rows are not looked at.
 
@@ -119,8 +94,6 @@ def tune(
     ----------
     table : DataFrame or path
         The table, or a CSV or Parquet file.
-    target, time, series, variables, exclude, known, categorical
-        As in ``fit`` of a forecaster.
     model : AbstractForecaster, optional
         The forecaster to tune, with the settings that all have in common; by default
         ``MVLSTM()``. Seed, device and progress are its own.
@@ -135,14 +108,6 @@ def tune(
         Networks per setting; their mean error counts.
     records : path, optional
         Folder of records, from which an interrupted search continues; by default none are kept.
-    engine : {"local", "ray"}
-        Processes on this machine, or tasks on Ray.
-    address : str, optional
-        Host and port of an existing Ray cluster; by default Ray is started here.
-    workers : int
-        Processes side by side on this machine.
-    sep, decimal : str
-        Column separator (recognised by default) and decimal mark of a CSV file.
 
     Returns
     -------
@@ -162,12 +127,12 @@ def tune(
     check_option("measure", measure, MEASURES)
     check_whole("seeds", seeds, 1)
     require_validation(valid)
-    columns: dict[str, Any] = {"target": target, "time": time, "series": series}
-    columns |= {"variables": variables, "exclude": exclude}
-    columns |= {"known": known, "categorical": categorical, "sep": sep, "decimal": decimal}
-    given = {name: value for name, value in columns.items() if value is not None}
+    told = asdict(columns) | asdict(reading)
+    given = {name: value for name, value in told.items() if value is not None}
     values = _checked_grid(start, _paper_grid(start) if grid is None else grid)
-    with _folder(records) as folder:
+    kept = nullcontext(os.fspath(records)) if records is not None else None
+    with kept or tempfile.TemporaryDirectory(prefix="mvlstm-tune-") as place:
+        folder = Path(place)
         file = _stored(table, folder)
         data = {**given, "file": str(file), "sha256": file_digest(file), "test": test}
         data["valid"] = valid
@@ -176,16 +141,14 @@ def tune(
         summary = run_suite(
             Suite("tune", "", "", jobs),
             folder,
-            engine=engine,
-            address=address,
-            workers=workers,
+            **asdict(running),
             device=getattr(start, "device", "auto"),
             retry_failed=True,
             verbose=start.verbose,
         )
         rows, failed = _found(jobs, folder)
     ranking = pd.DataFrame(rows).sort_values(f"valid_{measure}", kind="stable", ignore_index=True)
-    best = {name: _plain(ranking[name].iloc[0]) for name in values}
+    best = {name: plain(ranking[name].iloc[0]) for name in values}
     return Tuned(ranking, best, failed, start, frame.notes, summary.problems)
 
 
@@ -218,7 +181,8 @@ def _checked_grid(model: AbstractForecaster, grid: Grid) -> dict[str, list[Any]]
             )
         if isinstance(values, str) or not values:
             raise ParameterError(f"The grid has no list of values for {name}: {values!r}.")
-        _check_values(name, values, defaults[name])
+        known = getattr(model, "training", None)  # what a network's effort leaves open
+        _check_values(name, values, getattr(known, name, defaults[name]))
     if not grid:
         raise ParameterError("The grid is empty; name a setting with values to try.")
     return {name: list(values) for name, values in grid.items()}
@@ -301,16 +265,6 @@ def _checked_rows(jobs: Sequence[Job]) -> SeriesFrame:
     return frames[0]
 
 
-@contextmanager
-def _folder(records: str | os.PathLike[str] | None) -> Iterator[Path]:
-    """Give the folder of records, or one that is removed in the end."""
-    if records is not None:
-        yield Path(records)
-        return
-    with tempfile.TemporaryDirectory(prefix="mvlstm-tune-") as folder:
-        yield Path(folder)
-
-
 def _stored(table: pd.DataFrame | str | os.PathLike[str], folder: Path) -> Path:
     """Return the file of a table, which jobs in other processes can read."""
     if not isinstance(table, pd.DataFrame):
@@ -349,7 +303,3 @@ def _found(jobs: Sequence[Job], folder: Path) -> tuple[list[dict[str, Any]], dic
         kind = BAD_INPUT.get(kinds.pop(), TrainingError) if len(kinds) == 1 else TrainingError
         raise kind(f"No setting could be trained: {reason}")
     return finite, failed
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from mvlstm.errors import MVLSTMError, TrainingError
 from mvlstm.evaluate.methods import find_method, quick_epochs
 from mvlstm.methods.network.base import AbstractNetwork
 from mvlstm.methods.network.members import MEMBER_SETTINGS, member_errors
+from mvlstm.model.fitted import Fitted
 from mvlstm.model.fitting import fit
 from mvlstm.model.forecaster import AbstractForecaster, require_whole
+from mvlstm.problem.problem import Problem
 from mvlstm.train.config import Member, make_members
 
 MOST_MEMBERS = 128  # trained as one batch
@@ -98,7 +101,8 @@ def _members(
         for values in itertools.product(*(job.grid[name] for name in inner))
     ]
     seeds = job.tune_seeds
-    plain = build(job, cell, device=device, **chosen).get_params()
+    model: Any = build(job, cell, device=device, **chosen)
+    plain = vars(model.training)
     members: list[Member] = []
     for one in combinations:
         own: dict[str, Any] = {name: float((plain | one)[name]) for name in MEMBER_SETTINGS}
@@ -132,12 +136,29 @@ def _single(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> float:
     """Fit one setting; return its error on the rows that select, infinite if it fails."""
     model = build(job, cell, device=device, **chosen, members=job.tune_seeds)
     try:
-        model.check()
-        fitted, problem = fit(
-            model, cell.frame, test=cell.test, valid=cell.valid, preparation=cell.preparation
-        )
+        fitted, problem = fit_cell(model, cell)
     except MVLSTMError:
         return float("inf")
-    require_whole(fitted)
     forecast = fitted.forecast(problem.prepared, problem.origins["stop"])
     return float(forecast.score(part="all")[job.measure])
+
+
+def fit_cell(
+    model: AbstractForecaster,
+    cell: Cell,
+    members: Sequence[Member] = (),
+    ensemble: int | None = None,
+) -> tuple[Fitted, Problem]:
+    """Fit whole or not at all: Ctrl-C does not leave a model trained for less than others."""
+    model.check()
+    fitted, problem = fit(
+        model,
+        cell.frame,
+        test=cell.test,
+        valid=cell.valid,
+        preparation=cell.preparation,
+        members=members,
+        ensemble=ensemble,
+    )
+    require_whole(fitted)
+    return fitted, problem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import Annotated
 
 import typer
@@ -60,4 +61,5 @@ def main() -> None:
     # Idle threads of torch sleep instead of spinning: on a busy machine a fit and its explanation
     # are then up to three times as fast. It is read when torch is loaded, later in a command.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C
     app()

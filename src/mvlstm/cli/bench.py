@@ -8,13 +8,11 @@ from typing import Annotated
 import typer
 
 from mvlstm._words import counted
-from mvlstm.cli.command import command
-from mvlstm.cli.files import PAGE_SUFFIXES, check_output
-from mvlstm.cli.groups import option
-from mvlstm.cli.options import ENGINE, RUNNING, Given, Quiet, setting_options
+from mvlstm.cli import options as cli
 from mvlstm.cli.session import Output
 from mvlstm.cli.words import NamedPage, SpacedLists, numbers, words
-from mvlstm.errors import ParameterError
+from mvlstm.errors import ParameterError, reachable
+from mvlstm.settings import RUNNING, MVLSTMSettings
 
 app = typer.Typer(
     help="The paper's experiments, and any others: run jobs, then make tables.",
@@ -30,45 +28,52 @@ WHAT = "What to run"
 
 
 @app.command("run", cls=SpacedLists, epilog=RUN_EXAMPLE)
-@command
+@cli.command
 def run(
     output: Output,
-    out: Annotated[Path, option("Folder of records; new ones are added.", "DIR")],
-    running: Annotated[Given, ENGINE],
-    place: Annotated[Given, setting_options("device")],
+    out: Annotated[Path, cli.option("Folder of records; new ones are added.", "DIR")],
+    running: cli.Running,
+    place: Annotated[cli.Given, cli.option_group(MVLSTMSettings, "device")],
     suite: Annotated[
         str,
-        option("A TOML file, or the name of one in ./experiments/suites.", "NAME|FILE.toml", WHAT),
+        cli.option(
+            "A TOML file, or the name of one in ./experiments/suites.", "NAME|FILE.toml", WHAT
+        ),
     ] = "paper",
     budget: Annotated[
         str | None,
-        option(
+        cli.option(
             "How much each method may tune and train, such as quick. Default: the suite's first.",
             "NAME",
             WHAT,
         ),
     ] = None,
-    datasets: Annotated[list[str] | None, option("Only these data sets.", "NAME...", WHAT)] = None,
-    methods: Annotated[list[str] | None, option("Only these methods.", "NAME...", WHAT)] = None,
-    windows: Annotated[list[str] | None, option("Only these window lengths.", "T...", WHAT)] = None,
-    protocol: Annotated[
-        list[str] | None, option("Only these protocols, such as chronological.", "NAME...", WHAT)
+    datasets: Annotated[
+        list[str] | None, cli.option("Only these data sets.", "NAME...", WHAT)
     ] = None,
-    parts: Annotated[list[str] | None, option("Only these parts.", "NAME...", WHAT)] = None,
+    methods: Annotated[list[str] | None, cli.option("Only these methods.", "NAME...", WHAT)] = None,
+    windows: Annotated[
+        list[str] | None, cli.option("Only these window lengths.", "T...", WHAT)
+    ] = None,
+    protocol: Annotated[
+        list[str] | None,
+        cli.option("Only these protocols, such as chronological.", "NAME...", WHAT),
+    ] = None,
+    parts: Annotated[list[str] | None, cli.option("Only these parts.", "NAME...", WHAT)] = None,
     repeats: Annotated[
-        int | None, option("Repeats with other seeds, in place of the suite's.", panel=WHAT)
+        int | None, cli.option("Repeats with other seeds, in place of the suite's.", panel=WHAT)
     ] = None,
     members: Annotated[
-        int | None, option("Networks per ensemble, in place of the suite's.", panel=WHAT)
+        int | None, cli.option("Networks per ensemble, in place of the suite's.", panel=WHAT)
     ] = None,
-    seed: Annotated[int | None, option("Seed of all random numbers.", panel=WHAT)] = None,
+    seed: Annotated[int | None, cli.option("Seed of all random numbers.", panel=WHAT)] = None,
     retry_failed: Annotated[
-        bool, option("Also run jobs that failed before.", panel=RUNNING, name="--retry-failed")
+        bool, cli.option("Also run jobs that failed before.", panel=RUNNING, name="--retry-failed")
     ] = False,
     dry_run: Annotated[
-        bool, option("List the jobs, run none.", panel=RUNNING, name="--dry-run")
+        bool, cli.option("List the jobs, run none.", panel=RUNNING, name="--dry-run")
     ] = False,
-    quiet: Quiet = False,
+    quiet: cli.Quiet = False,
 ) -> None:
     """Run a suite's jobs that are not done yet; each finished job leaves a durable record.
 
@@ -119,29 +124,31 @@ def run(
 
 
 @app.command("tables", cls=NamedPage, epilog=TABLES_EXAMPLE)
-@command
+@cli.command
 def tables(
     output: Output,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of records.")],
     html: Annotated[
         Path | None,
-        option("Write an .html page; tables.html if no file is named.", "[FILE]", name="--html"),
+        cli.option(
+            "Write an .html page; tables.html if no file is named.", "[FILE]", name="--html"
+        ),
+        cli.Written(cli.PAGE_SUFFIXES),
     ] = None,
     out: Annotated[
-        Path | None, option("Write tables.md and a CSV file for each table.", "DIR")
+        Path | None, cli.option("Write tables.md and a CSV file for each table.", "DIR")
     ] = None,
     attention: Annotated[
         bool,
-        option(
+        cli.option(
             "Include histograms of attention, where a suite's study makes them.",
             name="--attention/--no-attention",
         ),
     ] = True,
 ) -> None:
     """Make tables from records, with published numbers if the suite has some; prints Markdown."""
-    if out is not None and out.exists() and not out.is_dir():
+    if out is not None and reachable(out).exists() and not out.is_dir():
         raise ParameterError(f"--out '{out}' is a file; tables are written into a folder.")
-    check_output(html, suffixes=PAGE_SUFFIXES, inputs=(), option="--html")
     from mvlstm.bench.tables import make_tables
 
     document = make_tables(folder, attention=attention)

@@ -6,21 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from mvlstm._words import p_text
-from mvlstm.cli.command import command
-from mvlstm.cli.files import PAGE_SUFFIXES, TABLE_SUFFIXES, check_output
-from mvlstm.cli.groups import option
-from mvlstm.cli.options import (
-    Columns,
-    DataFile,
-    Given,
-    Quiet,
-    Reading,
-    TableFile,
-    read_rows,
-    setting_options,
-    split_options,
-)
+from mvlstm.cli import options as cli
 from mvlstm.cli.session import Output, table
+from mvlstm.settings import ComparingSettings
 
 if TYPE_CHECKING:
     from mvlstm.results import Comparison
@@ -33,17 +21,10 @@ EXAMPLE = (
 METHODS = "Methods"
 
 
-Settings = Annotated[
-    Given,
-    setting_options(
-        *("window", "horizon", "members", "seed", "device"),
-        *("calendar", "missing", "gaps", "transform"),
-        members=3,
-    ),
-]
+Settings = Annotated[cli.Given, cli.option_group(ComparingSettings)]
 Split = Annotated[
-    Given,
-    split_options(
+    cli.Given,
+    cli.split_options(
         test="0.2",
         test_help="Rows at the end to score on: 0.2 or 500; with --series, times.",
         valid_help="Rows before them, to choose and calibrate on.",
@@ -51,17 +32,17 @@ Split = Annotated[
 ]
 
 
-@command
+@cli.command
 def compare(
     output: Output,
-    data: DataFile,
-    columns: Columns,
+    data: cli.DataFile,
+    columns: cli.Columns,
     split: Split,
     settings: Settings,
-    reading: Reading,
+    reading: cli.Reading,
     methods: Annotated[
         str,
-        option(
+        cli.option(
             "all, or some of mvlstm, paper, indep, fusion, lstm, dual, retain, clstm, strx, "
             "arimax, rf, xgt, enet, ar, gbt, seasonal. Persistence is always there.",
             "NAME[,NAME...]",
@@ -69,40 +50,39 @@ def compare(
         ),
     ] = "all",
     budget: Annotated[
-        str, option("How much each method may tune and train.", "quick|full", METHODS)
+        str, cli.option("How much each method may tune and train.", "quick|full", METHODS)
     ] = "quick",
     folds: Annotated[
         int,
-        option("1: one split in time. More: rolling origins, each with a fit.", panel=METHODS),
+        cli.option("1: one split in time. More: rolling origins, each with a fit.", panel=METHODS),
     ] = 1,
     with_file: Annotated[
         Path | None,
-        option(
+        cli.option(
             "Your own one-step forecasts (columns time and value), as a row.",
             "FILE",
             METHODS,
             name="--with",
         ),
+        cli.Read(),
     ] = None,
-    out: TableFile = None,
-    html: Annotated[Path | None, option("Also write an .html page.", "FILE", name="--html")] = None,
-    quiet: Quiet = False,
+    out: cli.TableFile = None,
+    html: Annotated[
+        Path | None, cli.option("Also write an .html page.", "FILE"), cli.Written(cli.PAGE_SUFFIXES)
+    ] = None,
+    quiet: cli.Quiet = False,
 ) -> None:
     """Fit the paper's methods and plain rivals to the same rows, and score them on unseen ones.
 
     A method that fails is reported in its row, and the rest go on.
     """
-    inputs = [data] if with_file is None else [data, with_file]
-    check_output(out, suffixes=TABLE_SUFFIXES, inputs=inputs)
-    check_output(html, suffixes=PAGE_SUFFIXES, inputs=inputs, option="--html")
-
     from mvlstm.evaluate.compare import compare as run
     from mvlstm.evaluate.methods import choose_methods
-    from mvlstm.table.files import read_table, write_table
+    from mvlstm.table.files import read_table
 
     choose_methods(methods)  # a wrong name shows before a large file is read
     own = None if with_file is None else read_table(with_file, **reading)
-    rows, named = read_rows(data, reading, columns)
+    rows, named = cli.read_rows(data, reading, columns)
     result = run(
         rows,
         **named,
@@ -115,8 +95,7 @@ def compare(
         own_name="own forecasts" if with_file is None else with_file.stem,
         verbose=0 if quiet else 1,
     )
-    if out is not None:
-        write_table(out, result.to_frame())
+    output.write_table(out, result.to_frame())
     if html is not None:
         from mvlstm.report import comparison_page
         from mvlstm.storage import write_atomic

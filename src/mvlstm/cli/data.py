@@ -6,9 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mvlstm.cli.command import command
-from mvlstm.cli.groups import option
-from mvlstm.cli.options import Quiet
+from mvlstm.cli import options as cli
 from mvlstm.cli.session import Output, table
 
 app = typer.Typer(
@@ -19,7 +17,7 @@ app = typer.Typer(
 
 
 @app.command("list", epilog="Example: mvlstm data list --json")
-@command
+@cli.command
 def list_sets(output: Output) -> None:
     """List the data sets, with what is known of each."""
     from dataclasses import asdict
@@ -54,7 +52,7 @@ def list_sets(output: Output) -> None:
 
 
 @app.command("path", epilog="Example: MVLSTM_DATA=~/data mvlstm data path")
-@command
+@cli.command
 def path(output: Output) -> None:
     """Print the folder in which data files are looked for."""
     from mvlstm import datasets
@@ -65,7 +63,7 @@ def path(output: Output) -> None:
 
 
 @app.command("fetch", epilog="Example: mvlstm data fetch pm25 energy")
-@command
+@cli.command
 def fetch_sets(
     output: Output,
     names: Annotated[
@@ -73,10 +71,10 @@ def fetch_sets(
         typer.Argument(metavar="[NAME]...", help="Data sets. Default: all that can be downloaded."),
     ] = None,
     source: Annotated[
-        str | None, option("Take the archive of one set from here.", "URL|FILE.zip")
+        str | None, cli.option("Take the archive of one set from here.", "URL|FILE.zip")
     ] = None,
-    force: Annotated[bool, option("Download again even if present.", name="--force")] = False,
-    quiet: Quiet = False,
+    force: Annotated[bool, cli.option("Download again even if present.", name="--force")] = False,
+    quiet: cli.Quiet = False,
 ) -> None:
     """Download data sets of the UCI repository into the data folder, and verify their contents."""
     from mvlstm import datasets

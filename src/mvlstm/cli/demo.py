@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from mvlstm.cli.command import command
+from mvlstm.cli import options as cli
 from mvlstm.cli.explain import importance_table
-from mvlstm.cli.groups import option
-from mvlstm.cli.options import Quiet
 from mvlstm.cli.session import Output, table
 
 EXAMPLE = "Example: mvlstm demo --out mvlstm-demo"
 
 
-@command
+@cli.command
 def demo(
     output: Output,
-    out: Annotated[Path, option("Folder for the files it writes.", "FOLDER")] = Path("mvlstm-demo"),
-    quiet: Quiet = False,
+    out: Annotated[Path, cli.option("Folder for the files it writes.", "FOLDER")] = Path(
+        "mvlstm-demo"
+    ),
+    quiet: cli.Quiet = False,
 ) -> None:
     """Fit, forecast and explain data whose true drivers are known, in about a minute."""
     from mvlstm.demo import run_demo

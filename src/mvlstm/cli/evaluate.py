@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from mvlstm.cli.command import command
-from mvlstm.cli.files import TABLE_SUFFIXES, check_output
-from mvlstm.cli.groups import option
-from mvlstm.cli.options import DataFile, ModelFile, Reading, TableFile
+from mvlstm.cli import options as cli
 from mvlstm.cli.session import Output, first_of, table
 
 EXAMPLE = "Example: mvlstm evaluate model.safetensors air.csv"
@@ -15,35 +12,32 @@ EXAMPLE = "Example: mvlstm evaluate model.safetensors air.csv"
 SERIES_SHOWN = 50  # on a screen; --json and --out have all
 
 
-@command
+@cli.command
 def evaluate(
     output: Output,
-    model: ModelFile,
-    data: DataFile,
-    reading: Reading,
+    model: cli.ModelFile,
+    data: cli.DataFile,
+    reading: cli.Reading,
     since: Annotated[
         str | None,
-        option(
+        cli.option(
             "Score only rows from then on, by period; say whether the model has become worse.",
             "TIME",
         ),
     ] = None,
-    out: TableFile = None,
+    out: cli.TableFile = None,
 ) -> None:
     """Score the model on rows it has not seen, next to persistence (the last value again)."""
-    check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))
-
     from mvlstm import load
     from mvlstm.model.monitoring import read_time
-    from mvlstm.table.files import read_table, write_table
+    from mvlstm.table.files import read_table
     from mvlstm.table.spacing import describe_time
 
     rows = read_table(data, **reading)
     fitted = load(model)
     result = fitted.evaluate(rows, since=since)
     scores = result.to_frame().rename_axis("model").reset_index()
-    if out is not None:
-        write_table(out, result.to_rows())
+    output.write_table(out, result.to_rows())
 
     output.data = {**result.to_dict(), "out": None if out is None else str(out)}
     first, last = result.period

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mvlstm.cli.command import command
-from mvlstm.cli.files import TABLE_SUFFIXES, check_output
-from mvlstm.cli.options import DataFile, Effort, ModelFile, Quiet, Reading, TableFile
+from mvlstm.cli import options as cli
 from mvlstm.cli.session import Output, first_of, table
 
 if TYPE_CHECKING:
@@ -22,28 +20,26 @@ GROUPS_SHOWN = ("group", "error_increase", "error_increase_low", "error_increase
 SERIES_SHOWN = 50  # on a screen; --json has all
 
 
-@command
+@cli.command
 def explain(
     output: Output,
-    model: ModelFile,
-    data: DataFile,
-    reading: Reading,
-    effort: Effort = "default",
-    out: TableFile = None,
-    quiet: Quiet = False,
+    model: cli.ModelFile,
+    data: cli.DataFile,
+    reading: cli.Reading,
+    effort: cli.Effort = "default",
+    time_limit: cli.TimeLimit = None,
+    out: cli.TableFile = None,
+    quiet: cli.Quiet = False,
 ) -> None:
     """Rank the variables by how much worse forecasts get without their information."""
-    check_output(out, suffixes=TABLE_SUFFIXES, inputs=(model, data))
-
     from mvlstm import load
-    from mvlstm.table.files import read_table, write_table
+    from mvlstm.table.files import read_table
 
     rows = read_table(data, **reading)
     fitted = load(model)
     fitted.verbose = 0 if quiet else 1
-    result = fitted.explain(rows, effort=effort)
-    if out is not None:
-        write_table(out, result.to_frame())
+    result = fitted.explain(rows, effort=effort, time_limit=time_limit)
+    output.write_table(out, result.to_frame())
 
     output.data = {**result.to_dict(), "out": None if out is None else str(out)}
     title = f"Importance for {result.target}, {result.n_windows} {result.part} windows"
@@ -55,7 +51,7 @@ def explain(
         output.show(table(wide, title=title, digits=3, shares=result.variables))
     if result.groups is not None:
         joint = result.groups[list(GROUPS_SHOWN)]
-        output.show(table(joint, title="Variables that move together, scrambled as one"))
+        output.show(table(joint, title="Variables that move together, and what they add as one"))
     settled = order_words(result.stability)
     if settled:
         output.show(settled)

@@ -6,23 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from mvlstm.cli.command import command
-from mvlstm.cli.files import MODEL_SUFFIXES, check_output
-from mvlstm.cli.groups import option
-from mvlstm.cli.options import (
-    MODEL_SETTINGS,
-    PRESETS,
-    Columns,
-    DataFile,
-    Given,
-    Preset,
-    Quiet,
-    Reading,
-    build_model,
-    next_command,
-    read_rows,
-    split_options,
-)
+from mvlstm.cli import options as cli
 from mvlstm.cli.session import INTERRUPTED, Output
 
 if TYPE_CHECKING:
@@ -34,10 +18,9 @@ EXAMPLE = (
 )
 RUNNING = "Interruption"
 
-Settings = Annotated[Given, MODEL_SETTINGS]
 Split = Annotated[
-    Given,
-    split_options(
+    cli.Given,
+    cli.split_options(
         test="0",
         test_help="Rows at the end left unseen: 0.2 or 500; with --series, times.",
         valid_help="Rows before them, to stop training and calibrate.",
@@ -45,19 +28,23 @@ Split = Annotated[
 ]
 
 
-@command
+@cli.command
 def fit(
     output: Output,
-    data: DataFile,
-    out: Annotated[Path, option("Model file to write (.safetensors).", "MODEL")],
-    columns: Columns,
+    data: cli.DataFile,
+    out: Annotated[
+        Path,
+        cli.option("Model file to write (.safetensors).", "MODEL"),
+        cli.Written(cli.MODEL_SUFFIXES),
+    ],
+    columns: cli.Columns,
     split: Split,
-    settings: Settings,
-    reading: Reading,
-    preset: Preset = PRESETS[0],
+    settings: cli.ModelSettings,
+    reading: cli.Reading,
+    preset: cli.Preset = cli.PRESETS[0],
     resume: Annotated[
         bool | None,
-        option(
+        cli.option(
             "Continue an unfinished fit, or discard it and start anew.",
             panel=RUNNING,
             name="--resume/--no-resume",
@@ -65,15 +52,15 @@ def fit(
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        option(
+        cli.option(
             "Folder for the state of an unfinished fit. Default: MODEL.checkpoint.", "DIR", RUNNING
         ),
     ] = None,
     time_limit: Annotated[
         float | None,
-        option("Stop training in time; keep the best model so far.", "SECONDS", RUNNING),
+        cli.option("Stop training in time; keep the best model so far.", "SECONDS", RUNNING),
     ] = None,
-    quiet: Quiet = False,
+    quiet: cli.Quiet = False,
 ) -> None:
     """Fit a model to a CSV or Parquet table and write it to one file.
 
@@ -81,23 +68,29 @@ def fit(
     20 seconds; after an interruption run the same command with --resume. Ctrl-C stops after the
     step: the best model so far is written.
     """
-    check_output(out, suffixes=MODEL_SUFFIXES, inputs=(data,))
-    model = build_model(preset, settings, quiet=quiet)
+    model = cli.build_model(preset, settings, quiet=quiet)
 
-    from mvlstm.cli.unfinished import is_unfinished, prepared_checkpoint, remove_checkpoint
+    from mvlstm.cli.unfinished import (
+        ENDED,
+        is_unfinished,
+        prepared_checkpoint,
+        remove_checkpoint,
+    )
 
     folder = checkpoint or out.with_suffix(".checkpoint")
     anew = bool(resume) and not is_unfinished(folder)
     with prepared_checkpoint(folder, resume=resume):
-        rows, named = read_rows(data, reading, columns)
+        rows, named = cli.read_rows(data, reading, columns)
         model.fit(rows, **named, **split, checkpoint=folder, time_limit=time_limit)
     model.save(out)
     if model.stopped_ is None:
         remove_checkpoint(folder)
+    if model.stopped_ == "time limit":
+        (folder / ENDED).touch()
 
     none = f"There was no unfinished fit in '{folder}': this one began anew."
     _show_model(output, model, out, [none] if anew else [])
-    output.show(next_command("evaluate", out, data, reading))
+    output.show(cli.next_command("evaluate", out, data, reading))
     if model.stopped_ is not None:
         output.show(f"to go on training: the same command with --resume (state in {folder})")
     if model.stopped_ == "interrupt":

@@ -5,48 +5,49 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from mvlstm.cli.command import command
-from mvlstm.cli.files import TABLE_SUFFIXES, check_output
-from mvlstm.cli.groups import option
-from mvlstm.cli.options import DataFile, Future, ModelFile, Reading, TableFile
+from mvlstm.cli import options as cli
 from mvlstm.cli.session import Output, table
 from mvlstm.cli.words import numbers
+from mvlstm.errors import ParameterError
 
 EXAMPLE = "Example: mvlstm forecast model.safetensors air.csv --out next.csv"
 
 
-@command
+@cli.command
 def forecast(
     output: Output,
-    model: ModelFile,
-    data: DataFile,
-    reading: Reading,
-    future: Future = None,
+    model: cli.ModelFile,
+    data: cli.DataFile,
+    reading: cli.Reading,
+    future: cli.Future = None,
+    steps: Annotated[int | None, cli.option("How many; by default all that were learned.")] = None,
     quantiles: Annotated[
-        str | None, option("Further quantiles, such as 0.1,0.25,0.75,0.9.", "Q[,Q...]")
+        str | None, cli.option("Further quantiles, such as 0.1,0.25,0.75,0.9.", "Q[,Q...]")
     ] = None,
-    out: TableFile = None,
+    paths: Annotated[
+        int | None, cli.option("Write this many joint paths over the steps to --out instead.", "N")
+    ] = None,
+    seed: Annotated[int, cli.option("Seed of the paths.", "SEED")] = 0,
+    out: cli.TableFile = None,
     append: Annotated[
-        Path | None, option("Append them to a .csv file; forecasts already there are kept.", "FILE")
+        Path | None,
+        cli.option("Append them to a .csv file; forecasts already there are kept.", "FILE"),
+        cli.Written((".csv",)),
     ] = None,
 ) -> None:
     """Forecast the steps after the last row: mean, median and 90 % interval (q05 to q95)."""
-    inputs = (model, data) if future is None else (model, data, future)
-    check_output(out, suffixes=TABLE_SUFFIXES, inputs=inputs)
-    check_output(append, suffixes=(".csv",), inputs=inputs, option="--append")
-
+    if paths is not None and out is None:
+        raise ParameterError(f"--paths {paths} writes a table and needs a file: add --out FILE.")
     levels = numbers("--quantiles", quantiles and [quantiles], float, "0.1,0.9")
 
     from mvlstm import load
     from mvlstm.table.appending import append_rows
-    from mvlstm.table.files import read_table, write_table
+    from mvlstm.table.files import read_table
 
     ahead = None if future is None else read_table(future, **reading)
-    result = load(model).forecast(read_table(data, **reading), future=ahead)
+    result = load(model).forecast(read_table(data, **reading), future=ahead, steps=steps)
     rows = result.to_frame(levels)
-    if out is not None:
-        write_table(out, rows)
-
+    output.write_table(out, rows if paths is None else result.sample(paths, seed))
     added = None
     if append is not None:
         kept = rows.drop(columns=["part", "actual"], errors="ignore")

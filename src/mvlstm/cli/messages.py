@@ -11,14 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-# a call such as pd.to_datetime(..., unit='s') is left alone; a hint may follow in brackets
+# a call such as pd.to_datetime(..., unit='s') is left alone
 PIECE = re.compile(
     r"(?P<call>[\w.]+\([^()]*\))"
     r"|(?<![\w.'\"-])(?P<name>[a-z][a-z0-9_]*)="
     r"(?P<value>'[^']*'|\"[^\"]*\"|\[[^\]]*\]|\.\.\.|-?\w+(?:[.+-]\w+)*)"
-    r"(?: \((?P<hint>--[a-z0-9-]+)(?P<rest>[^()]*)\))?"
 )
-TWICE = re.compile(r"(--[a-z0-9-]+(?: [^\s,()]+)?), \1(?=[),.;]|$)")
 PLAIN = re.compile(r"(?=.*\w)[\w.,:=+/-]+")  # text that a shell takes as it stands
 
 
@@ -33,25 +31,16 @@ def translate(message: str, options: Mapping[str, str]) -> str:
     >>> known = {"missing": "--missing", "time": "--time", "exclude": "--exclude"}
     >>> translate("Use missing='drop', or exclude=['a', 'b'].", known)
     'Use --missing drop, or --exclude a,b.'
-    >>> translate("Name the column with time=... (--time COLUMN).", known)
-    'Name the column with --time COLUMN.'
     """
 
     def said(found: re.Match[str]) -> str:
-        name, value, hint = found["name"], found["value"], found["hint"]
-        if found["call"] is not None:
-            return found[0]
-        option = options.get(name, f"--{name.replace('_', '-')}")
-        if hint == option:
-            return f"{hint}{found['rest']}"
+        name, value = found["name"], found["value"]
         compared = message.startswith(", not ", found.end())
         received = compared or (found.start() == 0 and value != "...")
-        words = None if received or name not in options else _words(option, value)
-        if words is None:
-            return found[0]
-        return words if hint is None else f"{words} ({hint}{found['rest']})"
+        words = None if received or name not in options else _words(options[name], value)
+        return words or found[0]
 
-    return TWICE.sub(r"\1", PIECE.sub(said, message))
+    return PIECE.sub(said, message)
 
 
 def _words(option: str, text: str) -> str | None:

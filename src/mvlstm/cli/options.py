@@ -1,40 +1,210 @@
-"""Arguments and options that several commands share, each declared once."""
+"""How commands are made, and the arguments and options that several share, each declared once."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
-from mvlstm.cli.groups import Group, option, option_names
 from mvlstm.cli.messages import translate
+from mvlstm.cli.session import session
 from mvlstm.cli.words import fraction_or_count, named_columns, number_or_word, word_or_words
-from mvlstm.errors import check_option
-from mvlstm.settings import MODEL, TABLE, MVLSTMSettings, Setting, choices, declared
+from mvlstm.errors import ParameterError, check_option, reachable
+from mvlstm.settings import (
+    MODEL,
+    NEEDED,
+    TABLE,
+    MVLSTMSettings,
+    RunningSettings,
+    Setting,
+    choices,
+    declared,
+)
+from mvlstm.table.settings import Columns as TableColumns
+from mvlstm.table.settings import Reading as ReadingSettings
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from mvlstm import MVLSTM
 
+EMPTY = inspect.Parameter.empty  # the default of what must be given
+AS_JSON = typer.Option("--json", help="Print JSON on standard output, and nothing else.")
+DEBUG = typer.Option("--debug", help="Show the traceback of an error.")
+RUN_OPTIONS: dict[str, Any] = {"as_json": AS_JSON, "debug": DEBUG}
+TABLE_SUFFIXES = (".csv", ".parquet", ".json")
+MODEL_SUFFIXES = (".safetensors",)
+PAGE_SUFFIXES = (".html", ".htm")
+
+
+def option(
+    text: str,
+    metavar: str | None = None,
+    panel: str | None = None,
+    *,
+    name: str | None = None,
+    shown: str | bool = True,
+) -> Any:
+    """Return what typer is told about an option: its help, the form of its value, its heading.
+
+    ``name`` is how it is written where its parameter has another name, and ``shown`` a default in
+    words.
+    """
+    return typer.Option(
+        *([] if name is None else [name]),
+        metavar=metavar,
+        help=text,
+        rich_help_panel=panel,
+        show_default=shown,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Options that a command receives as one mapping, holding those that were given."""
+
+    options: dict[str, Any]  # name and type with what typer is told: Annotated[int, option(...)]
+    required: tuple[str, ...] = ()  # those that must be given
+    readers: dict[str, Callable[[Any], Any]] = field(default_factory=dict)  # from text to value
+
+    @property
+    def parameters(self) -> list[inspect.Parameter]:
+        """The options as parameters of a function."""
+        return [
+            keyword(name, kind, EMPTY if name in self.required else None)
+            for name, kind in self.options.items()
+        ]
+
+    def read(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Take the group's options out of ``values``; return those that were given."""
+        taken = {name: values.pop(name) for name in self.options}
+        given = {name: value for name, value in taken.items() if value not in (None, [])}
+        return {n: self.readers[n](v) if n in self.readers else v for n, v in given.items()}
+
+
+def option_names(parameters: Iterable[inspect.Parameter]) -> dict[str, str]:
+    """Return how each option is written: ``--window``, ``--l2-sum/--l2-mean``."""
+    names: dict[str, str] = {}
+    for one in parameters:
+        for info in get_args(one.annotation):
+            if isinstance(info, OptionInfo):
+                written = info.default if isinstance(info.default, str) else None
+                names[one.name] = written or f"--{one.name.replace('_', '-')}"
+    return names
+
+
+def keyword(name: str, kind: Any, default: Any) -> inspect.Parameter:
+    """Return a keyword-only parameter."""
+    only = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, only, default=default, annotation=kind)
+
+
+@dataclass(frozen=True)
+class Read:
+    """Marks a file that a command reads."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """Marks a file that a command writes, and how its name may end."""
+
+    suffixes: tuple[str, ...]
+    over: str = ""  # parameter of the file read that it may replace
+
+
+def command(body: Callable[..., None]) -> Callable[..., None]:
+    """Make a command of a function whose first argument is the `Output`.
+
+    A parameter ``Annotated[Mapping, Group(...)]`` stands for all options of the group. Every
+    command has ``--json`` and ``--debug`` too. The body runs within a `session`, once it is known
+    that the files it writes can be written.
+    """
+    hints = get_type_hints(body, include_extras=True)
+    _, *own = inspect.signature(body).parameters.values()
+    groups: dict[str, Group] = _told(hints, Group)
+    read, written = _told(hints, Read), _told(hints, Written)
+    parameters: list[inspect.Parameter] = []
+    for one in own:
+        if one.name in groups:
+            parameters += groups[one.name].parameters
+        else:
+            parameters.append(keyword(one.name, hints[one.name], one.default))
+    options = FIT_OPTIONS | option_names(parameters)
+    parameters += [keyword(n, Annotated[bool, kind], False) for n, kind in RUN_OPTIONS.items()]
+
+    @functools.wraps(body)
+    def run(*, as_json: bool, debug: bool, **values: Any) -> None:
+        with session(as_json=as_json, debug=debug, options=options) as output:
+            for name, one in written.items():
+                inputs = [values[given] for given in read if values[given] and given != one.over]
+                check_output(values[name], one.suffixes, inputs, options[name])
+            given = {name: group.read(values) for name, group in groups.items()}
+            body(output, **values, **given)
+
+    del run.__dict__["__wrapped__"]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _told(hints: Mapping[str, Any], kind: type) -> dict[str, Any]:
+    """Return by parameter what its annotation says of this kind."""
+    found = {name: get_args(hint) for name, hint in hints.items()}
+    return {n: one for n, told in found.items() for one in told if isinstance(one, kind)}
+
+
+def check_output(
+    path: Path | None, suffixes: tuple[str, ...], inputs: Iterable[Path], option: str
+) -> None:
+    """Raise `ParameterError` unless such a file can be written that is none of the ``inputs``."""
+    if path is None:
+        return
+    folder, fault = reachable(path, ParameterError).parent, ""
+    if path.suffix.lower() not in suffixes:
+        fault = f"does not end in {' or '.join(suffixes)}; the ending tells the format."
+    elif not folder.is_dir():
+        fault = f"cannot be written: there is no folder '{folder}'. Make it first "
+        fault += f"(mkdir -p '{folder}') or choose another."
+    elif path.is_dir():
+        fault = "is a folder; name a file in it."
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        fault = f"cannot be written: the folder '{folder}' is read-only. Choose another."
+    elif path.exists() and any(given.exists() and path.samefile(given) for given in inputs):
+        fault = "is the file that is read; choose another name for the result."
+    if fault:
+        raise ParameterError(f"{option} '{path}' {fault}")
+
+
+# ------------------------------------------------------------------------ what several share
+
 Given = Mapping[str, Any]
 Effort = Annotated[Literal["quick", "default", "full"], option("How thoroughly to measure.")]
+TimeLimit = Annotated[
+    float | None, option("Keep to this time by measuring less; notes say what.", "SECONDS")
+]
 ModelFile = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="Model file written by `mvlstm fit`.")
+    Path, typer.Argument(metavar="MODEL", help="Model file written by `mvlstm fit`."), Read()
 ]
-DataFile = Annotated[
-    Path, typer.Argument(metavar="DATA", help="CSV or Parquet file with one row per time step.")
-]
+DATA_HELP = "CSV or Parquet file with one row per time step."
+DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=DATA_HELP), Read()]
 TableFile = Annotated[
-    Path | None, option("Also write it to a .csv, .parquet or .json file.", "FILE")
+    Path | None,
+    option("Also write it to a .csv, .parquet or .json file.", "FILE"),
+    Written(TABLE_SUFFIXES),
 ]
 Future = Annotated[
     Path | None,
     option("Next values of variables known ahead; without it, rows at the end of DATA.", "FILE"),
+    Read(),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 PRESETS = ("default", "paper", "indep", "fusion")
@@ -43,39 +213,59 @@ Preset = Annotated[
     option("Start from these settings; the options below change them.", "|".join(PRESETS), MODEL),
 ]
 
-# ------------------------------------------------------------------------------------------ reading
+# --------------------------------------------------------------- options from declared settings
 
-READING = Group(
-    {
-        "sep": Annotated[
-            str, option("Column separator of the CSV; recognised if not given.", "CHAR")
-        ],
-        "decimal": Annotated[str, option("Decimal mark of the CSV: . or ,", "CHAR", shown=".")],
-    }
-)
-Reading = Annotated[Given, READING]
-
-# ------------------------------------------------------------------------------------------ columns
-
-COLUMN_HELP = {
-    "target": "Column to forecast.",
-    "time": "Time column, or several such as year,month,day,hour.",
-    "series": "Column that names the series of each row, if there are several.",
-    "variables": "Use only these variables.",
-    "exclude": "Leave these out.",
-    "known": "Variables known in advance, such as holidays.",
-    "categorical": "Columns of numbers that stand for categories; text always does.",
+FLAGS = {"l2_sum": "--l2-sum/--l2-mean"}
+METAVARS = {
+    **{"target": "COL", "series": "COL", "sep": "CHAR", "decimal": "CHAR", "address": "HOST:PORT"},
+    **{"calendar": "none|auto|PART[,PART...]", "device": "auto|cpu|cuda"},
 }
 
 
-def _column(name: str, text: str) -> Any:
-    if name in ("target", "series"):
-        return Annotated[str, option(text, "COL", TABLE)]
-    return Annotated[list[str], option(text, "COL[,COL...]", TABLE)]
+def option_group(cls: type, *names: str) -> Group:
+    """Return options for the declared settings of a class: those named, or all but ``verbose``."""
+    every = {one.name: one for one in declared(cls) if one.name != "verbose"}
+    chosen = {name: every[name] for name in names or every}
+    spelled = {name: FLAGS.get(name, f"--{name.replace('_', '-')}") for name in every}
+    number = partial(number_or_word, kinds=(float,))
+    readers: dict[str, Any] = {n: number for n, one in chosen.items() if _is_mixed(one)}
+    return Group(
+        {name: _option(one, spelled) for name, one in chosen.items()},
+        required=tuple(name for name, one in chosen.items() if one.default is NEEDED),
+        readers=readers | ({"calendar": word_or_words} if "calendar" in chosen else {}),
+    )
 
 
-COLUMNS = Group({n: _column(n, text) for n, text in COLUMN_HELP.items()}, required=("target",))
-Columns = Annotated[Given, COLUMNS]
+def _option(one: Setting, spelled: Mapping[str, str]) -> Any:
+    """Return the option of one setting; without it the setting is left to the library."""
+    words = ["NUMBER"] * _is_mixed(one) + list(choices(one.type))
+    several = one.default is None and Sequence[str] in get_args(one.type)
+    plain = [part for part in (int, float, bool) if one.type in (part, part | None)]
+    kind = plain[0] if plain else list[str] if several else str
+    metavar = "COL[,COL...]" if several else METAVARS.get(one.name, "|".join(words) or None)
+    shown = one.default not in (None, NEEDED) and f"{one.default}"
+    text = translate(one.doc, spelled)
+    told = option(text, metavar, one.panel or None, name=spelled[one.name], shown=shown)
+    return Annotated[kind, told]
+
+
+def _is_mixed(one: Setting) -> bool:
+    """Say whether a setting is a number or one of some words."""
+    words = bool(choices(one.type))
+    return words and get_origin(one.type) is not Literal
+
+
+FITTED = [option_group(one) for one in (TableColumns, ReadingSettings, MVLSTMSettings)]
+Columns = Annotated[Given, FITTED[0]]
+Reading = Annotated[Given, FITTED[1]]
+ModelSettings = Annotated[Given, FITTED[2]]
+Running = Annotated[Given, option_group(RunningSettings)]
+# How messages name arguments of `fit` and of `MVLSTM`, whatever command is running
+FIT_OPTIONS = option_names(one for group in FITTED for one in group.parameters) | {
+    "test": "--test",
+    "valid": "--valid",
+    "checkpoint": "--checkpoint",
+}
 
 
 def read_rows(data: Path, reading: Given, columns: Given) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -89,27 +279,6 @@ def read_rows(data: Path, reading: Given, columns: Given) -> tuple[pd.DataFrame,
     }
 
 
-# ----------------------------------------------------------------------------------------- running
-
-RUNNING = "How to run it"
-ENGINE = Group(
-    {
-        "engine": Annotated[
-            str, option("This machine, or Ray.", "local|ray", RUNNING, shown="local")
-        ],
-        "address": Annotated[
-            str,
-            option("An existing Ray cluster; without it Ray starts here.", "HOST:PORT", RUNNING),
-        ],
-        "workers": Annotated[
-            int, option("Processes side by side (engine local).", panel=RUNNING, shown="1")
-        ],
-    }
-)
-
-# ------------------------------------------------------------------------------- parts of the table
-
-
 def split_options(*, test: str, test_help: str, valid_help: str) -> Group:
     """Return the options that divide the rows, with the default of ``test`` in words."""
     shown = {"test": (test, test_help), "valid": ("0.1", valid_help)}
@@ -120,56 +289,6 @@ def split_options(*, test: str, test_help: str, valid_help: str) -> Group:
         },
         readers={name: partial(fraction_or_count, f"--{name}") for name in shown},
     )
-
-
-# ------------------------------------------------------------------------- settings of a forecaster
-
-FLAGS = {"l2_sum": "--l2-sum/--l2-mean"}
-METAVARS = {"calendar": "none|auto|PART[,PART...]", "device": "auto|cpu|cuda"}
-
-
-def setting_options(*names: str, **defaults: Any) -> Group:
-    """Return options for the settings of `MVLSTM`: those named, or all but ``verbose``.
-
-    ``defaults`` are shown where a command has other defaults than the class.
-    """
-    every = {one.name: one for one in declared(MVLSTMSettings) if one.name != "verbose"}
-    chosen = {name: every[name] for name in names or every}
-    spelled = {name: FLAGS.get(name, f"--{name.replace('_', '-')}") for name in every}
-    number = partial(number_or_word, kinds=(float,))
-    readers: dict[str, Any] = {n: number for n, one in chosen.items() if _is_mixed(one)}
-    return Group(
-        {n: _option(one, spelled, defaults.get(n, one.default)) for n, one in chosen.items()},
-        readers=readers | ({"calendar": word_or_words} if "calendar" in chosen else {}),
-    )
-
-
-def _option(one: Setting, spelled: Mapping[str, str], default: Any) -> Any:
-    """Return the option of one setting; without it the setting is left to the library."""
-    words = ["NUMBER"] * _is_mixed(one) + list(choices(one.type))
-    kind = one.type if one.type in (int, float, bool) else str
-    return Annotated[
-        kind,
-        option(
-            translate(one.doc, spelled),
-            METAVARS.get(one.name, "|".join(words) or None),
-            one.panel,
-            name=spelled[one.name],
-            shown=f"{default}",
-        ),
-    ]
-
-
-def _is_mixed(one: Setting) -> bool:
-    """Say whether a setting is a number or one of some words."""
-    return bool(choices(one.type)) and get_origin(one.type) is not Literal
-
-
-MODEL_SETTINGS = setting_options()
-# how messages name arguments of `fit` and of `MVLSTM`, whatever command is running
-FIT_OPTIONS = option_names(
-    one for group in (COLUMNS, READING, MODEL_SETTINGS) for one in group.parameters
-) | {"test": "--test", "valid": "--valid", "checkpoint": "--checkpoint"}
 
 
 def build_model(preset: str, settings: Given, *, quiet: bool) -> MVLSTM:

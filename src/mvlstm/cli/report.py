@@ -5,32 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from mvlstm.cli.command import command
-from mvlstm.cli.files import PAGE_SUFFIXES, check_output
-from mvlstm.cli.groups import option
-from mvlstm.cli.options import DataFile, Effort, Future, ModelFile, Quiet, Reading
+from mvlstm.cli import options as cli
 from mvlstm.cli.session import Output
 
 EXAMPLE = "Example: mvlstm report model.safetensors air.csv --out report.html"
 
 
-@command
+@cli.command
 def report(
     output: Output,
-    model: ModelFile,
-    data: DataFile,
-    reading: Reading,
-    future: Future = None,
-    out: Annotated[Path, option("The .html file to write.", "FILE", name="--out")] = Path(
-        "report.html"
-    ),
-    effort: Effort = "default",
-    title: Annotated[str | None, option("Heading of the page.")] = None,
-    quiet: Quiet = False,
+    model: cli.ModelFile,
+    data: cli.DataFile,
+    reading: cli.Reading,
+    future: cli.Future = None,
+    out: Annotated[
+        Path,
+        cli.option("The .html file to write.", "FILE", name="--out"),
+        cli.Written(cli.PAGE_SUFFIXES),
+    ] = Path("report.html"),
+    effort: cli.Effort = "default",
+    time_limit: cli.TimeLimit = None,
+    title: Annotated[str | None, cli.option("Heading of the page.")] = None,
+    quiet: cli.Quiet = False,
 ) -> None:
     """Write forecasts, scores, drivers and checks as one page that opens without network."""
-    check_output(out, suffixes=PAGE_SUFFIXES, inputs=(model, data, *([future] if future else [])))
-
     from mvlstm import load
     from mvlstm.table.files import read_table
 
@@ -38,7 +36,9 @@ def report(
     ahead = None if future is None else read_table(future, **reading)
     fitted = load(model)
     fitted.verbose = 0 if quiet else 1
-    found = fitted.report(rows, out, future=ahead, effort=effort, title=title)
+    found = fitted.report(
+        rows, out, future=ahead, effort=effort, title=title, time_limit=time_limit
+    )
 
     output.data = {
         "out": str(out),

@@ -20,9 +20,11 @@ import typer
 
 from mvlstm._words import decimals, significant
 from mvlstm.cli.messages import translate, translated
-from mvlstm.errors import MVLSTMError, MVLSTMWarning, StorageError, TrainingError
+from mvlstm.errors import MVLSTMError, MVLSTMWarning, StorageError, TrainingError, printable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
     from rich.console import RenderableType
 
@@ -48,11 +50,18 @@ class Output:
 
     def show(self, *what: RenderableType) -> None:
         """Add text or a table to what a person will see."""
-        self._shown.extend(what)
+        self._shown.extend(printable(item) if isinstance(item, str) else item for item in what)
 
     def notes(self, notes: Iterable[str]) -> None:
         """Add plain sentences, each on its own line."""
         self.show(*(f"note: {self.worded(note)}" for note in dict.fromkeys(notes)))
+
+    def write_table(self, path: Path | None, frame: pd.DataFrame) -> None:
+        """Write a table to a file, if one was asked for."""
+        if path is not None:
+            from mvlstm.table.files import write_table
+
+            write_table(path, frame)
 
     def wrote(self, *files: object) -> None:
         """Name the files that were written; None stands for one that was not asked for."""
@@ -64,7 +73,7 @@ class Output:
 
     def warn(self, message: str) -> None:
         """Say something on standard error at once and keep it for the JSON object."""
-        message = self.worded(message)
+        message = printable(self.worded(message))
         if message not in self.warnings:
             self.warnings.append(message)
             typer.echo(f"warning: {message}", err=True)
@@ -114,7 +123,7 @@ def session(
     except Exception as error:
         if debug:
             traceback.print_exc()
-        typer.echo(f"error: {output.worded(_describe(error))}", err=True)
+        typer.echo(f"error: {printable(output.worded(_describe(error)))}", err=True)
         raise typer.Exit(_exit_code(error)) from None
 
 
@@ -154,14 +163,14 @@ def table(
             texts = _numbers_alike(list(column), digits)
         else:
             texts = _numbers(list(column), digits, sizes.get(str(name), 0.0))
-        head = str(name).replace("_", "\n")
+        head = printable(str(name)).replace("_", "\n")
         longest = max((len(word) for text in (head, *texts) for word in text.split()), default=1)
         drawn.add_column(
             Text(head), justify="right" if right else "left", min_width=min(longest, 40)
         )
         cells.append(texts)
     for row in zip(*cells, strict=True):
-        drawn.add_row(*(Text(cell) for cell in row))
+        drawn.add_row(*(Text(printable(cell)) for cell in row))
     return Group(Text(title, style="bold"), drawn) if title else drawn
 
 

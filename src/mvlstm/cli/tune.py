@@ -5,27 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from mvlstm.cli.command import command
-from mvlstm.cli.files import TABLE_SUFFIXES, check_output
-from mvlstm.cli.groups import option
-from mvlstm.cli.options import (
-    ENGINE,
-    RUNNING,
-    Columns,
-    DataFile,
-    Given,
-    Preset,
-    Quiet,
-    Reading,
-    TableFile,
-    build_model,
-    read_rows,
-    setting_options,
-    split_options,
-)
+from mvlstm.cli import options as cli
 from mvlstm.cli.session import Output, table
 from mvlstm.cli.words import number_or_word
 from mvlstm.errors import ParameterError
+from mvlstm.settings import RUNNING, MVLSTMSettings
 
 EXAMPLE = (
     "Example: mvlstm tune air.csv --target pm2.5 --time year,month,day,hour --exclude No "
@@ -36,15 +20,16 @@ SHOWN = 10  # settings listed
 SHORT = {"lr": "learning_rate", "hidden": "hidden_size", "batch": "batch_size"}
 
 Model = Annotated[
-    Given,
-    setting_options(
+    cli.Given,
+    cli.option_group(
+        MVLSTMSettings,
         *("window", "horizon", "max_epochs", "seed", "device"),
         *("calendar", "missing", "gaps", "transform"),
     ),
 ]
 Split = Annotated[
-    Given,
-    split_options(
+    cli.Given,
+    cli.split_options(
         test="0.2",
         test_help="Rows at the end, not used; with --series, times.",
         valid_help="Rows before them, to choose on.",
@@ -52,57 +37,55 @@ Split = Annotated[
 ]
 
 
-@command
+@cli.command
 def tune(
     output: Output,
-    data: DataFile,
-    columns: Columns,
+    data: cli.DataFile,
+    columns: cli.Columns,
     split: Split,
     model: Model,
-    reading: Reading,
-    running: Annotated[Given, ENGINE],
+    reading: cli.Reading,
+    running: cli.Running,
     grid: Annotated[
         list[str] | None,
-        option(
+        cli.option(
             "Values to try, such as lr=0.001,0.01,l2=1e-5,hidden=10,20. Default: the paper's.",
             "NAME=V[,V...]",
             SEARCH,
         ),
     ] = None,
-    preset: Preset = "default",
+    preset: cli.Preset = "default",
     measure: Annotated[
         str,
-        option(
+        cli.option(
             "Error to choose by; mae if a few large errors should not decide.", "rmse|mae", SEARCH
         ),
     ] = "rmse",
     seeds: Annotated[
-        int, option("Networks per setting; their mean error counts.", panel=SEARCH)
+        int, cli.option("Networks per setting; their mean error counts.", panel=SEARCH)
     ] = 1,
     records: Annotated[
         Path | None,
-        option(
+        cli.option(
             "Folder of records; an interrupted search continues from it. Default: DATA-tune.",
             "DIR",
             RUNNING,
         ),
     ] = None,
-    out: TableFile = None,
-    quiet: Quiet = False,
+    out: cli.TableFile = None,
+    quiet: cli.Quiet = False,
 ) -> None:
     """Try settings on validation rows, many networks as one batch; print the best and its command.
 
     The same command goes on where an interrupted search was. The test rows are not looked at.
     """
-    check_output(out, suffixes=TABLE_SUFFIXES, inputs=[data])
     values = parse_grid(grid) if grid else None
-    start = build_model(preset, model, quiet=quiet)
+    start = cli.build_model(preset, model, quiet=quiet)
 
     from mvlstm import tune as search
     from mvlstm.report.command import fit_command
-    from mvlstm.table.files import write_table
 
-    _, named = read_rows(data, reading, columns)
+    _, named = cli.read_rows(data, reading, columns)
     folder = records or Path(f"{data.stem}-tune")
     found = search(
         data,
@@ -116,9 +99,7 @@ def tune(
         records=folder,
         **running,
     )
-    if out is not None:
-        write_table(out, found.ranking)
-
+    output.write_table(out, found.ranking)
     for problem in found.problems:
         output.warn(problem)
     shares = {"test": split.get("test", 0.2), "valid": split.get("valid", 0.1)}

@@ -6,24 +6,26 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from mvlstm.errors import ParameterError
-from mvlstm.train.checkpoint import AGAIN, NAME
+from mvlstm.errors import ParameterError, reachable
+from mvlstm.train.checkpoint import AGAIN, LOCK, NAME, held
 
+ENDED = "ended"  # marks a state as that of a fit which its time limit ended, with a model written
 ASIDE = ".aside"  # ends the names of what is deleted once a new fit has begun
 
 
 def remove_checkpoint(folder: Path) -> None:
     """Delete a folder's checkpoint, and the folder if nothing else is in it."""
     with contextlib.suppress(OSError):
-        for name in (NAME, AGAIN):
+        for name in (NAME, AGAIN, ENDED):
             (folder / name).unlink(missing_ok=True)
             (folder / f"{name}{ASIDE}").unlink(missing_ok=True)
+        (folder / LOCK).unlink(missing_ok=True)  # of a fit that was killed
         folder.rmdir()
 
 
 def is_unfinished(folder: Path) -> bool:
     """Say whether the state of a fit lies in a folder; it is removed when a model is written."""
-    return (folder / NAME).is_file()
+    return reachable(folder / NAME).is_file()
 
 
 @contextlib.contextmanager
@@ -32,25 +34,29 @@ def prepared_checkpoint(folder: Path, *, resume: bool | None) -> Iterator[None]:
 
     With ``resume`` an unfinished fit that lies there is gone on with; without, it is deleted once
     the fit has ended or has a checkpoint of its own. None: it is an error, so that none is lost by
-    mistake.
+    mistake, unless the fit ended as it was meant to, at a time limit.
     """
-    if folder.exists() and not folder.is_dir():
+    if reachable(folder).exists() and not folder.is_dir():
         raise ParameterError(
             f"'{folder}' is a file; a checkpoint needs a folder. Name another: checkpoint=...."
         )
+    if resume is None and (folder / ENDED).is_file():
+        resume = False
     if resume is None and is_unfinished(folder):
         raise ParameterError(
             f"An unfinished fit lies in '{folder}'. Add --resume to go on with it, or --no-resume "
             "to delete it and start anew."
         )
     if resume is not False:
+        (folder / ENDED).unlink(missing_ok=True)
         yield
         return
-    aside = {folder / name: folder / f"{name}{ASIDE}" for name in (NAME, AGAIN)}
-    for path, other in aside.items():
-        other.unlink(missing_ok=True)  # of a fit that was killed
-        with contextlib.suppress(FileNotFoundError):
-            path.replace(other)
+    aside = {folder / name: folder / f"{name}{ASIDE}" for name in (NAME, AGAIN, ENDED)}
+    with held(folder):  # or the state of a fit that runs would be lost
+        for path, other in aside.items():
+            other.unlink(missing_ok=True)  # of a fit that was killed
+            with contextlib.suppress(FileNotFoundError):
+                path.replace(other)
     try:
         yield
     except BaseException:

@@ -5,43 +5,41 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-from mvlstm.cli.command import command
-from mvlstm.cli.files import MODEL_SUFFIXES, check_output
-from mvlstm.cli.groups import option
-from mvlstm.cli.options import DataFile, ModelFile, Quiet, Reading, next_command
+from mvlstm.cli import options as cli
 from mvlstm.cli.session import Output
 
 EXAMPLE = "Example: mvlstm update model.safetensors air.csv --out model.safetensors"
 
 
-@command
+@cli.command
 def update(
     output: Output,
-    model: ModelFile,
-    data: DataFile,
-    reading: Reading,
+    model: cli.ModelFile,
+    data: cli.DataFile,
+    reading: cli.Reading,
     out: Annotated[
-        Path, option("Model file to write; may be MODEL itself, replaced.", "MODEL", name="--out")
+        Path,
+        cli.option("Model file to write; may be MODEL itself, replaced.", "MODEL", name="--out"),
+        cli.Written(cli.MODEL_SUFFIXES, over="model"),
     ],
     refit: Annotated[
         str,
-        option(
-            "Continue training with the newest rows held out, or train again on all rows.",
-            "newest|full",
+        cli.option(
+            "Continue training with the newest rows held out, train again on all rows, or fit "
+            "only the linear map to all rows.",
+            "newest|full|link",
         ),
     ] = "newest",
-    max_epochs: Annotated[int, option("Most epochs of further training.")] = 5,
+    max_epochs: Annotated[int, cli.option("Most epochs of further training.")] = 5,
     learning_rate: Annotated[
-        float | None, option("Of further training. Default: a fifth of the fit's.")
+        float | None, cli.option("Of further training. Default: a fifth of the fit's.")
     ] = None,
-    quiet: Quiet = False,
+    quiet: cli.Quiet = False,
 ) -> None:
     """Continue training on rows that came after the fit; calibrate the intervals on the newest.
 
     A model that forecasts the new rows better as it was stays as it was, but for its intervals.
     """
-    check_output(out, suffixes=MODEL_SUFFIXES, inputs=(data,))
-
     from mvlstm import load
     from mvlstm.table.files import read_table
 
@@ -49,7 +47,7 @@ def update(
     verbose = found.verbose
     rows = read_table(data, **reading)
     found.set_params(verbose=0 if quiet else 1)
-    way = cast(Literal["newest", "full"], refit)  # checked there
+    way = cast(Literal["newest", "full", "link"], refit)  # checked there
     found.update(rows, refit=way, max_epochs=max_epochs, learning_rate=learning_rate)
     found.set_params(verbose=verbose).save(out)
 
@@ -66,4 +64,4 @@ def update(
     }
     output.show(str(last), f"took {last.seconds:.1f} s", f"wrote {out}")
     output.notes(notes)
-    output.show(next_command("forecast", out, data, reading))
+    output.show(cli.next_command("forecast", out, data, reading))

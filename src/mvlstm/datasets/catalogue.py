@@ -16,7 +16,8 @@ class DatasetInfo:
     licence: str
     citation: str
     oddities: str  # what to know before trusting it
-    files: dict[str, str] = field(default_factory=dict)  # in the data folder, with their SHA-256
+    known: tuple[str, ...] = ()  # variables whose values are published ahead
+    files: dict[str, str] = field(default_factory=dict)  # with their SHA-256, where that is known
     url: str = ""  # page that describes it
     archive: str = ""  # address of its archive, where it may be downloaded
 
@@ -63,6 +64,42 @@ _PLANT_DIGESTS = (  # in the order of PLANT_FILES
     "05d836ef10da49b967fa1bec3ad7e33feabf8cc6b958bc8dbe3e101befde3874",
 )
 WIND_LEVELS = ("NE", "NW", "SE", "cv")
+
+
+def _prices(market: str, title: str, inputs: tuple[str, str], digest: str = "") -> DatasetInfo:
+    return DatasetInfo(
+        name=f"epf_{market.lower()}",
+        title=f"Electricity prices of {title}, hourly, six years",
+        rows=52_416,
+        variables=(*inputs, "price"),
+        licence="see the page of the data set; for evaluation only",
+        citation=(
+            "Lago, Marcjasz, De Schutter and Weron (2021), Forecasting day-ahead electricity "
+            "prices, doi 10.1016/j.apenergy.2021.116983"
+        ),
+        oddities=(
+            "Days of 24 hours without changes of the clock. Both inputs are forecasts published "
+            "before the prices of the day are set."
+        ),
+        known=inputs,
+        files={f"epf/{market}.csv": digest},
+        url="https://doi.org/10.5281/zenodo.4624804",
+    )
+
+
+def _transformer(number: int, digest: str = "") -> DatasetInfo:
+    return DatasetInfo(
+        name=f"etth{number}",
+        title=f"Oil temperature of transformer {number} and six loads, hourly, 2016 to 2018",
+        rows=17_420,
+        variables=("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT"),
+        licence="CC BY-ND 4.0",
+        citation="Zhou et al. (2021), Informer, AAAI 35; Electricity Transformer Dataset",
+        oddities="The temperature drifts; stretches of loads repeat one value.",
+        files={f"ett/ETTh{number}.csv": digest},
+        url="https://github.com/zhouhaoyi/ETDataset",
+    )
+
 
 CATALOGUE = {
     info.name: info
@@ -151,5 +188,22 @@ CATALOGUE = {
             ),
             files=dict(zip(PLANT_FILES.values(), _PLANT_DIGESTS, strict=True)),
         ),
+        _prices(
+            "NP",
+            "Nord Pool",
+            ("grid_load", "wind_power"),
+            "cbba6af8cf505d6d1fcadf87e86b6651abdae4a1adf616ee4956f6c1cd039fb8",
+        ),
+        _prices(
+            "PJM",
+            "PJM (COMED zone)",
+            ("system_load", "zone_load"),
+            "58cc0ad32e22e61d9e183b0dc8201747f8c2ef822e469832c5beea8d88251cc0",
+        ),
+        _prices("BE", "Belgium", ("generation_fr", "load_fr")),
+        _prices("FR", "France", ("generation", "load")),
+        _prices("DE", "Germany", ("wind", "zone_load")),
+        _transformer(1),
+        _transformer(2, "a3dc2c597b9218c7ce1cd55eb77b283fd459a1d09d753063f944967dd6b9218b"),
     )
 }

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -14,55 +13,47 @@ from sklearn.base import clone
 
 from mvlstm import metrics
 from mvlstm._words import counted
-from mvlstm.errors import DataError, ParameterError, check_whole
+from mvlstm.errors import DataError, ParameterError, check_option, check_whole
 from mvlstm.model.forecaster import AbstractForecaster, require_whole
 from mvlstm.model.scoring import score_row
-from mvlstm.problem.transform_choice import choose_transform
+from mvlstm.model.transform_choice import choose_transform
 from mvlstm.progress import show_tasks
 from mvlstm.results import Forecast
+from mvlstm.settings import expanded
 from mvlstm.table.frame import SeriesFrame, Table, check_table
-from mvlstm.table.future import after_last
+from mvlstm.table.panel import after_last
 from mvlstm.table.parts import chronological
-from mvlstm.table.settings import Cleaning, Columns, Names
+from mvlstm.table.settings import Cleaning, Columns
 from mvlstm.table.spacing import describe_time
 from mvlstm.types import BoolArray, FloatArray
+
+Recalibration = Literal["full", "update", "link"]
+RECALIBRATIONS: tuple[Recalibration, ...] = get_args(Recalibration)
 
 
 @dataclass(frozen=True, eq=False)
 class FoldRun:
-    """What one forecaster did on one fold.
+    """What one forecaster did on one fold."""
 
-    Parameters
-    ----------
-    model : AbstractForecaster
-        Fitted on the rows before the fold.
-    recent : Forecast
-        Of the validation rows and the fold's own.
-    units : (M,)
-        What one means on the scale of each forecast's series; 1 where there is one series.
-    fit_seconds, forecasts_per_second : float
-    """
-
-    model: AbstractForecaster
-    recent: Forecast
-    units: FloatArray
+    model: AbstractForecaster  # fitted on the rows before the fold
+    recent: Forecast  # of the validation rows and the fold's own
+    units: FloatArray  # (M,) what one means on the scale of each forecast's series, 1 if one alone
     fit_seconds: float
     forecasts_per_second: float
 
     @property
     def stop(self) -> BoolArray:
         """Origins whose steps all lie in the rows that stop and select."""
-        later = self.model.fitted_.parts.calibration_rows(self.recent.time).any(axis=1)
-        return self.validation & ~np.asarray(later)
+        return self.validation & ~self._later.any(axis=1)
 
     @property
     def calibration(self) -> BoolArray:
-        """Origins whose steps all lie in the later half of the validation rows.
+        """Origins of steps in the later validation rows, by which nothing was selected."""
+        return self.validation & self._later.all(axis=1)
 
-        Nothing was fitted to these or selected by them.
-        """
-        later = self.model.fitted_.parts.calibration_rows(self.recent.time).all(axis=1)
-        return self.validation & np.asarray(later)
+    @property
+    def _later(self) -> BoolArray:
+        return np.asarray(self.model.fitted_.parts.calibration_rows(self.recent.time))
 
     @property
     def validation(self) -> BoolArray:
@@ -77,24 +68,13 @@ class FoldRun:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Backtest:
-    """Scores of a forecaster that was fitted anew at each of several origins.
-
-    Parameters
-    ----------
-    target : str
-        Name of what is forecast.
-    scores : DataFrame
-        One row per fold and one "pooled": ``rmse, mae, crps, coverage, skill, n, fit_seconds``.
-    periods : tuple of pairs
-        First and last time of each fold.
-    forecast : Forecast
-        Every fold's forecasts, one after another.
-    """
+    """Scores of a forecaster that was fitted anew at each of several origins."""
 
     target: str
     scores: pd.DataFrame
-    periods: tuple[tuple[Any, Any], ...]
-    forecast: Forecast
+    """One row per fold and one "pooled": ``rmse, mae, crps, coverage, skill, n, fit_seconds``."""
+    periods: tuple[tuple[Any, Any], ...]  # first and last time of each fold
+    forecast: Forecast  # those of every fold, one after another
 
     def to_frame(self) -> pd.DataFrame:
         """Return a copy of the scores."""
@@ -105,20 +85,18 @@ class Backtest:
         return f"Backtest(target={self.target!r}, {counted(len(self.periods), 'fold')})\n{shown}"
 
 
+@expanded(columns=Columns)
 def backtest(
     model: AbstractForecaster,
     table: Table,
-    target: str,
+    columns: Columns,
     *,
     folds: int = 5,
-    time: Names = None,
-    series: str | None = None,
-    variables: Sequence[str] | None = None,
-    exclude: Names = None,
-    known: Names = None,
-    categorical: Names = None,
     test: float = 0.2,
     valid: float = 0.1,
+    every: int | None = None,
+    refit: Recalibration = "full",
+    refit_every: int | None = None,
 ) -> Backtest:
     """Fit and score a forecaster at rolling origins, the training rows growing each time.
 
@@ -126,14 +104,21 @@ def backtest(
     ----------
     model : AbstractForecaster
         Its settings are used, it is not fitted itself.
-    table, target, time, series, variables, exclude, known, categorical
-        As in ``fit``.
+    table : DataFrame or SeriesFrame
     folds : int
         Number of origins K; the last ``test`` rows are cut into K pieces, and the model is
         fitted on all rows before each piece.
     test, valid : float
         Share of the rows to score on (below 1), or their number; share of a fold's rows to stop
         and calibrate on, or their number.
+    every : int, optional
+        Forecast from origins this many rows apart, the first being the last before the test rows:
+        with hours until midnight and 24, once a day for the next day. Then ``folds`` is not used.
+    refit : {"full", "update", "link"}
+        With ``every``, what is done as time passes: a fit anew, or `update` of the first fit with
+        all rows or, "link", of its linear map alone.
+    refit_every : int, optional
+        How many rows pass between refits; by default seven times ``every``.
 
     Examples
     --------
@@ -144,29 +129,42 @@ def backtest(
     [1, 2, 'pooled']
     """
     _check_forecaster(model)
-    columns = Columns(target, time, series, variables, exclude, known, categorical)
     cleaning = Cleaning(missing=model.missing, gaps=model.gaps, calendar=model.calendar)
     frame = check_table(table, columns, cleaning)
-    runs = []
-    cuts = fold_rows(len(frame.clock), folds=folds, test=test, valid=valid)
+    if every is None:
+        cuts = fold_rows(len(frame.clock), folds=folds, test=test, valid=valid)
+    else:
+        size = (len(frame.clock), int(model.horizon))
+        cuts = refit_rows(*size, every, refit_every, test=test, valid=valid)
+        check_option("refit", refit, RECALIBRATIONS)
     settings: dict[str, Any] = {"verbose": 0}
     if model.transform == "auto":  # one choice for all folds, made before the first
-        settings["transform"] = choose_transform("auto", frame, frame.order < cuts[0][0])[0].name
+        first, size = frame.order < cuts[0][0], (model.window, model.horizon)
+        settings["transform"] = choose_transform("auto", frame, first, *size)[0].name
+    seconds, scored = [], []
     with show_tasks(model.verbose, "backtest", len(cuts), every=0.0) as advance:
+        one = clone(model).set_params(**settings)
         for start, end in cuts:
-            one = clone(model).set_params(**settings)
-            runs.append(run_fold(one, *fold_frame(frame, start, end), valid))
+            if every is None:
+                one = clone(model).set_params(**settings)
+                run = run_fold(one, *fold_frame(frame, start, end), valid)
+                seconds.append(run.fit_seconds)
+                scored.append(run.recent.take(run.new))
+            else:
+                started = clock.monotonic()
+                one = refitted(one, frame, start, "full" if not scored else refit, valid)
+                seconds.append(clock.monotonic() - started)
+                scored.append(at_origins(one, frame, start, end, every, cuts[0][0]))
             advance("folds fitted")
-    scored = [run.recent.take(run.new) for run in runs]
-    pooled = join(scored)
+    pooled = Forecast.join(scored)
     table_of = {
         name: {
             **score_row(forecast.score(part="all"), persistence_rmse(forecast, frame)),
-            "fit_seconds": float(np.sum([run.fit_seconds for run in some])),
+            "fit_seconds": float(np.sum(spent)),
         }
-        for name, forecast, some in [
-            *((k + 1, scored[k], [run]) for k, run in enumerate(runs)),
-            ("pooled", pooled, runs),
+        for name, forecast, spent in [
+            *((k + 1, scored[k], [spent]) for k, spent in enumerate(seconds)),
+            ("pooled", pooled, seconds),
         ]
     }
     periods = tuple((frame.clock[start], frame.clock[end - 1]) for start, end in cuts)
@@ -201,6 +199,60 @@ def fold_rows(n_rows: int, *, folds: int, test: float, valid: float) -> list[tup
         )
     borders = [first + k * (n_rows - first) // folds for k in range(folds + 1)]
     return list(pairwise(borders))
+
+
+def refit_rows(
+    n_rows: int, horizon: int, every: int, refit_every: int | None, *, test: float, valid: float
+) -> list[tuple[int, int]]:
+    """Return first row and end of each stretch between two refits, before which there is an origin.
+
+    Examples
+    --------
+    >>> refit_rows(100, 5, 2, 8, test=0.2, valid=0.1)
+    [(80, 88), (88, 100)]
+    """
+    check_whole("every", every, 1)
+    between = 7 * every if refit_every is None else refit_every
+    check_whole("refit_every", between, 1)
+    if between % every:
+        raise ParameterError(
+            f"refit_every={between} is no multiple of every={every}, so that refits would fall "
+            "between two origins. Choose a multiple."
+        )
+    first = chronological(n_rows, test=test, valid=valid).b
+    if n_rows - first < horizon:
+        raise ParameterError(
+            f"test={test:g} leaves {n_rows - first:,} rows to score on, fewer than "
+            f"horizon={horizon}. Make it larger."
+        )
+    borders = [*range(first, n_rows - horizon + 1, between), n_rows]
+    return list(pairwise(borders))
+
+
+def refitted(
+    model: AbstractForecaster, frame: SeriesFrame, start: int, refit: Recalibration, valid: float
+) -> AbstractForecaster:
+    """Bring a model up to the rows before ``start``; it sees no others."""
+    past: Any = frame.rows(frame.order < start)
+    if refit == "full":
+        model = clone(model).fit(past, frame.target, valid=valid)
+        require_whole(model.fitted_)
+        return model
+    return model.update(past, refit="link" if refit == "link" else "newest")
+
+
+def at_origins(
+    model: AbstractForecaster, frame: SeriesFrame, start: int, end: int, every: int, first: int
+) -> Forecast:
+    """Forecast from the rows of a stretch that are ``every`` rows apart, as from ``first - 1``."""
+    before = int(model.window) + model.fitted_.preparation.lead if model.local else start
+    if model.missing == "fill":
+        before += model.fitted_.layout.fill_limit
+    near = (frame.order >= start - before) & (frame.order < end + int(model.horizon))
+    rows: Any = frame.rows(near)
+    forecast = model.predict(rows)
+    order = frame.order[frame.find(forecast.origin, forecast.series)] + 1
+    return forecast.take((order >= start) & (order < end) & ((order - first) % every == 0))
 
 
 def fold_frame(frame: SeriesFrame, start: int, end: int) -> tuple[SeriesFrame, int]:
@@ -251,22 +303,6 @@ def _units(model: AbstractForecaster, table: Any, forecast: Forecast) -> FloatAr
         return np.ones(len(forecast))
     prepared = model.fitted_.prepare(model.fitted_.read(table, "predict"))
     return prepared.unit(prepared.frame.find(forecast.origin, forecast.series))
-
-
-def join(forecasts: Sequence[Forecast]) -> Forecast:
-    """Put forecasts of one model's folds one after another."""
-    first = forecasts[0]
-    if len(forecasts) == 1:
-        return first
-    parts: dict[str, Any] = {
-        name: np.concatenate([getattr(one, name) for one in forecasts])
-        for name in ("time", "weights", "means", "variances", "part", "actual")
-    }
-    origin = first.origin.append([one.origin for one in forecasts[1:]])
-    members = np.concatenate([one.members for one in forecasts], axis=1)
-    if first.series is not None:
-        parts["series"] = np.concatenate([one.series for one in forecasts])
-    return replace(first, origin=origin, members=members, **parts)
 
 
 def persistence_rmse(forecast: Forecast, frame: SeriesFrame) -> float:

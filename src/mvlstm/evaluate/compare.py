@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,23 +17,24 @@ from mvlstm.evaluate.backtest import (
     FoldRun,
     fold_frame,
     fold_rows,
-    join,
     persistence_rmse,
     run_fold,
 )
 from mvlstm.evaluate.methods import BUDGETS, METHODS, Budget, build, choose_methods
+from mvlstm.model.adaptive import adapted
 from mvlstm.model.calibration import cover_factors
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.scoring import score_row
+from mvlstm.model.transform_choice import TRANSFORM_CHOICES, choose_transform
 from mvlstm.problem.splits import split_windows
-from mvlstm.problem.transform_choice import TRANSFORM_CHOICES, TransformChoice, choose_transform
 from mvlstm.problem.windows import measured_labels, origin_rows
 from mvlstm.progress import show_tasks
 from mvlstm.results import Comparison, Forecast
 from mvlstm.results.comparison import COLUMNS
+from mvlstm.settings import ComparingSettings, expanded
 from mvlstm.table.frame import Layout, SeriesFrame, Table, check_table, rebuild_frame
 from mvlstm.table.parts import require_validation
-from mvlstm.table.settings import Calendar, Cleaning, Columns, Gaps, Missing, Names
+from mvlstm.table.settings import Cleaning, Columns
 from mvlstm.types import FloatArray
 
 Kind = Literal["single", "ensemble"]
@@ -51,69 +52,41 @@ class Entry:
     folds: tuple[float, ...]  # RMSE of each
 
 
+@expanded(columns=Columns, settings=ComparingSettings)
 def compare(
     table: Table,
-    target: str,
+    columns: Columns,
+    settings: ComparingSettings,
     *,
     methods: str | Sequence[str] = "all",
-    time: Names = None,
-    series: str | None = None,
-    variables: Sequence[str] | None = None,
-    exclude: Names = None,
-    known: Names = None,
-    categorical: Names = None,
-    calendar: Calendar = "none",
-    missing: Missing = "error",
-    gaps: Gaps = "error",
-    transform: TransformChoice = "none",
-    window: int = 30,
-    horizon: int = 1,
-    members: int = 3,
+    budget: Budget = "quick",
     folds: int = 1,
     test: float = 0.2,
     valid: float = 0.1,
-    budget: Budget = "quick",
-    seed: int = 0,
-    device: str = "auto",
     own: pd.DataFrame | None = None,
     own_name: str = "own forecasts",
-    verbose: int = 1,
 ) -> Comparison:
     """Fit several methods to the same rows and score them on the same unseen ones.
 
-    A method that fails is reported in its row; the others continue.
+    A method that fails, or cannot use a setting that it needs, says so in its row; the others
+    continue. Persistence and its seasonal kind stay on the target's own scale.
 
     Parameters
     ----------
-    table, target, time, series, variables, exclude, known, categorical
-        As in ``fit`` of a forecaster. A method that cannot use them says so in its row.
-    calendar : "none", "auto" or sequence of str
-        As in `mvlstm.MVLSTM`, for every method that looks at windows of variables.
+    table : DataFrame or SeriesFrame
     methods : str or sequence of str
         "all", or some of mvlstm, paper, indep, fusion, lstm, dual, retain, clstm, strx, arimax,
         rf, xgt, enet, ar, gbt, seasonal. Persistence is always there.
-    missing, gaps, transform : str
-        As in `mvlstm.MVLSTM`; persistence and its seasonal kind stay on the target's own scale.
-    window, horizon : int
-        Rows looked back on, steps ahead.
-    members : int
-        Networks in each ensemble.
+    budget : {"quick", "full"}
+        How much each method may tune and train; every row states it.
     folds : int
         1: one chronological split. More: this many rolling origins, each with a fit of its own.
     test, valid : float
         Share of the rows (below 1) to score on, and to choose and calibrate on; or their number.
-    budget : {"quick", "full"}
-        How much each method may tune and train; every row states it.
-    seed : int
-        Fixes everything random.
-    device : str
-        Where networks are trained: "auto", "cpu" or "cuda".
     own : DataFrame, optional
         Your own forecasts, one step ahead, in the columns ``time`` and ``value``, for one more row.
     own_name : str
         Its name.
-    verbose : int
-        0 is silent.
 
     Returns
     -------
@@ -130,26 +103,19 @@ def compare(
     check_option("budget", budget, BUDGETS)
     require_validation(valid)
     keys = choose_methods(methods)
-    columns = Columns(target, time, series, variables, exclude, known, categorical)
-    cleaning = Cleaning(missing=missing, gaps=gaps, calendar=calendar)
+    cleaning = Cleaning(missing=settings.missing, gaps=settings.gaps, calendar=settings.calendar)
     frame = check_table(table, columns, cleaning)
+    window, horizon, verbose = settings.window, settings.horizon, settings.verbose
     split = split_windows(frame, window=window, horizon=horizon, test=test, valid=valid)
     n_train = len(split[1]["train"])
     cuts = fold_rows(len(frame.clock), folds=folds, test=test, valid=valid)
-    inner = 0 if sys.stderr.isatty() else max(0, verbose - 1)
-    check_option("transform", transform, TRANSFORM_CHOICES)
-    chosen, chosen_notes = choose_transform(transform, frame, frame.order < cuts[0][0])
-    shared: dict[str, Any] = {
-        "missing": missing,
-        "gaps": gaps,
+    check_option("transform", settings.transform, TRANSFORM_CHOICES)
+    first = frame.order < cuts[0][0]
+    chosen, notes = choose_transform(settings.transform, frame, first, window, horizon)
+    shared = asdict(settings) | {
         "calendar": frame.layout.calendar or "none",
         "transform": chosen.name,
-        "window": window,
-        "horizon": horizon,
-        "members": members,
-        "seed": seed,
-        "device": device,
-        "verbose": inner,
+        "verbose": 0 if sys.stderr.isatty() else max(0, verbose - 1),
     }
     entries: list[Entry] = []
     if own is not None:
@@ -167,7 +133,7 @@ def compare(
                 found = [_failure(METHODS[key].label, error, words)]
             entries += found
             advance(_progress(found[-1].row))
-    noted = replace(frame, notes=(*frame.notes, *chosen_notes))
+    noted = replace(frame, notes=(*frame.notes, *notes))
     return _comparison(entries, noted, horizon, cuts)
 
 
@@ -193,12 +159,12 @@ def _entries(key: str, runs: list[FoldRun], frame: SeriesFrame, words: str) -> l
         pairs = list(zip(forecasts, runs, strict=True))
         judged = [forecast.take(run.calibration) for forecast, run in pairs]
         new = [forecast.take(run.new) for forecast, run in pairs]
-        scored = join(new)
+        scored = Forecast.join(new)
         row = {
             **common,
             "kind": kind,
             **score_row(scored.score(part="all"), persistence_rmse(scored, frame)),
-            "valid_rmse": float(_errors(join(judged)).pow(2).mean() ** 0.5),
+            "valid_rmse": float(_errors(Forecast.join(judged)).pow(2).mean() ** 0.5),
         }
         each = tuple(float(_errors(one).pow(2).mean() ** 0.5) for one in new)
         found.append(Entry(row, _errors(scored), each))
@@ -228,13 +194,16 @@ def first_member(run: FoldRun) -> Forecast:
     factors = cover_factors(mixture, actual[rows], np.asarray(recent.origin)[rows])
     variances = variances * factors[:, None]
     correction = run.model.fitted_.calibration.mean_factor[:, None]
-    return replace(
+    alone = replace(
         recent,
         weights=np.ones_like(means),
         means=means,
         variances=variances,
         members=np.moveaxis(transform.mean(means, variances * correction), -1, 0),
+        knots=None,
     )
+    fitted = run.model.fitted_
+    return adapted(alone, fitted.parts) if fitted.adaptive else alone
 
 
 def _top_variables(model: AbstractForecaster, rows: Any) -> tuple[str, ...]:
@@ -244,8 +213,8 @@ def _top_variables(model: AbstractForecaster, rows: Any) -> tuple[str, ...]:
             explanation = model.set_params(verbose=0).explain(rows, effort="quick")
     except DataError:  # too few unseen rows to scramble; the scores are valid all the same
         return ()
-    table = explanation.importance
-    costly = table.loc[table["importance"] > ROUNDING, "variable"]
+    table = explanation.importance.sort_values("leans_on", ascending=False)
+    costly = table.loc[table["leans_on"] > ROUNDING * table["leans_on"].max(), "variable"]
     return tuple(str(name) for name in costly[:TOP])
 
 

@@ -13,6 +13,7 @@ from mvlstm.explain.effort import EFFORTS, Effort, get_effort
 from mvlstm.explain.held_out import HeldOut
 from mvlstm.explain.importance import scrambler
 from mvlstm.explain.measure import Measured, measure, require_windows
+from mvlstm.explain.refits import Rows
 
 __all__ = [
     "EFFORTS",
@@ -20,6 +21,7 @@ __all__ = [
     "Effort",
     "HeldOut",
     "Measured",
+    "Rows",
     "calibrated_sigma2",
     "choose_windows",
     "exchange",

@@ -222,6 +222,7 @@ def _autocorrelation(series: FloatArray, longest: int) -> FloatArray:
     """Autocorrelation at lags 0 to ``longest``; zero beyond lag 0 for a constant series."""
     n = series.size
     centred = series - series.mean()
+    centred = centred / (np.abs(centred).max() or 1.0)
     power = np.abs(np.fft.rfft(centred, 2 * n)) ** 2
     covariance = np.fft.irfft(power)[: longest + 1]
     scale = covariance[0] if covariance.size and covariance[0] > 0 else 1.0

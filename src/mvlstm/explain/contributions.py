@@ -11,16 +11,16 @@ Integrated gradients against a background: with background windows :math:`b` and
 For a linear forecast this is exact: coefficient times distance from the mean background. A network
 can be steep in places, so the path is divided where it has to be: on any piece from :math:`a` to
 :math:`a'` the gradients must add up to :math:`f(a') - f(a)`, which two forecasts tell exactly, and
-a piece that misses is halved. Recurrent networks have borders, on either side of which a window
-ends in another state, and there the forecast all but jumps. On a piece shorter than 1/256 of the
-path the gradient's direction is that of the border, which is all that matters: the contributions
-of a jump are its height, shared in that direction.
+the pieces that miss most are halved, as long as a fixed number of gradients lasts. Recurrent
+networks have borders, on either side of which a window ends in another state, and there the
+forecast all but jumps. On a short piece the gradient's direction is that of the border, which is
+all that matters: the contributions of a jump are its height, shared in that direction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,12 +31,14 @@ Gradient = Callable[[FloatArray], FloatArray]
 MeanForecast = Callable[[FloatArray], FloatArray]
 """Windows (m, T, C) to the members' mean forecast (m, H)."""
 
-NODES = (5, 3, 3, 2, 2, 1)  # points of the quadrature by halvings; the last for all further
-PIECE_SHARES = (0.7, 0.15, 0.03)  # of the tolerance, that a piece may miss; at first, and again
-JUMP = 8  # halvings after which a piece that still misses is taken to hold a jump
-SCALED = (0.02, 5.0)  # by how much the sum over a jump may be scaled to its rise
-HALVINGS = 20  # of a path at most
-AT_ONCE = 256  # pieces worked on together
+NODES, FEWER = 5, 2  # points of the quadrature on a whole path, and on a piece of it
+AGAIN = (
+    12  # times as many gradients again go into halving, of one step ahead; of many as many again
+)
+SCALED = (0.02, 5.0)  # by how much the sum over a piece may be scaled to its rise
+DIGITS = 16 * np.finfo(np.float64).eps  # of a forecast that its differences may miss
+SHORTEST = 2.0**-20  # of a path that is halved
+AT_ONCE = 4_000_000  # numbers that the gradients on whole paths may take
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +50,21 @@ class Contributions:
     # the contributions in proportion to their size, so that they add up to the last digit.
     missed: FloatArray
 
+    @classmethod
+    def join(cls, parts: Sequence[Contributions]) -> Contributions:
+        """Put the contributions to forecasts one after another."""
+        members = np.concatenate([part.members for part in parts], axis=1)
+        return cls(members, np.concatenate([part.missed for part in parts]))
+
     @property
     def mean(self) -> FloatArray:
         """Contributions (M, H, T, C) to the members' mean."""
         return np.asarray(self.members.mean(axis=0))
+
+
+def windows_at_once(slopes: int, background: int) -> int:
+    """Return how many windows to take apart at once, with this many numbers in a gradient."""
+    return max(1, AT_ONCE // (NODES * background * slopes))
 
 
 def integrated_gradients(
@@ -65,56 +78,32 @@ def integrated_gradients(
     """Take forecasts of windows (M, T, C) apart into contributions of every entry.
 
     Each path from a background window (B, T, C) to a window is one piece at first, with a
-    Gauss-Legendre sum. Pieces whose sum misses the difference of the forecasts at their ends are
-    halved. A window whose pieces' errors add up to more than ``tolerance``, in units of the
-    forecast, is done again with a stricter measure.
+    Gauss-Legendre sum. While the pieces of a window miss the differences of the forecasts at their
+    ends by more than ``tolerance`` together, in units of the forecast, the worst are halved.
     """
-    total = forecast(windows) - forecast(background).mean(axis=0)  # (M, H)
-    result: FloatArray | None = None
-    rows = np.arange(len(windows))
-    for share in PIECE_SHARES:
-        found = _integrate(gradient, forecast, windows[rows], background, share * tolerance)
-        if result is None:
-            result = found
-        else:
-            result[:, rows] = found
-        left = total - result.mean(axis=0).sum(axis=(2, 3))  # (M, H)
-        rows = np.flatnonzero(np.abs(left).max(axis=1) > tolerance)
-        if not len(rows):
-            break
-    assert result is not None
-    size = np.abs(result.mean(axis=0))  # (M, H, T, C)
-    whole = np.maximum(size.sum(axis=(2, 3)), np.finfo(np.float64).tiny)
-    result += size * (left / whole)[..., None, None]
-    return Contributions(result, np.abs(left).max(axis=1))
-
-
-def _integrate(
-    gradient: Gradient,
-    forecast: MeanForecast,
-    windows: FloatArray,
-    background: FloatArray,
-    tolerance: float,
-) -> FloatArray:
-    """Integrate along all paths (K, M, H, T, C), to ``tolerance`` on each piece of a path."""
     M, B = len(windows), len(background)
-    result: FloatArray | None = None
-    pieces = _Pieces.whole(forecast(background), forecast(windows))
-    for depth in range(HALVINGS + 1):
-        rejected = []
-        for part in pieces.batches():
-            nodes = NODES[min(depth, len(NODES) - 1)]
-            sums = _quadrature(gradient, windows, background, part, nodes)  # (K, S, H, T, C)
-            if result is None:
-                result = np.zeros((len(sums), M, *sums.shape[2:]))
-            fine = _settle(sums, part.rise, tolerance, depth)
-            _add(result, part.row[fine], sums[:, fine] / B)
-            rejected.append(part.take(~fine))
-        pieces = _halved(rejected, forecast, windows, background)
-        if not len(pieces.row):
-            break
-    assert result is not None
-    return result
+    level = forecast(background)
+    tolerance = max(tolerance, DIGITS * float(np.abs(level).max(initial=0.0)))
+    pieces = _Pieces.whole(level, forecast(windows))
+    total = pieces.rise.reshape(M, B, -1).mean(axis=1)  # (M, H)
+    sums = _quadrature(gradient, windows, background, pieces, NODES)  # (K, S, H, T, C)
+    left = NODES * len(sums[0]) * max(1, AGAIN // total.shape[1])
+    while len(worst := _worst(pieces, sums, tolerance * B)[: left // (2 * FEWER)]):
+        halves = _halved(pieces.take(worst), forecast, windows, background)
+        added = _quadrature(gradient, windows, background, halves, FEWER)
+        kept = np.setdiff1d(np.arange(len(pieces.row)), worst)
+        pieces = pieces.take(kept).join(halves)
+        sums = np.concatenate([sums[:, kept], added], axis=1)
+        left -= 2 * FEWER * len(worst)
+    _scale_jumps(pieces, sums)
+    result = np.zeros((len(sums), M, *sums.shape[2:]))
+    for row in range(M):
+        result[:, row] = sums[:, pieces.row == row].sum(axis=1) / B
+    left_over = total - result.mean(axis=0).sum(axis=(2, 3))  # (M, H)
+    size = np.abs(result.mean(axis=0))  # (M, H, T, C)
+    whole = size.sum(axis=(2, 3))
+    result += size * (left_over / np.where(whole > 0, whole, 1.0))[..., None, None]
+    return Contributions(result, np.abs(left_over).max(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,12 +133,12 @@ class _Pieces:
     def rise(self) -> FloatArray:
         return self.at_high - self.at_low
 
-    def take(self, which: BoolArray | slice) -> _Pieces:
+    def take(self, which: IntArray) -> _Pieces:
         return _Pieces(**{name: values[which] for name, values in vars(self).items()})
 
-    def batches(self) -> list[_Pieces]:
-        starts = range(0, len(self.row), AT_ONCE)
-        return [self.take(slice(first, first + AT_ONCE)) for first in starts]
+    def join(self, other: _Pieces) -> _Pieces:
+        pairs = {name: (values, getattr(other, name)) for name, values in vars(self).items()}
+        return _Pieces(**{name: np.concatenate(pair) for name, pair in pairs.items()})
 
 
 def _quadrature(
@@ -167,39 +156,45 @@ def _quadrature(
     return np.asarray(slope * (distance * part.length[:, None, None])[:, None])
 
 
-def _settle(sums: FloatArray, rise: FloatArray, tolerance: float, depth: int) -> BoolArray:
-    """Say which pieces (S,) need no halving; scale the sums over jumps to their rise, in place."""
+def _misses(pieces: _Pieces, sums: FloatArray) -> FloatArray:
+    """Return by how much the sums over pieces miss their rises, (S, H)."""
+    return np.asarray(np.abs(sums.sum(axis=(3, 4)).mean(axis=0) - pieces.rise))
+
+
+def _worst(pieces: _Pieces, sums: FloatArray, tolerance: float) -> IntArray:
+    """Return the pieces to halve, worst first, of windows that miss more than the tolerance.
+
+    They are those that miss more than half as much as the pieces of their window do on average;
+    those that are not finite are not among them.
+    """
+    miss = _misses(pieces, sums).max(axis=1)
+    fine = ~np.isfinite(miss) | (pieces.length <= SHORTEST)
+    miss[fine] = 0.0
+    total, count = np.bincount(pieces.row, miss), np.bincount(pieces.row)
+    chosen = (total > tolerance)[pieces.row] & (miss > (total / count / 2)[pieces.row])
+    return np.flatnonzero(chosen)[np.argsort(-miss[chosen], kind="stable")]
+
+
+def _scale_jumps(pieces: _Pieces, sums: FloatArray) -> None:
+    """Scale the sums over pieces to their rises, in place, where the factor is plausible.
+
+    A piece whose gradient is not finite contributes nothing.
+    """
+    sums[:, ~np.isfinite(sums).all(axis=(0, 2, 3, 4))] = 0.0
     found = sums.sum(axis=(3, 4)).mean(axis=0)  # (S, H)
-    fine = np.abs(found - rise).max(axis=1) <= tolerance
-    if depth < JUMP:
-        return np.asarray(fine)
     with np.errstate(divide="ignore", invalid="ignore"):
-        factor = np.where(found == 0, 0.0, rise / found)
-    near = np.abs(found - rise) <= tolerance
-    scalable = near | ((factor > SCALED[0]) & (factor < SCALED[1]))
-    jump = ~fine & scalable.all(axis=1)
-    sums[:, jump] *= np.where(near, 1.0, factor)[jump][..., None, None]
-    return np.asarray(fine | jump | (depth == HALVINGS))
-
-
-def _add(result: FloatArray, rows: IntArray, sums: FloatArray) -> None:
-    """Add the sums (K, S, ...) of pieces to their rows of the result (K, M, ...)."""
-    for row in np.unique(rows):
-        result[:, row] += sums[:, rows == row].sum(axis=1)
+        factor = pieces.rise / found
+        plausible: BoolArray = (factor > SCALED[0]) & (factor < SCALED[1])
+    sums *= np.where(plausible, factor, 1.0)[..., None, None]
 
 
 def _halved(
-    rejected: list[_Pieces], forecast: MeanForecast, windows: FloatArray, background: FloatArray
+    pieces: _Pieces, forecast: MeanForecast, windows: FloatArray, background: FloatArray
 ) -> _Pieces:
     """Cut every piece in two."""
-    names = list(vars(rejected[0]))
-    joined = _Pieces(**{n: np.concatenate([getattr(p, n) for p in rejected]) for n in names})
-    if not len(joined.row):
-        return joined
-    middle = (joined.low + joined.high) / 2
-    first, last = background[joined.start], windows[joined.row]
+    middle = (pieces.low + pieces.high) / 2
+    first, last = background[pieces.start], windows[pieces.row]
     at_middle = forecast(first + middle[:, None, None] * (last - first))  # (S, H)
-    left = replace(joined, high=middle, at_high=at_middle)
-    right = replace(joined, low=middle, at_low=at_middle)
-    both = {n: np.concatenate([getattr(left, n), getattr(right, n)]) for n in names}
-    return _Pieces(**both)
+    ends = vars(pieces)
+    left = _Pieces(**{**ends, "high": middle, "at_high": at_middle})
+    return left.join(_Pieces(**{**ends, "low": middle, "at_low": at_middle}))

@@ -17,6 +17,7 @@ class Effort(NamedTuple):
     windows: int  # most held-out windows used
     repeats: int  # exchanges per variable, R
     draws: int  # bootstrap draws
+    rows: int  # most rows that regressions are learned from
 
     def repeats_for(self, windows: int) -> int:
         """Return the exchanges for this many windows: up to four times more where these are few."""
@@ -24,19 +25,21 @@ class Effort(NamedTuple):
 
 
 EFFORTS: dict[str, Effort] = {
-    "quick": Effort(windows=600, repeats=2, draws=500),
-    "default": Effort(windows=2_000, repeats=2, draws=1_000),
-    "full": Effort(windows=10_000, repeats=10, draws=4_000),
+    "quick": Effort(windows=600, repeats=2, draws=500, rows=400),
+    "default": Effort(windows=2_000, repeats=2, draws=1_000, rows=1_000),
+    "full": Effort(windows=10_000, repeats=10, draws=4_000, rows=2_000),
 }
 
 
-def get_effort(name: str) -> Effort:
-    """Look up a level of effort by name.
+def get_effort(name: str | Effort) -> Effort:
+    """Look up a level of effort by name; one that is not a name is given back.
 
     Examples
     --------
     >>> get_effort("default").windows
     2000
     """
+    if isinstance(name, Effort):
+        return name
     check_option("effort", name, EFFORTS)
     return EFFORTS[name]

@@ -1,35 +1,36 @@
-r"""Rise of the forecast error when a variable is scrambled, with interval, p-value and verdict.
+r"""What a variable adds to a forecast, with interval, p-value and verdict; and what it leans on.
 
-Over held-out windows, variable n's whole windows are exchanged between times. With the members'
-mean as forecast,
+A variable's windows are exchanged between times, as a rule only the part that the other variables
+do not explain (`mvlstm.explain.conditional`), so that no input comes about that could not occur.
+With R exchanges, the mean of the exchanged forecasts is what could be said without the variable,
+and the product of the errors of two exchanges estimates its squared error without bias:
 
 .. math::
-    \Delta L_n = \operatorname{mean}_m \left[ (\hat y(X \text{ with } X^n \text{ of another time})
-    - y)^2 - (\hat y(X) - y)^2 \right].
+    \Delta L_n = \operatorname{mean}_m \left[ \operatorname{mean}_{r \ne q}
+    (\hat y_r - y)(\hat y_q - y) - (\hat y - y)^2 \right].
 
-For member weights :math:`a` that sum to one the squared error is the quadratic form
-:math:`a^\top E_m a` of the members' error products, so members and times are resampled jointly by
-adding up small matrices; no forecast is made twice.
+So the size agrees with what a model learned without the variable would lose, while an exchange
+alone counts the noise of the exchanged values too. For member weights :math:`a` that sum to one the
+squared error is the quadratic form :math:`a^\top E_m a` of the members' error products, so members
+and times are resampled jointly by adding up small matrices; no forecast is made twice.
 
-A time has a hand in the result twice, where it receives another window and where it gives its own
-away. Intervals count both: with the first alone they hold 80 instead of 90 % on a linear model. For
-a variable without effect the two cancel, so the test of "no rise" counts the first alone; that is
-still cautious, and has the greater power.
+A time has a hand in the result where it receives another window and where it gives its own away;
+intervals count both. Tests are those of `mvlstm.explain.evidence`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
 from mvlstm.explain.blocks import BlockBootstrap, block_length, interval, over_time
+from mvlstm.explain.conditional import Others
+from mvlstm.explain.evidence import SIGNIFICANCE, STAYING, Finding, judge, recent_size
 from mvlstm.explain.held_out import HeldOut
-from mvlstm.metrics import holm
 from mvlstm.results import VERDICTS
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
@@ -39,39 +40,49 @@ Predict = Callable[[FloatArray], FloatArray]
 Scrambled = Callable[[tuple[int, ...], IntArray], FloatArray]
 """Forecasts (K, M, H) with the given variables' windows taken from the donors (M,)."""
 
-SIGNIFICANCE = 0.05
-PATIENCE = 4  # block length in multiples of a slow rise's memory; holds random walks in check
-LONG_BLOCKS = 8  # of the second test, which slow errors hidden in noise do not fool
+PATIENCE = 4  # block length in multiples of a slow rise's memory
 RELEVANCE = 0.005  # an important variable's share of the model's squared error, at least
 
 
 @dataclass(frozen=True, eq=False)
 class ErrorIncrease:
-    """Outcome of scrambling, for each of N variables (or groups of them)."""
+    """Outcome of exchanges, for each of N variables (or groups of them)."""
 
     estimate: FloatArray  # (N,) rise in squared error, with its 90 % interval
     low: FloatArray
     high: FloatArray
-    p_value: FloatArray  # (N,) one-sided, of a rise of at most zero; not adjusted
+    findings: list[Finding]  # (N,) of the test that the variable adds nothing; not adjusted
     per_step: FloatArray  # (N, H) with its 90 % interval over times
     per_step_low: FloatArray
     per_step_high: FloatArray
     per_member: FloatArray  # (K, N)
     draws: FloatArray  # (B, N) joint bootstrap draws
-    error: float  # mean squared error of the members' mean without scrambling
+    error: float  # mean squared error of the members' mean with all variables
     blocks: int  # of times that the intervals rest on, for the worst variable
     by_window: FloatArray  # (M, N)
 
+    def times(self, square: float) -> ErrorIncrease:
+        """Return it in another unit: all that is squared, multiplied."""
+        kept = ("findings", "blocks")
+        scaled = {k: v * square for k, v in vars(self).items() if k not in kept}
+        return replace(self, **scaled, findings=[one.times(square) for one in self.findings])
 
-def scrambler(predict: Predict, windows: FloatArray, groups: Sequence[int]) -> Scrambled:
+
+def scrambler(
+    predict: Predict, windows: FloatArray, groups: Sequence[int], *, conditional: bool = False
+) -> Scrambled:
     """Make the scrambling function of a model that forecasts from windows (M, T, C).
 
-    ``groups`` (C,) says which variable owns each column.
+    ``groups`` (C,) says which variable owns each column. If ``conditional``, what the other columns
+    explain stays in place.
     """
     owner = np.asarray(groups)
+    others = Others(windows) if conditional else None
 
     def scrambled(variables: tuple[int, ...], donors: IntArray) -> FloatArray:
         columns = np.flatnonzero(np.isin(owner, variables))
+        if others is not None:
+            return predict(others.exchanged(columns, donors))
         changed = windows.copy()
         changed[:, :, columns] = windows[donors][:, :, columns]
         return predict(changed)
@@ -90,27 +101,58 @@ def error_increase(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> ErrorIncrease:
-    """Measure the rise in squared error for every family of variables exchanged together.
+    """Measure the rise in squared error without every family of variables, exchanged together.
 
     ``base`` (K, M, H) are the members' forecasts of the windows as they are; a family is a tuple of
     variables, usually one each. ``progress`` is called with 1 after every forward pass.
     """
+    unit = unit_of(np.asarray(base, dtype=np.float64) - held.labels)
+    held, base = replace(held, labels=held.labels / unit), base / unit
     errors = np.asarray(base, dtype=np.float64) - held.labels  # (K, M, H)
     loss = over_time(np.mean(errors.mean(axis=0) ** 2, axis=1), held.times)  # (times,)
     shortest = block_length(loss, minimum=max(held.window, held.labels.shape[1]))
     boot = BlockBootstrap(loss.size, len(base), draws, cell=max(1, held.window // 5), seed=seed)
 
-    def drawn(keep_phase: bool) -> list[IntArray]:
-        sources = [np.random.default_rng([seed, 0, r]) for r in range(repeats)]
-        return [held.donors(rng, keep_phase=keep_phase) for rng in sources]
-
-    kept, free = drawn(True), drawn(False) if held.tells_phase else []
     rises = []
-    for family in families:
-        exchanges = free if free and any(v in held.clocks for v in family) else kept
-        forecasts = (scrambled(family, donors) for donors in exchanges)
+    for exchanges, family in _exchanges(held, families, max(2, repeats), seed):
+        forecasts = (scrambled(family, donors) / unit for donors in exchanges)
         rises.append(_measure(errors, held, forecasts, exchanges, boot, shortest, progress))
-    return _infer(rises, boot, error=float(loss.mean()), shortest=shortest)
+    return _infer(rises, boot, error=float(loss.mean())).times(unit * unit)
+
+
+def leaning(
+    base: FloatArray,
+    held: HeldOut,
+    scrambled: Scrambled,
+    families: Sequence[tuple[int, ...]],
+    *,
+    seed: int = 0,
+) -> FloatArray:
+    """Return the rise in squared error (N,) by one exchange of whole windows: the model's reliance.
+
+    Of correlated variables this leaves the data: inputs come about that cannot occur.
+    """
+    unit = unit_of(np.asarray(base, dtype=np.float64) - held.labels)
+
+    def error(forecasts: FloatArray) -> float:
+        return float(np.mean(((forecasts.mean(axis=0) - held.labels) / unit) ** 2))
+
+    moved = [
+        error(scrambled(family, donors))
+        for (donors,), family in _exchanges(held, families, 1, seed)
+    ]
+    return np.asarray((np.array(moved) - error(base)) * (unit * unit))
+
+
+def part(increase: ErrorIncrease, chosen: slice) -> ErrorIncrease:
+    """Return the outcome for some of the families."""
+    last = ("per_member", "draws", "by_window")
+    kept = {
+        name: value[:, chosen] if name in last else value[chosen]
+        for name, value in vars(increase).items()
+        if name not in ("error", "blocks")
+    }
+    return replace(increase, **kept)
 
 
 def headline(increase: ErrorIncrease, target: int | None) -> dict[str, FloatArray]:
@@ -130,22 +172,15 @@ def headline(increase: ErrorIncrease, target: int | None) -> dict[str, FloatArra
     return {"importance": point, "low": low, "high": high, "importance_exogenous": alone}
 
 
-def verdicts(
-    increase: ErrorIncrease, target: int | None = None
-) -> tuple[FloatArray, NDArray[np.object_]]:
-    """Judge all variables: adjusted p-values and verdicts.
+def verdicts(adjusted: FloatArray, estimate: FloatArray, error: float) -> NDArray[np.object_]:
+    """Judge by adjusted p-values and rises in squared error.
 
-    Holm's adjustment runs over the exogenous variables; the target's own past is judged by itself.
-    ``important`` needs an adjusted p below 5 % and a rise of at least 0.5 % of the model's squared
-    error, ``weak`` the former only.
+    ``important`` needs an adjusted p below 5 % and a rise of at least 0.5 % of the squared error,
+    ``weak`` the former only.
     """
-    p = increase.p_value.copy()
-    exogenous = np.arange(p.size) != target
-    p[exogenous] = holm(p[exogenous])
-    sure = p < SIGNIFICANCE
-    large = increase.estimate >= RELEVANCE * increase.error
+    sure, large = adjusted < SIGNIFICANCE, estimate >= RELEVANCE * error
     words = np.where(sure & large, VERDICTS[0], np.where(sure, VERDICTS[1], VERDICTS[2]))
-    return p, words.astype(object)
+    return words.astype(object)
 
 
 def correlated_groups(
@@ -181,18 +216,36 @@ def correlated_groups(
 # ------------------------------------------------------------------------------------- inner parts
 
 
-class _Rise(NamedTuple):
-    """What scrambling one family did; matrices are K x K and summed within cells of times."""
+def unit_of(errors: FloatArray) -> float:
+    """Return a power of two near the size of errors, in which no power of them is out of range."""
+    return float(2.0 ** np.floor(np.log2(np.abs(errors).max(initial=0.0) or 1.0)))
 
-    received: FloatArray  # (cells, K, K) rises where other windows were received
-    influence: FloatArray  # the same, with the hand in other times' rises added
+
+class _Rise(NamedTuple):
+    """What exchanging one family did; matrices are K x K and summed within cells of times."""
+
+    influence: FloatArray  # (cells, K, K) rises, with the hand in other times' rises
     estimate: float
     length: int  # of independent blocks
     steps: FloatArray  # (cells, H) influence by step ahead, of the members' mean
     per_step: FloatArray  # (H,)
     per_member: FloatArray  # (K,)
     by_window: FloatArray  # (M,)
-    by_time: FloatArray  # (times,)
+    finding: Finding
+
+
+def _exchanges(
+    held: HeldOut, families: Sequence[tuple[int, ...]], repeats: int, seed: int
+) -> Iterator[tuple[list[IntArray], tuple[int, ...]]]:
+    """Yield each family with its donors, one set for each repeat."""
+
+    def drawn(keep_phase: bool) -> list[IntArray]:
+        sources = [np.random.default_rng([seed, 0, r]) for r in range(repeats)]
+        return [held.donors(rng, keep_phase=keep_phase) for rng in sources]
+
+    kept, free = drawn(True), drawn(False) if held.tells_phase else []
+    for family in families:
+        yield free if free and any(v in held.clocks for v in family) else kept, family
 
 
 def _measure(
@@ -204,50 +257,52 @@ def _measure(
     shortest: int,
     progress: Callable[[int], None] | None,
 ) -> _Rise:
-    """Compare the errors of scrambled forecasts, one set for each exchange, with the plain ones."""
-    plain = _products(errors)  # (M, K, K)
-    received, given = np.zeros_like(plain), np.zeros_like(plain)
-    steps, steps_given = np.zeros(held.labels.shape), np.zeros(held.labels.shape)  # (M, H)
-    before = errors.mean(axis=0) ** 2  # (M, H)
-    for donors, scrambled in zip(exchanges, forecasts, strict=True):
-        moved = scrambled - held.labels
-        rise = (_products(moved) - plain) / len(exchanges)
-        received += rise
-        np.add.at(given, donors, rise)
-        step_rise = (moved.mean(axis=0) ** 2 - before) / len(exchanges)
-        steps += step_rise
-        np.add.at(steps_given, donors, step_rise)
+    """Compare products of errors of two exchanges, summed over all pairs, with the plain ones."""
+    moved = []
+    for forecast in forecasts:
+        moved.append(forecast - held.labels)
         if progress is not None:
             progress(1)
+    R, total, plain = len(moved), np.sum(moved, axis=0), _products(errors)
+    received, given = np.zeros_like(plain), np.zeros_like(plain)
+    mean = errors.mean(axis=0)  # (M, H)
+    steps, steps_given, products = np.zeros_like(mean), np.zeros_like(mean), np.zeros_like(mean)
+    for donors, one in zip(exchanges, moved, strict=True):
+        rest = (total - one) / (R - 1)
+        rise = (_products(one, rest) - plain) / R
+        received += rise
+        np.add.at(given, donors, 2.0 * rise)  # a donor serves in either place of a pair
+        ahead, other = one.mean(axis=0), rest.mean(axis=0)
+        step_rise = (ahead * other - mean**2) / R
+        steps += step_rise
+        np.add.at(steps_given, donors, 2.0 * step_rise)
+        products += (ahead - mean) * other / R
     ensemble = received.mean(axis=(1, 2))  # (M,)
     by_time = over_time(ensemble, held.times)
+    without = over_time(total.mean(axis=0) / R, held.times)
 
     def cells(values: FloatArray) -> FloatArray:
         return boot.cells(over_time(values, held.times))
 
     return _Rise(
-        received=cells(received),
-        influence=cells(received + given - received.mean(axis=0)),
+        influence=cells(received + given - 2.0 * received.mean(axis=0)),
         estimate=float(ensemble.mean()),
         length=block_length(by_time, minimum=shortest, multiple=PATIENCE),
-        steps=cells(steps + steps_given - steps.mean(axis=0)),
+        steps=cells(steps + steps_given - 2.0 * steps.mean(axis=0)),
         per_step=steps.mean(axis=0),
         per_member=received.diagonal(axis1=1, axis2=2).mean(axis=0),
         by_window=ensemble,
-        by_time=by_time,
+        finding=judge(over_time(products, held.times), recent_size(without), frequencies=STAYING),
     )
 
 
-def _infer(
-    rises: Sequence[_Rise], boot: BlockBootstrap, *, error: float, shortest: int
-) -> ErrorIncrease:
-    """Intervals and p-values of all families from joint resamples."""
+def _infer(rises: Sequence[_Rise], boot: BlockBootstrap, *, error: float) -> ErrorIncrease:
+    """Intervals of all families from joint resamples."""
     estimate = np.array([rise.estimate for rise in rises])
     lengths = [rise.length for rise in rises]
     longest = [max(lengths)] * len(rises)
     influences = [rise.influence for rise in rises]
     own = _resample(influences, estimate, boot, lengths)
-    tests = _resample([rise.received for rise in rises], estimate, boot, lengths)
     # Draws common to all families, for their shares, need one length of block.
     joint = own if lengths == longest else _resample(influences, estimate, boot, longest)
     low, high = interval(own, estimate)
@@ -258,10 +313,7 @@ def _infer(
         estimate=estimate,
         low=low,
         high=high,
-        p_value=np.maximum(
-            _p_values(estimate, tests, blocks, error),
-            [_long_block_p(rise.by_time, shortest) for rise in rises],
-        ),
+        findings=[rise.finding for rise in rises],
         per_step=per_step,
         per_step_low=step_low,
         per_step_high=step_high,
@@ -285,10 +337,12 @@ def _step_intervals(
     return low, high
 
 
-def _products(errors: FloatArray) -> FloatArray:
+def _products(errors: FloatArray, others: FloatArray | None = None) -> FloatArray:
     """Products of the members' errors, mean over the steps ahead: (K, M, H) to (M, K, K)."""
     by_time = np.moveaxis(errors, 0, 1)  # (M, K, H)
-    return np.asarray(by_time @ np.swapaxes(by_time, 1, 2) / errors.shape[2])
+    second = by_time if others is None else np.moveaxis(others, 0, 1)
+    products = by_time @ np.swapaxes(second, 1, 2) / errors.shape[2]
+    return np.asarray(0.5 * (products + np.swapaxes(products, 1, 2)))
 
 
 def _resample(
@@ -307,36 +361,6 @@ def _resample(
     blocks = boot.n_times / np.array(lengths)
     widened = np.sqrt(blocks / np.maximum(blocks - 1.0, 1.0))
     return np.asarray(estimate + widened * (out - out.mean(axis=0)))
-
-
-def _p_values(
-    estimate: FloatArray, draws: FloatArray, blocks: FloatArray, error: float
-) -> FloatArray:
-    """One-sided p-values: the larger of the bootstrap's and Student's with blocks - 1 degrees."""
-    spread = draws.std(axis=0)
-    silent = spread <= 1e-12 * max(error, np.finfo(np.float64).tiny)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(silent, 0.0, estimate / spread)
-    student = 1.0 - stdtr(np.maximum(blocks - 1.0, 1.0), t)
-    counted = np.mean(draws <= 0.0, axis=0)
-    return np.asarray(np.where(silent, 1.0, np.maximum(student, counted)))
-
-
-def _long_block_p(by_time: FloatArray, shortest: int) -> float:
-    """One-sided p-value of Student's test on the means of eight long blocks.
-
-    A model of slow series errs slowly too, and its slow errors go along with a slow variable by
-    chance. In single rises this hides behind noise, so that short blocks look independent; the
-    means of long blocks show it. Without room for eight blocks the answer is 0: no objection.
-    """
-    size = len(by_time) // LONG_BLOCKS
-    if size < shortest:
-        return 0.0
-    means = by_time[len(by_time) - LONG_BLOCKS * size :].reshape(LONG_BLOCKS, size).mean(axis=1)
-    spread = float(means.std(ddof=1)) / np.sqrt(LONG_BLOCKS)
-    if spread == 0:
-        return 0.0
-    return float(1.0 - stdtr(LONG_BLOCKS - 1, means.mean() / spread))
 
 
 def _shares(rises: FloatArray, among: BoolArray) -> FloatArray:

@@ -67,16 +67,20 @@ def _tidy(
 
 def _sizes(members: FloatArray, seed: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean absolute contribution (N, T) over forecasts and steps, with its interval."""
-    K, M = members.shape[:2]
+    K, M, H = members.shape[:3]
     rng = np.random.default_rng([seed, 3])
-    estimate = np.abs(members.mean(axis=0)).mean(axis=(0, 1))
     blocks = np.array_split(np.arange(M), min(BLOCKS, M))
-    draws = np.empty((DRAWS, *estimate.shape))
-    for draw in draws:
-        weights = rng.multinomial(K, np.full(K, 1 / K)) / K
-        rows = np.concatenate([blocks[b] for b in rng.integers(len(blocks), size=len(blocks))])
-        mixed = np.tensordot(weights, members[:, rows], axes=1)
-        draw[:] = np.abs(mixed).mean(axis=(0, 1))
+    weights, drawn = np.empty((DRAWS, K)), np.empty((DRAWS, len(blocks)))
+    for draw in range(DRAWS):
+        weights[draw] = rng.multinomial(K, np.full(K, 1 / K)) / K
+        chosen = rng.integers(len(blocks), size=len(blocks))
+        drawn[draw] = np.bincount(chosen, minlength=len(blocks))
+    estimate = np.abs(members.mean(axis=0)).mean(axis=(0, 1))
+    total = np.zeros((DRAWS, *estimate.shape))
+    for count, rows in zip(drawn.T, blocks, strict=True):
+        for one in np.moveaxis(members[:, rows].reshape(K, -1, *estimate.shape), 1, 0):
+            total += count[:, None, None] * np.abs(np.tensordot(weights, one, axes=1))
+    draws = total / (H * (drawn @ [len(rows) for rows in blocks]))[:, None, None]
     return estimate, *interval(draws, estimate)
 
 

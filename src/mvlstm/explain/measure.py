@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
 from mvlstm.explain.attention import Attention, summarise_attention
-from mvlstm.explain.effort import get_effort
+from mvlstm.explain.effort import Effort, get_effort
+from mvlstm.explain.evidence import top_down
 from mvlstm.explain.held_out import HeldOut
-from mvlstm.explain.importance import Scrambled, correlated_groups, error_increase, verdicts
+from mvlstm.explain.importance import (
+    ErrorIncrease,
+    Scrambled,
+    correlated_groups,
+    error_increase,
+    leaning,
+    part,
+    verdicts,
+)
+from mvlstm.explain.refits import FEWEST as FEWEST_REFITTED
+from mvlstm.explain.refits import Rows, combine, leave_out
 from mvlstm.explain.stability import summarise_stability
 from mvlstm.explain.tables import (
     group_table,
@@ -32,7 +43,8 @@ from mvlstm.types import FloatArray
 FEWEST = 3  # held-out windows
 FEW_BLOCKS = 10  # with fewer independent blocks of times, intervals are called rough
 NOTES = (
-    "Importance is predictive, not causal: it says what this model's forecasts rest on.",
+    "Importance is predictive, not causal: it says what a variable adds to forecasts that know the "
+    "others.",
     "Intervals include the spread between members and between times, but not the spread that other "
     "training data would bring.",
 )
@@ -56,6 +68,7 @@ class Measured:
     notes: tuple[str, ...]
     by_series: pd.DataFrame | None = None
     by_step: pd.DataFrame | None = None
+    whole: dict[str, Any] = field(default_factory=dict)
 
 
 def require_windows(windows: int) -> None:
@@ -74,10 +87,12 @@ def measure(
     held: HeldOut,
     base: FloatArray,
     scrambled: Scrambled,
+    conditional: Scrambled | None = None,
+    rows: Rows | None = None,
     values: FloatArray | None = None,
     groups: Sequence[int] | None = None,
     attention: Attention | None = None,
-    effort: str = "default",
+    effort: str | Effort = "default",
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Measured:
@@ -91,28 +106,48 @@ def measure(
         ``scrambled(variables, donors)`` gives the forecasts (K, M, H) when the windows of these
         variables (a tuple of indices) are taken from the donors, indices (M,) of other windows.
         `scrambler` makes it from a function that forecasts from windows.
+    conditional : callable, optional
+        The same with only what the other variables do not explain taken from the donors; by default
+        ``scrambled``.
+    rows : Rows, optional
+        All rows that regressions without a variable may be learned from, in evidence besides the
+        forecasts.
     values : array (M, C), optional
         Columns at the origins, from which correlated variables are found; without them, none are.
     groups : sequence of int (C,), optional
         Variable that owns each column; by default each variable has one.
     progress : callable, optional
-        Called with 1 after every forward pass.
+        Called after every exchange with how many there are.
     """
     require_windows(len(held.labels))
     level = get_effort(effort)
     names = [str(v) for v in variables]
     target = len(names) - 1
-    rise = partial(
-        error_increase,
+    owner = range(len(names)) if groups is None else groups
+    joined = [] if values is None else correlated_groups(values, owner, target=target)
+    single = [(i,) for i in range(len(names))]
+    families = [*single, *joined, tuple(range(target))][: len(names) + len(joined) + (target > 0)]
+    repeats = level.repeats_for(len(held.labels))
+    exchanges = len(families) * (repeats + (rows is not None))
+    count = None if progress is None else lambda _: progress(exchanges)
+    model = error_increase(
         base,
         held,
-        scrambled,
-        repeats=level.repeats_for(len(held.labels)),
+        conditional or scrambled,
+        families,
+        repeats=repeats,
         draws=level.draws,
         seed=seed,
-        progress=progress,
+        progress=count,
     )
-    increase = rise([(i,) for i in range(len(names))])
+    every, share, left = model, 1.0, None
+    if rows is not None and len(rows) >= FEWEST_REFITTED:
+        left = leave_out(rows, families, count)
+    if rows is not None and left is not None:
+        every, share = combine(model, left, base, held, rows, seed=seed)
+    increase, grouped = part(every, slice(len(names))), part(every, slice(len(names), -1))
+    judged = _judge(every, joined, target)
+    words = verdicts(judged.adjusted, increase.estimate, every.error)
     summary = None
     if attention is not None:
         summary = summarise_attention(
@@ -123,10 +158,21 @@ def measure(
             times=held.times,
             seed=seed,
         )
-    table = importance_table(names, increase, summary)
-    owner = range(len(names)) if groups is None else groups
-    joined = [] if values is None else correlated_groups(values, owner, target=target)
-    together = group_table(names, joined, rise(joined)) if joined else None
+    table = importance_table(
+        names,
+        increase,
+        summary,
+        p_value=judged.adjusted,
+        verdict=words,
+        model_increase=model.estimate[: len(names)],
+        refit_increase=np.nan if left is None else left.rises.mean(axis=0)[: len(names)],
+        leans_on=leaning(base, held, scrambled, single, seed=seed),
+        detectable=[found.detectable(max(1, target)) for found in increase.findings],
+    )
+    together = None
+    if joined:
+        found = verdicts(judged.groups, grouped.estimate, every.error)
+        together = group_table(names, joined, grouped, judged.groups, found)
     return Measured(
         importance=table,
         groups=together,
@@ -135,7 +181,7 @@ def measure(
         leakage=leakage_table(names, attention),
         stability=summarise_stability(
             names,
-            verdicts(increase, target)[1] == VERDICTS[0],
+            words == VERDICTS[0],
             increase.estimate,
             increase.per_member,
             increase.draws,
@@ -143,6 +189,7 @@ def measure(
         ),
         notes=(
             *_notes(held, members=len(base), blocks=increase.blocks),
+            *_evidence(held, rows if left is not None else None, share),
             *_phase_notes(held, names),
             *(
                 f"{group} move together: none of them can be told from noise alone, but all of "
@@ -152,10 +199,47 @@ def measure(
         ),
         by_series=None if held.series is None else series_table(names, increase, held.series),
         by_step=step_table(names, increase),
+        whole={} if not target else _whole(every, judged.whole),
     )
 
 
 # ------------------------------------------------------------------------------------- inner parts
+
+
+class _Judged(NamedTuple):
+    whole: float  # adjusted p-values
+    groups: FloatArray
+    adjusted: FloatArray  # (N,)
+
+
+def _judge(every: ErrorIncrease, joined: Sequence[tuple[int, ...]], target: int) -> _Judged:
+    """Adjust the p-values of single variables, groups of them and all; the own past is apart."""
+    p = np.array([found.p_value for found in every.findings])
+    if not target:
+        return _Judged(1.0, np.empty(0), p)
+    grouped = list(zip(joined, p[target + 1 : -1], strict=True))
+    whole, together, single = top_down(float(p[-1]), grouped, p[:target])
+    return _Judged(whole, np.array(together), np.append(single, p[target]))
+
+
+def _whole(every: ErrorIncrease, p_value: float) -> dict[str, Any]:
+    """Say what all exogenous variables add together."""
+    rise = float(every.estimate[-1])
+    word = verdicts(np.array([p_value]), np.array([rise]), every.error)[0]
+    ends = {"low": float(every.low[-1]), "high": float(every.high[-1])}
+    return {"error_increase": rise, **ends, "p_value": p_value, "verdict": str(word)}
+
+
+def _evidence(held: HeldOut, rows: Rows | None, share: float) -> Iterator[str]:
+    """Say what the rises in error rest on."""
+    if rows is None:
+        yield f"Rises in error rest on {len(held.labels):,} rows that the model has not seen."
+        return
+    yield (
+        f"Rises in error rest on {len(held.labels):,} rows that the model has not seen (weight "
+        f"{share:.0%}) and on regressions learned anew without each variable from {len(rows):,} "
+        f"rows (weight {1 - share:.0%}); the better a forecast, the larger its weight."
+    )
 
 
 def _notes(held: HeldOut, *, members: int, blocks: int) -> Iterator[str]:

@@ -10,16 +10,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm.explain.attention import Attention, AttentionSummary
-from mvlstm.explain.importance import ErrorIncrease, headline, verdicts
+from mvlstm.explain.importance import ErrorIncrease, headline
 from mvlstm.results import IMPORTANCE_COLUMNS
+from mvlstm.types import FloatArray
 
 
 def importance_table(
-    names: list[str], increase: ErrorIncrease, summary: AttentionSummary | None
+    names: list[str], increase: ErrorIncrease, summary: AttentionSummary | None, **more: Any
 ) -> pd.DataFrame:
-    """Lay out importance, one row per variable, most important first."""
+    """Lay out importance, one row per variable, most important first.
+
+    ``more`` are columns with a value for each variable, among them ``verdict`` and ``p_value``.
+    """
     target = len(names) - 1
-    adjusted, words = verdicts(increase, target)
     attended = ("posterior", "prior", "posterior_low", "posterior_high")
     columns: dict[str, Any] = {
         "variable": names,
@@ -27,11 +30,11 @@ def importance_table(
         "error_increase": increase.estimate,
         "error_increase_low": increase.low,
         "error_increase_high": increase.high,
-        "verdict": words,
-        "p_value": adjusted,
+        **more,
         **headline(increase, target),
     }
-    extra = ["importance_exogenous", "p_value", "posterior_low", "posterior_high"]
+    extra = ["importance_exogenous", "posterior_low", "posterior_high"]
+    extra += [name for name in more if name not in IMPORTANCE_COLUMNS]
     if increase.per_step.shape[1] > 1:
         for step, rise in enumerate(increase.per_step.T, start=1):
             columns[f"error_increase_{step}"] = rise
@@ -42,10 +45,13 @@ def importance_table(
 
 
 def group_table(
-    names: list[str], joined: list[tuple[int, ...]], increase: ErrorIncrease
+    names: list[str],
+    joined: list[tuple[int, ...]],
+    increase: ErrorIncrease,
+    adjusted: FloatArray,
+    words: NDArray[np.object_],
 ) -> pd.DataFrame:
-    """Lay out the rises of correlated variables exchanged together."""
-    adjusted, words = verdicts(increase)
+    """Lay out what correlated variables add together."""
     table = pd.DataFrame(
         {
             "group": [" + ".join(names[i] for i in members) for members in joined],

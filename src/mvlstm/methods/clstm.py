@@ -6,7 +6,9 @@ import math
 import sys
 import time as clock
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,12 +28,13 @@ from mvlstm.problem.problem import Problem, Run
 from mvlstm.problem.target_scale import LabelScale
 from mvlstm.settings import CLSTMSettings, documented
 from mvlstm.table.layout import Layout
+from mvlstm.train.checkpoint import held
 from mvlstm.train.config import SEEDS_APART
 from mvlstm.train.data import gather_windows
 from mvlstm.train.runtime import resolve_device
 from mvlstm.train.sparse import Groups, SparseConfig, sparse_path
 from mvlstm.train.streams import member_key
-from mvlstm.types import FloatArray
+from mvlstm.types import BoolArray, FloatArray
 
 PENALTIES = tuple(float(10.0 ** (-3 * k / 7)) for k in range(8))  # from 1 down to 0.001
 PATH_STEPS, FINISH_STEPS = 500, 40
@@ -108,9 +111,10 @@ class CLSTM(AbstractNetwork, CLSTMSettings):
             print(f"CLSTM: {len(penalties)} penalties side by side", file=sys.stderr, flush=True)
         norms = self._norms(problem, labels, penalties)  # (L, N)
         path = self._choose(problem, labels, penalties, norms, started)
-        network = self._reading(problem.groups, path.columns(problem.groups))
+        network = self._reading(problem.groups, _columns(path.chosen > 0, problem.groups))
         problem = replace(problem, run=problem.run.after(clock.monotonic() - started))
-        outcome = self.fit_members(network, problem, labels)
+        with held(problem.run.checkpoint):
+            outcome = self.fit_members(network, problem, labels)
         return LearnedSelection(
             trained=outcome.trained, path=path, history=outcome.history, stopped=outcome.stopped
         )
@@ -121,7 +125,7 @@ class CLSTM(AbstractNetwork, CLSTMSettings):
         T, H = int(self.window), int(self.horizon)
         labels = restore_labels(self.link, T, H, saved)
         groups = saved.layout.groups
-        network = self._reading(groups, path.columns(groups))
+        network = self._reading(groups, _columns(path.chosen > 0, groups))
         trained = TrainedNetwork.restore(network, labels, int(self.members), T, saved)
         return LearnedSelection(trained=trained, path=path)
 
@@ -134,10 +138,7 @@ class CLSTM(AbstractNetwork, CLSTMSettings):
         ends = math.inf if limit is None else clock.monotonic() + limit / 3
         device = resolve_device(self.device)
         network = self._reading(problem.groups)
-
-        def here(array: FloatArray) -> Tensor:
-            return torch.as_tensor(array, dtype=torch.float32, device=device)
-
+        here = partial(torch.as_tensor, dtype=torch.float32, device=device)
         table, every = here(problem.prepared.table), here(self._every_label(problem, labels))
 
         def loss(flat: Tensor, origins: Tensor) -> Tensor:
@@ -270,10 +271,6 @@ class SelectionPath:
         """The norms (N,) of the penalty chosen."""
         return np.asarray(self.norms[self.place])
 
-    def columns(self, groups: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the columns of the variables kept."""
-        return _columns(tuple(self.chosen > 0), groups)
-
     @classmethod
     def restore(cls, saved: Saved) -> SelectionPath:
         """Rebuild from a model file."""
@@ -302,15 +299,12 @@ class LearnedSelection(LearnedNetwork):
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
         """Return weights, link and the path."""
         arrays, extra = self.trained.arrays()
-        path = {
-            "norms": self.path.norms,
-            "penalties": self.path.penalties,
-            "refit_rmse": self.path.refit_rmse,
-        }
+        names = ("norms", "penalties", "refit_rmse")
+        path = {name: getattr(self.path, name) for name in names}
         return {**arrays, **path}, {**extra, "place": self.path.place}
 
 
-def _columns(chosen: tuple[bool, ...], groups: tuple[int, ...]) -> tuple[int, ...]:
+def _columns(chosen: Sequence[bool] | BoolArray, groups: tuple[int, ...]) -> tuple[int, ...]:
     """Return the columns of the chosen variables; with none chosen, the target's own."""
     columns = tuple(c for c, variable in enumerate(groups) if chosen[variable])
     return columns or (len(groups) - 1,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,12 @@ from mvlstm.methods.ridge import Ridge, fit_ridge
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.learned import Arrays, Learned, Saved, by_variable
 from mvlstm.problem.inputs import Windows
+from mvlstm.problem.moments import Moments, as_lags, join_steps
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.problem import Problem, known_places
 from mvlstm.progress import show_tasks
 from mvlstm.settings import ARSettings, ENETSettings, documented
-from mvlstm.types import FloatArray
+from mvlstm.types import FloatArray, IntArray
 
 Penalty = tuple[float, float]
 
@@ -32,11 +33,39 @@ TOLERANCE = 1e-5  # of the coordinate descent, relative to the labels' variance
 MOST_ROUNDS = 5_000
 
 
+@dataclass(frozen=True, eq=False)
+class Past:
+    """Moments of the windows of a table from its first time to some later one."""
+
+    moments: Moments
+    first: Any
+    last: Any
+
+    @classmethod
+    def of(cls, problem: Problem, origins: IntArray, lags: int, former: Past | None) -> Past | None:
+        """Add up the windows at ``origins``, on top of what is known; None if a label is not."""
+        times = problem.prepared.frame.times
+        known = former is not None and former.first == times[0]
+        if former is not None and known:
+            origins = origins[times[origins] > former.last]
+        labels = problem.prepared.known_labels(origins, problem.horizon)
+        if np.isnan(labels).any() or problem.prepared.frame.panel is not None:
+            return None
+        if former is not None and known and not len(origins):
+            return former
+        table, part = problem.prepared.table, (origins, labels)
+        (moments,) = Moments.each(table, lags, part, problem.inputs_read)
+        if former is not None and known:
+            moments = former.moments.joined(moments)
+        return cls(moments, times[0], times[origins[-1]])
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LearnedLinear(Learned):
     """A linear map of the window, one for each step ahead."""
 
     linear: Ridge
+    past: Past | None = None  # of the last refit, not kept in files
 
     def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
         """Apply the map."""
@@ -80,12 +109,33 @@ class AR(AbstractForecaster, ARSettings):
             self.window,
             (problem.origins["train"], problem.labels("train")),
             (problem.origins["stop"], problem.labels("stop")),
+            read=problem.inputs_read,
         )
         return LearnedLinear(linear=linear)
 
     def restore(self, saved: Saved) -> LearnedLinear:
         """Rebuild what `learn` returned."""
         return LearnedLinear(linear=Ridge.restore(saved, self.window, self.horizon))
+
+    def refit_link(self, learned: LearnedLinear, problem: Problem) -> LearnedLinear:
+        """Fit the map to all windows of a problem, the stopping ones too, with the penalties found.
+
+        Only windows after those of the last refit are read, where no label is missing.
+        """
+        former, origins = learned.linear, problem.origins["train"]
+        lags, read = len(former.weights), problem.inputs_read
+        past = Past.of(problem, origins, lags, learned.past)
+        if past is not None:
+            weights, intercept = past.moments.solve(former.penalty)
+        else:
+            part = (origins, problem.labels("train"))
+            moments = list(Moments.each(problem.prepared.table, lags, part, read))
+            penalties = np.split(former.penalty, len(moments))
+            found = [one.solve(own) for one, own in zip(moments, penalties, strict=True)]
+            weights, intercept = join_steps(found)
+        C = former.weights.shape[1]
+        linear = Ridge(as_lags(weights, lags, C, read), intercept, former.penalty)
+        return replace(learned, linear=linear, past=past)
 
 
 @documented
@@ -133,11 +183,8 @@ class ENET(AbstractForecaster, ENETSettings):
                 weights.append(found.coef_.reshape(shape) * scale[h])
                 intercepts.append(float(found.intercept_) * scale[h] + center[h])
                 penalties.append(chosen)
-        return LearnedLinear(
-            linear=Ridge(
-                np.stack(weights, axis=-1), np.array(intercepts), np.array(penalties, dtype=float)
-            )
-        )
+        linear = np.stack(weights, axis=-1), np.array(intercepts), np.array(penalties, dtype=float)
+        return LearnedLinear(linear=Ridge(*linear))
 
 
 def elastic_net(X: FloatArray, y: FloatArray, penalty: Penalty) -> Any:

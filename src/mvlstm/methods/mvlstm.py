@@ -14,7 +14,7 @@ from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
 from mvlstm.methods.network.kinds import fit_mixed
 from mvlstm.methods.network.link import LINKS
 from mvlstm.methods.network.trained import TrainedNetwork, in_double
-from mvlstm.methods.network.training import Outcome, Training, fit_network
+from mvlstm.methods.network.training import Outcome, fit_network
 from mvlstm.model.learned import AttentionArrays, Saved
 from mvlstm.nn.cell import Cell, Gates
 from mvlstm.nn.leakage import leakage
@@ -71,8 +71,10 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
             "l2": 1e-3,
             "learning_rate": 1e-3,
             "l2_sum": True,
+            "batch_size": 64,
             "max_epochs": 100,
             "patience": 10,
+            "schedule": "constant",
             "averaging": 0.0,
             "finish": 0.0,
             "leave_out": 0.0,
@@ -149,7 +151,7 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
     def fit_members(self, network: Network, problem: Problem, labels: LabelScale) -> Outcome:
         """Train the members; with ``link="auto"`` they are of several kinds."""
         fit = fit_mixed if self.link == "auto" else fit_network
-        return fit(network, problem, labels, Training.of(self))
+        return fit(network, problem, labels, self.training)
 
     def wrap(self, trained: TrainedNetwork[Any], saved: Saved | None = None) -> LearnedMixture:
         """Return what was learned; the components' variance is found later, or in the file."""

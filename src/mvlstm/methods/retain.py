@@ -14,7 +14,6 @@ from mvlstm.methods.network.trained import TrainedNetwork
 from mvlstm.model.learned import Saved
 from mvlstm.nn.parameters import Parameters
 from mvlstm.nn.retain import RETAINNetwork
-from mvlstm.problem.inputs import Windows
 from mvlstm.problem.problem import Problem
 from mvlstm.settings import RETAINSettings, documented
 from mvlstm.table.layout import Layout
@@ -88,13 +87,3 @@ class LearnedRetain(LearnedNetwork):
         degenerate = abs(total) < 1e-3 * np.abs(grouped[1]).sum()
         signed = grouped[1] / (1 if degenerate else total)
         return replace(self, importance=np.stack([grouped[0] / grouped[0].sum(), signed]))
-
-    def signed_attention(self, windows: Windows) -> FloatArray:
-        """Return the coefficients of each variable, summed over time, (K, M, H, N)."""
-        network = self.trained.network
-
-        def summed(p: Parameters, x: Tensor) -> Tensor:
-            return network.coefficients(p, x).sum(dim=3)  # (K, B, H, C)
-
-        pieces = self.trained.each(summed, windows)
-        return np.concatenate(list(pieces), axis=1) @ column_owners(windows)

@@ -20,17 +20,19 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from mvlstm.methods.ridge import (
+from mvlstm.methods.ridge import Ridge
+from mvlstm.problem.moments import (
     PENALTIES,
     Moments,
     Part,
-    Ridge,
+    as_lags,
+    count_features,
+    iterate_features,
     join_steps,
     most_lags,
     squared_errors,
 )
-from mvlstm.problem.windows import iterate_windows
-from mvlstm.types import FloatArray, IntArray
+from mvlstm.types import BoolArray, FloatArray
 
 LAGS = (1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100)  # numbers of lags tried, and the whole window
 HUBER = 1.345  # robust standard deviations beyond which a residual counts linearly
@@ -40,31 +42,42 @@ SETTLED = 1e-3  # change of the residuals, in robust standard deviations
 
 
 def fit_robust(
-    table: NDArray[np.floating], window: int, train: Part, choose: Part, *, least: int = 1
+    table: NDArray[np.floating],
+    window: int,
+    train: Part,
+    choose: Part,
+    *,
+    least: int = 1,
+    read: BoolArray | None = None,
 ) -> Ridge:
     """Choose lags and penalties on ``choose``, then fit them to ``train`` by Huber's loss.
 
     ``least`` is the fewest lags to use: the steps ahead of which something is known, so that none
-    is missed. The table (rows, C) is scaled.
+    is missed. The table (rows, C) is scaled; ``read`` (window, C) says which inputs count, by
+    default all.
     """
-    lags, penalties = _choose(table, window, train, choose, least)
-    return refit_robust(table, lags, penalties, train)
+    lags, penalties = _choose(table, window, train, choose, least, read)
+    return refit_robust(table, lags, penalties, train, read)
 
 
 def refit_robust(
-    table: NDArray[np.floating], lags: int, penalties: FloatArray, train: Part
+    table: NDArray[np.floating],
+    lags: int,
+    penalties: FloatArray,
+    train: Part,
+    read: BoolArray | None = None,
 ) -> Ridge:
     """Fit given lags with given penalties (H,) to ``train`` by Huber's loss."""
     size = max(1, MOST_NUMBERS // (lags * table.shape[1]) ** 2)
     if len(penalties) > size and np.isnan(train[1]).any():
         some = [slice(start, start + size) for start in range(0, len(penalties), size)]
         parts = [(penalties[at], (train[0], train[1][:, at])) for at in some]
-        return Ridge.of_steps([refit_robust(table, lags, *part) for part in parts])
+        return Ridge.of_steps([refit_robust(table, lags, *part, read) for part in parts])
     C, H = table.shape[1], len(penalties)
-    normal = NormalEquations(Moments.each(table, lags, train))
+    normal = NormalEquations(Moments.each(table, lags, train, read))
     slope = normal.solve(normal.xy, np.ones(H), penalties)  # (p, H): ridge regression
     intercept = normal.y - normal.at_means(slope)
-    ridge = Ridge(slope.reshape(lags, C, H), intercept, penalties)
+    ridge = Ridge(as_lags(slope, lags, C, read), intercept, penalties)
     residual = train[1] - ridge.rows(table, train[0])  # (M, H)
     change = np.zeros((1 + len(slope), H))
     open_steps = np.ones(H, dtype=bool)
@@ -72,7 +85,8 @@ def refit_robust(
         if done < SCALE_ROUNDS:  # then it is held, or it might shrink for ever
             scale = np.array([1.4826 * np.nanmedian(np.abs(one)) for one in residual.T])  # (H,)
         open_steps &= scale > 0
-        pull, within, largest = _regress(table, lags, train[0], residual, change, HUBER * scale)
+        features = iterate_features(table, train[0], lags, read)
+        pull, within, largest = _regress(features, residual, change, HUBER * scale)
         within = np.maximum(within / normal.rows, 0.5)
         open_steps &= (largest >= SETTLED * scale) | (done == 0)
         if not open_steps.any():
@@ -84,7 +98,8 @@ def refit_robust(
         level = mean / within - normal.at_means(step)
         change = np.where(open_steps, np.vstack([level, step]), 0.0)
         intercept, slope = intercept + change[0], slope + change[1:]
-    return Ridge(slope.reshape(lags, C, H), intercept, np.asarray(penalties, dtype=np.float64))
+    weights = as_lags(slope, lags, C, read)
+    return Ridge(weights, intercept, np.asarray(penalties, dtype=np.float64))
 
 
 class NormalEquations:
@@ -124,12 +139,7 @@ class NormalEquations:
 
 
 def _regress(
-    table: NDArray[np.floating],
-    lags: int,
-    origins: IntArray,
-    residual: FloatArray,
-    change: FloatArray,
-    limit: FloatArray,
+    features: Iterable[FloatArray], residual: FloatArray, change: FloatArray, limit: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Take a change (1 + p, H) of the map off the residuals (M, H), in place.
 
@@ -138,9 +148,8 @@ def _regress(
     """
     pull, within, largest = np.zeros_like(change), np.zeros(len(limit)), np.zeros(len(limit))
     done = 0
-    for rows, windows in iterate_windows(table, origins, lags):
-        X = windows.reshape(len(rows), -1).astype(np.float64, copy=False)
-        here = slice(done, done + len(rows))
+    for X in features:
+        here = slice(done, done + len(X))
         moved = X @ change[1:] + change[0]
         residual[here] -= moved
         cut = np.clip(residual[here], -limit, limit)
@@ -149,23 +158,30 @@ def _regress(
         pull += np.vstack([cut.sum(axis=0), X.T @ cut])
         within += (np.abs(residual[here]) <= limit).sum(axis=0)
         largest = np.maximum(largest, np.abs(moved).max(axis=0))
-        done += len(rows)
+        done += len(X)
     return pull, within, largest
 
 
 def _choose(
-    table: NDArray[np.floating], window: int, train: Part, choose: Part, least: int
+    table: NDArray[np.floating],
+    window: int,
+    train: Part,
+    choose: Part,
+    least: int,
+    read: BoolArray | None,
 ) -> tuple[int, FloatArray]:
     """Return the number of lags and the penalties (H,) of least squared error on ``choose``."""
     C = table.shape[1]
     most = most_lags(window, C)
     candidates = sorted({lags for lags in (least, *LAGS) if least <= lags < most} | {most})
     steps = [
-        [moments.latest(lags * C).path(PENALTIES) for lags in candidates]
-        for moments in Moments.each(table, most, train)
+        [moments.latest(count_features(lags, C, read)).path(PENALTIES) for lags in candidates]
+        for moments in Moments.each(table, most, train, read)
     ]
     paths = zip(candidates, *steps, strict=True)
-    errors = [squared_errors(*join_steps(parts), table, choose, lags) for lags, *parts in paths]
+    errors = [
+        squared_errors(*join_steps(parts), table, choose, lags, read) for lags, *parts in paths
+    ]
     error = np.stack(errors)  # (lags, penalties, H)
     tiny = np.finfo(np.float64).tiny
     best = int(np.log(error.min(axis=1) + tiny).sum(axis=1).argmin())

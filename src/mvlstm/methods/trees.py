@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +27,12 @@ from mvlstm.problem.preparation import Preparation
 from mvlstm.problem.problem import Problem, known_places
 from mvlstm.progress import show_tasks
 from mvlstm.settings import GBTSettings, RFSettings, XGTSettings, documented
+from mvlstm.table.layout import Layout
 from mvlstm.types import FloatArray
 
-COUNTS = (3, 10, 25, 50, 100, 200)  # numbers of trees tried
-PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-FOREST_DEPTHS = {"paper": tuple(range(3, 11)), "quick": (5, 10)}
-BOOST_DEPTHS = {"paper": tuple(range(3, 11)), "quick": (3, 5, 8)}
-BOOST_PENALTIES = {"paper": PENALTIES, "quick": (1e-2, 10.0)}
+Settings = Mapping[str, Any]
+
+COUNTS = (3, 10, 25, 50, 100, 200)  # numbers of trees of a forest tried
 SPREADS = (0.1, 1e4)  # standard deviations of labels that libraries take as they are
 FARTHEST = 1e3  # standard deviations that such labels are away from zero at most
 LARGEST_SEED = 2**32 - 1  # of scikit-learn
@@ -101,21 +101,61 @@ class LearnedTrees(Learned):
         return arrays, {"sums": sums, "chosen": list(self.chosen)}
 
 
+class Rows(NamedTuple):
+    """Windows of one part, flattened, with their labels."""
+
+    X: FloatArray  # (M, T*C)
+    y: FloatArray  # (M, H), NaN if unknown; of one step (M,)
+    last: FloatArray  # (M,) last value known, in units of the labels
+
+    @classmethod
+    def of(cls, problem: Problem, part: Literal["train", "stop"]) -> Rows:
+        """Gather the windows of a part."""
+        windows = problem.windows(part)
+        last = problem.prepared.target[problem.origins[part]]
+        return cls(windows.reshape(len(windows), -1), problem.labels(part), last)
+
+    def step(self, h: int) -> Rows:
+        """Return the windows whose label of one step is known."""
+        known = known_places(self.y[:, h])
+        return Rows(self.X[known], self.y[known, h], self.last[known])
+
+
+class Grown(NamedTuple):
+    """Trees grown with some settings, of which the first few may be taken."""
+
+    settings: Settings
+    errors: FloatArray  # squared, on the stopping rows, of the first tree, the first two, ...
+    first: Callable[[int], tuple[Trees, Sum, FloatArray]]  # the first few, and gain by feature
+    unit: float = 1.0  # of the errors
+
+
 class AbstractTrees(AbstractForecaster):
-    """Trees on the flattened window, a set of them for each step ahead."""
+    """Trees on the flattened window, a set of them for each step ahead.
+
+    Of the settings in a grid those are taken, with as many of their trees, that have the least
+    error on the stopping rows. A setting that a later line of the grid does not name is the best
+    of those before.
+    """
 
     seed: int
+    grid: Any
+    grids: ClassVar[dict[str, Sequence[Settings]]]
+    most: ClassVar[str] = "max_rounds"  # argument with the number of trees grown
+    counted: ClassVar[str] = "rounds"  # what these are called
     single_inputs: ClassVar[bool] = False
     single_sums: ClassVar[bool] = False
     largest_seed: ClassVar[int | None] = None  # that the library takes, where it has bounds
 
     @abstractmethod
-    def _learn_step(self, data: FlatData, h: int) -> tuple[Trees, Sum, FloatArray, dict[str, Any]]:
-        """Return trees, how they add up, gain by feature, and the settings chosen."""
+    def _grow(self, train: Rows, stop: Rows, settings: Settings) -> Grown:
+        """Grow trees for one step with some settings."""
 
     def check(self) -> None:
-        """Refuse a seed or a number of cores that the library does not take."""
+        """Refuse settings with values they cannot have."""
         super().check()
+        check_option("grid", self.grid, self.grids)
+        check_whole(self.most, getattr(self, self.most), 1)
         if not is_whole(self.seed):
             raise ParameterError(f"seed={self.seed!r} must be a whole number.")
         if self.largest_seed is not None and not 0 <= self.seed <= self.largest_seed:
@@ -127,23 +167,41 @@ class AbstractTrees(AbstractForecaster):
         if not is_whole(jobs) or (jobs != -1 and jobs < 1):
             raise ParameterError(f"n_jobs={jobs!r} must be a number of cores, or -1 for all.")
 
+    def most_numbers(self, layout: Layout) -> float:
+        """Trees grow with the rows: only the disk bounds their file."""
+        return float("inf")
+
     def learn(self, problem: Problem) -> LearnedTrees:
         """Grow trees for each step ahead, their settings chosen on the stopping rows."""
-        data = FlatData.of(problem)
-        steps = [self._learn_step(data.known(h), h) for h in range(self.horizon)]
+        train, stop = Rows.of(problem, "train"), Rows.of(problem, "stop")
+        steps = [self._learn_step(train.step(h), stop.step(h)) for h in range(self.horizon)]
         trees, sums, gains, chosen = zip(*steps, strict=True)
         total = np.sum([_shares(gain) for gain in gains], axis=0)
         gain = _shares(total.reshape(self.window, -1).sum(axis=0))
         found = {"trees": trees, "sums": sums, "gain": gain, "chosen": chosen}
-        return self._learned(problem.prepared.preparation, found)
+        return self._learned(problem.prepared.preparation, **found)
 
-    def _learned(self, preparation: Preparation, found: dict[str, Any]) -> LearnedTrees:
+    def _learn_step(self, train: Rows, stop: Rows) -> tuple[Trees, Sum, FloatArray, dict[str, Any]]:
+        """Return trees, how they add up, gain by feature, and the settings chosen."""
+        grid, best, least, count = self.grids[self.grid], None, np.inf, 0
+        with show_tasks(self.verbose, type(self).__name__, len(grid)) as advance:
+            for settings in grid:
+                before = best.settings if best is not None else settings
+                grown = self._grow(train, stop, {**before, **settings})
+                place = int(np.argmin(grown.errors))
+                error = grown.errors[place]
+                words = ", ".join(f"{name} {value:g}" for name, value in settings.items())
+                advance(f"{words}, error {grown.unit * error**0.5:.4g}")
+                if error < least:
+                    best, least, count = grown, error, place + 1
+        assert best is not None
+        return *best.first(count), {**best.settings, self.counted: count}
+
+    def _learned(self, preparation: Preparation, **found: Any) -> LearnedTrees:
+        center, scale = preparation.target_center, preparation.target_scale
+        inputs, sums = self.single_inputs, self.single_sums
         return LearnedTrees(
-            **found,
-            center=preparation.target_center,
-            scale=preparation.target_scale,
-            single_inputs=self.single_inputs,
-            single_sums=self.single_sums,
+            **found, center=center, scale=scale, single_inputs=inputs, single_sums=sums
         )
 
     def restore(self, saved: Saved) -> LearnedTrees:
@@ -156,41 +214,11 @@ class AbstractTrees(AbstractForecaster):
         chosen = tuple(dict(one) for one in saved.extra["chosen"])
         if len(sums) != self.horizon:
             raise ValueError(f"{len(sums)} sums for {self.horizon} steps")
-        found = {"trees": trees, "sums": sums, "gain": gain, "chosen": chosen}
-        return self._learned(saved.preparation, found)
+        return self._learned(saved.preparation, trees=trees, sums=sums, gain=gain, chosen=chosen)
 
 
 def _shares(gain: FloatArray) -> FloatArray:
     return np.asarray(gain / max(gain.sum(), np.finfo(float).tiny))
-
-
-@dataclass(frozen=True, eq=False)
-class FlatData:
-    """Flattened windows (M, T*C) and labels (M, H), NaN if unknown, to learn from and choose on."""
-
-    X: FloatArray
-    y: FloatArray
-    last: FloatArray  # (M,) last value known, in units of the labels
-    X_stop: FloatArray
-    y_stop: FloatArray
-    last_stop: FloatArray
-
-    @classmethod
-    def of(cls, problem: Problem) -> FlatData:
-        """Gather the windows of training and stopping rows."""
-        found = []
-        for part in ("train", "stop"):
-            windows = problem.windows(part)
-            flat = windows.reshape(len(windows), -1)
-            found += [flat, problem.labels(part), problem.prepared.target[problem.origins[part]]]
-        return cls(*found)
-
-    def known(self, h: int) -> FlatData:
-        """Return the windows whose label of step ``h`` is known."""
-        train, stop = known_places(self.y[:, h]), known_places(self.y_stop[:, h])
-        learned = (one[train] for one in (self.X, self.y, self.last))
-        judged = (one[stop] for one in (self.X_stop, self.y_stop, self.last_stop))
-        return FlatData(*learned, *judged)
 
 
 def label_units(y: FloatArray) -> tuple[float, float]:
@@ -213,47 +241,38 @@ class RF(AbstractTrees, RFSettings):
     there is one forest for each step ahead.
     """
 
+    grids: ClassVar = {
+        "paper": [{"depth": depth} for depth in range(3, 11)],
+        "quick": [{"depth": depth} for depth in (5, 10)],
+    }
+    most: ClassVar[str] = "max_trees"
+    counted: ClassVar[str] = "trees"
     single_inputs: ClassVar[bool] = True
     largest_seed: ClassVar[int | None] = LARGEST_SEED
 
-    def check(self) -> None:
-        """Refuse settings with values they cannot have."""
-        super().check()
-        check_option("grid", self.grid, FOREST_DEPTHS)
-        check_whole("max_trees", self.max_trees, 1)
-
-    def _learn_step(self, data: FlatData, h: int) -> tuple[Trees, Sum, FloatArray, dict[str, Any]]:
+    def _grow(self, train: Rows, stop: Rows, settings: Settings) -> Grown:
         from sklearn.ensemble import RandomForestRegressor
 
-        depths = FOREST_DEPTHS[self.grid]
-        counts = [count for count in COUNTS if count < self.max_trees] + [self.max_trees]
-        X, X_stop = data.X.astype(np.float32), data.X_stop.astype(np.float32)
-        center, scale = label_units(data.y[:, h])
-        y, y_stop = ((one[:, h] - center) / scale for one in (data.y, data.y_stop))
-        best = np.inf
-        with show_tasks(self.verbose, "RF", len(depths)) as advance:
-            for depth in depths:
-                forest = RandomForestRegressor(
-                    n_estimators=self.max_trees,
-                    max_depth=depth,
-                    max_features="sqrt",
-                    n_jobs=self.n_jobs,
-                    random_state=self.seed,
-                ).fit(X, y)
-                trees = from_forest(forest)
-                sizes = np.arange(1, self.max_trees + 1)[:, None]
-                means = np.cumsum(trees.leaves(X_stop), axis=0) / sizes  # by number of trees
-                errors = np.mean((means - y_stop) ** 2, axis=1)
-                count = min(counts, key=lambda size: errors[size - 1])
-                advance(f"depth {depth}, error {scale * errors[count - 1] ** 0.5:.4g}")
-                if errors[count - 1] < best:
-                    best = errors[count - 1]
-                    some = forest.estimators_[:count]
-                    impurity = np.mean([one.feature_importances_ for one in some], axis=0)
-                    chosen = {"depth": depth, "trees": count}
-                    how = Sum(mean=True, center=center, scale=scale)
-                    found = (trees.first(count), how, impurity, chosen)
-        return found
+        center, scale = label_units(train.y)
+        forest = RandomForestRegressor(
+            n_estimators=self.max_trees,
+            max_depth=settings["depth"],
+            max_features="sqrt",
+            n_jobs=self.n_jobs,
+            random_state=self.seed,
+        ).fit(train.X.astype(np.float32), (train.y - center) / scale)
+        trees = from_forest(forest)
+        sizes = np.arange(1, self.max_trees + 1)
+        means = np.cumsum(trees.leaves(stop.X.astype(np.float32)), axis=0) / sizes[:, None]
+        errors = np.mean((means - (stop.y - center) / scale) ** 2, axis=1)
+        errors = np.where(np.isin(sizes, (*COUNTS, self.max_trees)), errors, np.inf)
+
+        def first(count: int) -> tuple[Trees, Sum, FloatArray]:
+            some = [one.feature_importances_ for one in forest.estimators_[:count]]
+            how = Sum(mean=True, center=center, scale=scale)
+            return trees.first(count), how, np.mean(some, axis=0)
+
+        return Grown(settings, errors, first, scale)
 
 
 @documented
@@ -264,6 +283,16 @@ class XGT(AbstractTrees, XGTSettings):
     depth, as the paper's authors did. With ``horizon > 1`` there is one model for each step.
     """
 
+    grids: ClassVar = {
+        "paper": [
+            *({"depth": depth, "penalty": 1.0} for depth in range(3, 11)),
+            *({"penalty": penalty} for penalty in (1e-4, 1e-3, 1e-2, 1e-1, 10.0)),
+        ],
+        "quick": [
+            *({"depth": depth, "penalty": 1.0} for depth in (3, 5, 8)),
+            *({"penalty": penalty} for penalty in (1e-2, 10.0)),
+        ],
+    }
     single_inputs: ClassVar[bool] = True
     single_sums: ClassVar[bool] = True
     seed_matters: ClassVar[bool] = False  # no rows or columns are drawn
@@ -271,14 +300,12 @@ class XGT(AbstractTrees, XGTSettings):
     def check(self) -> None:
         """Refuse settings with values they cannot have."""
         super().check()
-        check_option("grid", self.grid, BOOST_DEPTHS)
-        check_whole("max_rounds", self.max_rounds, 1)
         if not is_number(self.learning_rate) or not 0 < self.learning_rate <= 1:
             raise ParameterError(
                 f"learning_rate={self.learning_rate!r} must be above 0 and at most 1."
             )
 
-    def _learn_step(self, data: FlatData, h: int) -> tuple[Trees, Sum, FloatArray, dict[str, Any]]:
+    def _grow(self, train: Rows, stop: Rows, settings: Settings) -> Grown:
         try:
             import xgboost
         except ImportError as error:
@@ -287,67 +314,31 @@ class XGT(AbstractTrees, XGTSettings):
                 'Install the extra: pip install "mvlstm[baselines]".'
             ) from error
 
-        depths, penalties = BOOST_DEPTHS[self.grid], BOOST_PENALTIES[self.grid]
-        center, scale = label_units(data.y[:, h])
-        y, y_stop = ((one[:, h] - center) / scale for one in (data.y, data.y_stop))
-        best: tuple[float, Any, dict[str, Any]] = (np.inf, None, {})
-        every = 1 if data.X.size <= ALONE else None  # None: one thread for each core
-        threads = every if self.n_jobs == -1 else self.n_jobs
-        with show_tasks(self.verbose, "XGT", len(depths) + len(penalties)) as advance:
+        center, scale = label_units(train.y)
+        every = 1 if train.X.size <= ALONE else None  # None: one thread for each core
+        model = xgboost.XGBRegressor(
+            n_estimators=self.max_rounds,
+            max_depth=settings["depth"],
+            reg_lambda=settings["penalty"],
+            learning_rate=self.learning_rate,
+            random_state=self.seed,
+            n_jobs=every if self.n_jobs == -1 else self.n_jobs,
+            eval_metric="rmse",
+        )
+        judged = [(stop.X, (stop.y - center) / scale)]
+        model.fit(train.X, (train.y - center) / scale, eval_set=judged, verbose=False)
+        errors = np.array(model.evals_result()["validation_0"]["rmse"]) ** 2
 
-            def attempt(depth: int, penalty: float) -> None:
-                nonlocal best
-                model = xgboost.XGBRegressor(
-                    n_estimators=self.max_rounds,
-                    max_depth=depth,
-                    reg_lambda=penalty,
-                    learning_rate=self.learning_rate,
-                    random_state=self.seed,
-                    n_jobs=threads,
-                    eval_metric="rmse",
-                )
-                model.fit(data.X, y, eval_set=[(data.X_stop, y_stop)], verbose=False)
-                errors = model.evals_result()["validation_0"]["rmse"]
-                rounds = int(np.argmin(errors)) + 1
-                error = scale * errors[rounds - 1]
-                advance(f"depth {depth} lambda {penalty:g}, error {error:.4g}")
-                if errors[rounds - 1] < best[0]:
-                    chosen = {"depth": depth, "penalty": penalty, "rounds": rounds}
-                    best = (errors[rounds - 1], model, chosen)
+        def first(count: int) -> tuple[Trees, Sum, FloatArray]:
+            trees, base, gains = from_xgboost(model.get_booster(), count)
+            return trees, Sum(start=base, center=center, scale=scale), gains
 
-            for depth in depths:
-                attempt(depth, 1.0)
-            depth = best[2]["depth"]
-            for penalty in penalties:
-                if penalty != 1.0:
-                    attempt(depth, penalty)
-        _, model, chosen = best
-        trees, base, gains = from_xgboost(model.get_booster(), chosen["rounds"])
-        return trees, Sum(start=base, center=center, scale=scale), gains, chosen
-
-
-@dataclass(frozen=True)
-class Boosting:
-    """One setting that `GBT` tries."""
-
-    learning_rate: float
-    leaves: int
-    least: int
-    features: float
-    l2: float
-    relative: bool
+        return Grown(settings, errors, first, scale)
 
 
 # Neighbouring windows are nearly the same, so that leaves must be large and features few: small
 # leaves learn the season they were grown in, which validation rows close by do not reveal.
-SETTINGS: dict[str, tuple[Boosting, ...]] = {
-    "default": tuple(
-        Boosting(0.05, leaves, 200, 0.1, 10.0, relative)
-        for relative in (False, True)
-        for leaves in (8, 16, 31)
-    ),
-    "quick": tuple(Boosting(0.08, 16, 200, 0.1, 10.0, relative) for relative in (False, True)),
-}
+BOOSTING = {"least": 200, "features": 0.1, "l2": 10.0}
 
 
 @documented
@@ -360,43 +351,44 @@ class GBT(AbstractTrees, GBTSettings):
     validation rows. With ``horizon > 1`` there is one model for each step ahead.
     """
 
+    grids: ClassVar = {
+        "default": [
+            {"learning_rate": 0.05, "leaves": leaves, **BOOSTING, "relative": relative}
+            for relative in (False, True)
+            for leaves in (8, 16, 31)
+        ],
+        "quick": [
+            {"learning_rate": 0.08, "leaves": 16, **BOOSTING, "relative": relative}
+            for relative in (False, True)
+        ],
+    }
     largest_seed: ClassVar[int | None] = LARGEST_SEED
 
-    def check(self) -> None:
-        """Refuse settings with values they cannot have."""
-        super().check()
-        check_option("grid", self.grid, SETTINGS)
-        check_whole("max_rounds", self.max_rounds, 1)
-
-    def _learn_step(self, data: FlatData, h: int) -> tuple[Trees, Sum, FloatArray, dict[str, Any]]:
+    def _grow(self, train: Rows, stop: Rows, settings: Settings) -> Grown:
         from sklearn.ensemble import HistGradientBoostingRegressor
 
-        best = np.inf
-        with show_tasks(self.verbose, "GBT", len(SETTINGS[self.grid])) as advance:
-            for one in SETTINGS[self.grid]:
-                base, base_stop = (data.last, data.last_stop) if one.relative else (0.0, 0.0)
-                least = min(one.least, max(5, len(data.y) // 50))  # for short tables
-                model = HistGradientBoostingRegressor(
-                    learning_rate=one.learning_rate,
-                    max_iter=self.max_rounds,
-                    max_leaf_nodes=one.leaves,
-                    min_samples_leaf=least,
-                    max_features=one.features,
-                    l2_regularization=one.l2,
-                    early_stopping=False,
-                    random_state=self.seed,
-                ).fit(data.X, data.y[:, h] - base)
-                trees, gains = from_histogram(model)
-                start = float(model._baseline_prediction.item())
-                paths = start + np.cumsum(trees.leaves(data.X_stop), axis=0)
-                errors = np.mean((paths + base_stop - data.y_stop[:, h]) ** 2, axis=1)
-                rounds = int(np.argmin(errors)) + 1
-                advance(f"{one.leaves} leaves, error {errors[rounds - 1] ** 0.5:.4g}")
-                if errors[rounds - 1] < best:
-                    best = errors[rounds - 1]
-                    chosen = {**one.__dict__, "least": least, "rounds": rounds}
-                    found = (trees.first(rounds), Sum(start, relative=one.relative), gains, chosen)
-        return found
+        relative = settings["relative"]
+        base, base_stop = (train.last, stop.last) if relative else (0.0, 0.0)
+        least = min(settings["least"], max(5, len(train.y) // 50))  # for short tables
+        model = HistGradientBoostingRegressor(
+            learning_rate=settings["learning_rate"],
+            max_iter=self.max_rounds,
+            max_leaf_nodes=settings["leaves"],
+            min_samples_leaf=least,
+            max_features=settings["features"],
+            l2_regularization=settings["l2"],
+            early_stopping=False,
+            random_state=self.seed,
+        ).fit(train.X, train.y - base)
+        trees, gains = from_histogram(model)
+        start = float(model._baseline_prediction.item())
+        paths = start + np.cumsum(trees.leaves(stop.X), axis=0)
+        errors = np.mean((paths + base_stop - stop.y) ** 2, axis=1)
+
+        def first(count: int) -> tuple[Trees, Sum, FloatArray]:
+            return trees.first(count), Sum(start, relative=relative), gains
+
+        return Grown({**settings, "least": least}, errors, first)
 
 
 def _restored(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from mvlstm import metrics
 from mvlstm._words import counted
@@ -46,6 +47,8 @@ class Calibration:
         Share of the variance that corrects the mean of a transformed target.
     reference : Reference, optional
         How good the model was on the later half of the validation rows.
+    dependence : (H, H), optional
+        How the errors of the steps go together: the correlation of their normal scores.
     """
 
     spread: FloatArray
@@ -53,6 +56,7 @@ class Calibration:
     persistence: FloatArray
     mean_factor: FloatArray
     reference: Reference | None = None
+    dependence: FloatArray | None = None
 
 
 def calibrate(learned: Learned, problem: Problem) -> tuple[Calibration, tuple[str, ...]]:
@@ -100,7 +104,7 @@ def calibrate(learned: Learned, problem: Problem) -> tuple[Calibration, tuple[st
             notes = (
                 *notes,
                 f"The mean is corrected by {shares.min():.0%} of the variance found on the "
-                "log scale: by all of it, it was too high on the rows of calibration.",
+                "transformed scale: by all of it, it missed by more on the rows of calibration.",
             )
     else:
         members = scale.members(predictive.members[:, later], found, mean_factor)
@@ -112,7 +116,27 @@ def calibrate(learned: Learned, problem: Problem) -> tuple[Calibration, tuple[st
         moves=actual - last,
         at=metrics.mixture_cdf(weights, means, variances, scale.transform.forward(actual)),
     )
-    return Calibration(spread, factors, persistence, mean_factor, reference), notes
+    scores = metrics.mixture_score(*mixture.widened(factors).joined, labels)
+    together = dependence(scores)
+    return Calibration(spread, factors, persistence, mean_factor, reference, together), notes
+
+
+def dependence(scores: FloatArray, prior: FloatArray | None = None) -> FloatArray | None:
+    """Return the correlation (H, H) of the steps' normal scores (M, H), by their ranks.
+
+    It is drawn towards a ``prior``, or independence, as if by `FEWEST` forecasts. None without
+    several steps.
+    """
+    H = scores.shape[1]
+    whole = scores[np.isfinite(scores).all(axis=1)]
+    own = np.eye(H) if prior is None else prior
+    if H == 1 or len(whole) < 2:
+        return None if H == 1 else own
+    ranks = whole.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
+    normal = ndtri((ranks + 0.5) / len(whole))
+    share = len(whole) / (len(whole) + FEWEST)
+    found = np.corrcoef(normal, rowvar=False)
+    return np.asarray(share * 0.5 * (found + found.T) + (1.0 - share) * own)
 
 
 def _choose_shares(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import time as clock
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from mvlstm.explain.contributions import Contributions, integrated_gradients
+from mvlstm.explain.contributions import (
+    Contributions,
+    integrated_gradients,
+    windows_at_once,
+)
 from mvlstm.explain.lags import lag_index
 from mvlstm.model.calibration import Calibration
 from mvlstm.model.fitted import Fitted
@@ -19,48 +26,55 @@ from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Prepared
 from mvlstm.problem.target_scale import MeanScale, TargetScale
 from mvlstm.problem.windows import spread_evenly
+from mvlstm.progress import show_tasks
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.transforms import Transform
 from mvlstm.types import FloatArray, IntArray
 
-APART = {"quick": 10, "default": 60, "full": 300}  # forecasts taken apart by default
+APART = {"quick": 10, "default": 60, "full": 300}  # forecasts taken apart by default, of one step
+FEWEST = 8  # and of many steps, at least
 BACKGROUNDS = {"quick": 4, "default": 4, "full": 8}  # background windows they are measured against
 TOLERANCE = 1e-3  # of a sum of contributions, in standard deviations of the target
+ROUGH = 1e-2  # from which a note tells of it
 SCALE_NOTE = (
-    "The model works on log(1 + target). Contributions are found on that scale and brought to the "
+    "The model works on {scale}. Contributions are found on that scale and brought to the "
     "target's units by one factor a forecast, so that they add up there."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Apart:
-    """Some forecasts taken apart.
+    """Some forecasts taken apart."""
 
-    Attributes
-    ----------
-    members : array (K, M, H, N, T)
-        Contributions to each member's forecast, oldest step first.
-    tables : dict
-        ``contribution``, ``response``, ``expert`` and ``background`` of an `Explanation`.
-    notes : tuple of str
-    """
-
-    members: FloatArray
-    tables: dict[str, Any]
+    members: FloatArray  # (K, M, H, N, T) contributions to each member's, oldest step first
+    tables: dict[str, Any]  # contribution, response, expert and background of an `Explanation`
     notes: tuple[str, ...]
 
 
+def count_apart(effort: str, horizon: int) -> int:
+    """Return how many forecasts are taken apart by default: fewer, the more steps each has."""
+    return min(APART[effort], max(FEWEST, round(APART[effort] / math.sqrt(horizon))))
+
+
 def take_apart(
-    fitted: Fitted, prepared: Prepared, origins: IntArray, count: int, effort: str
+    fitted: Fitted,
+    prepared: Prepared,
+    origins: IntArray,
+    count: int,
+    effort: str,
+    *,
+    verbose: int = 0,
+    deadline: float = math.inf,
 ) -> Apart | None:
     """Take ``count`` of the forecasts made at origins apart; None for methods without gradients.
 
     Half of them are the latest ones, ending with the table's last row, whose steps ahead are not
-    known yet; the others are spread evenly.
+    known yet; the others are spread evenly. After the ``deadline``, of the monotonic clock, no more
+    are begun; the latest come first.
     """
     rows = _chosen(origins, prepared.origins(fitted.window, 0)[-1:], count)
     windows = fitted.windows(prepared, rows).values.astype(np.float64)
-    if not len(rows) or fitted.learned.gradient(windows[:1]) is None:
+    if not len(rows) or (slope := fitted.learned.gradient(windows[:1])) is None:
         return None
     few = spread_evenly(np.arange(len(fitted.background.windows)), BACKGROUNDS[effort])
     background = fitted.background.windows[few].astype(np.float64)
@@ -68,7 +82,17 @@ def take_apart(
     with np.errstate(over="ignore", invalid="ignore"):  # checked next
         ends = _means(fitted.learned, windows)
     require_finite(ends[None], prepared.frame, rows)  # or the integral below would not settle
-    taken = _integrate(fitted.learned, windows, background, TOLERANCE * unit)
+    at_once = windows_at_once(slope.size, len(background))
+    pieces = [slice(max(end - at_once, 0), end) for end in range(len(rows), 0, -at_once)]
+    found: list[Contributions] = []
+    with show_tasks(verbose, "explain", len(rows)) as advance:
+        for piece in pieces:
+            if found and clock.monotonic() > deadline:
+                break
+            found.append(_integrate(fitted.learned, windows[piece], background, TOLERANCE * unit))
+            advance("forecasts taken apart", steps=len(windows[piece]))
+    taken, notes = Contributions.join(found[::-1]), _late_notes(len(rows), pieces[len(found) - 1])
+    rows, windows = rows[-len(taken.missed) :], windows[-len(taken.missed) :]
     H = fitted.horizon
     start = fitted.background.baseline[few].mean(axis=0)  # (H,)
     parts = taken.members
@@ -79,15 +103,15 @@ def take_apart(
     grouped = np.stack(
         [parts[..., owner == n].sum(axis=-1) for n in range(frame.n_variables)], axis=3
     )  # (K, M, H, N, T)
-    level = _mean_forecast(fitted.learned, background) + start  # (H,)
+    level = _means(fitted.learned, background).mean(axis=0) + start  # (H,)
     means = _mean_scale(fitted, scale.transform)
     experts = fitted.learned.experts(fitted.windows(prepared, rows))
-    notes = _integral_notes(taken.missed / unit)
+    notes = (*notes, *_integral_notes(taken.missed / unit))
     if scale.transform:
         made = fitted.forecast(prepared, rows).members.mean(axis=0)
         grouped, factor = means.contributions(grouped, level, made)
         experts = None if experts is None else experts * factor[..., None]
-        notes = (*notes, SCALE_NOTE)
+        notes = (*notes, SCALE_NOTE.format(scale=scale.transform.formula))
     index, names = origin_index(frame, rows), pd.Index(frame.variables, name="variable")
     columns = lag_index(frame.variables, variable_leads(prepared), fitted.window)
     latest_first = grouped[..., ::-1].mean(axis=0).reshape(len(rows), H, -1)
@@ -163,22 +187,15 @@ def _means(learned: Learned, windows: FloatArray) -> FloatArray:
     return np.asarray(found.members.mean(axis=0))
 
 
-def _mean_forecast(learned: Learned, windows: FloatArray) -> FloatArray:
-    """Return the mean forecast (H,) of some windows."""
-    return np.asarray(_means(learned, windows).mean(axis=0))
-
-
 def _integrate(
     learned: Learned, windows: FloatArray, background: FloatArray, tolerance: float
 ) -> Contributions:
-    def forecast(x: FloatArray) -> FloatArray:
-        return _means(learned, x)
-
     def gradient(x: FloatArray) -> FloatArray:
         slope = learned.gradient(x)
         assert slope is not None
         return slope
 
+    forecast = partial(_means, learned)
     return integrated_gradients(gradient, forecast, windows, background, tolerance=tolerance)
 
 
@@ -210,9 +227,19 @@ def _chosen(origins: IntArray, last: IntArray, count: int) -> IntArray:
     return np.concatenate([spread_evenly(older, count - recent), every[-recent:]])
 
 
+def _late_notes(count: int, last: slice) -> tuple[str, ...]:
+    """Say so if time was over after the ``last`` of the pieces, in which the earliest rows lie."""
+    if not last.start:
+        return ()
+    return (
+        f"Of {count} forecasts the latest {count - last.start} were taken apart: then the time "
+        "limit was reached.",
+    )
+
+
 def _integral_notes(missed: FloatArray) -> tuple[str, ...]:
     """Say how far the integrals behind the contributions were from their totals, if too far."""
-    rough = int((missed > TOLERANCE).sum())
+    rough = int((missed > ROUGH).sum())
     if not rough:
         return ()
     return (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time as clock
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,21 +12,24 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
-from mvlstm.errors import DataError, check_whole
+from mvlstm.errors import DataError, check_seconds, check_whole
 from mvlstm.explain import (
     Attention,
     HeldOut,
+    Rows,
     choose_windows,
     find_period,
     get_effort,
     measure,
     require_windows,
 )
+from mvlstm.explain.conditional import Others
+from mvlstm.explain.effort import Effort
 from mvlstm.explain.importance import Scrambled
 from mvlstm.explain.lags import lag_table
 from mvlstm.model.decomposition import (
-    APART,
     by_origin,
+    count_apart,
     explained_members,
     explained_scale,
     origin_index,
@@ -35,9 +40,10 @@ from mvlstm.model.fitted import Fitted
 from mvlstm.model.forecasting import require_finite
 from mvlstm.model.learned import AttentionArrays
 from mvlstm.model.scoring import explained_origins
+from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Prepared
-from mvlstm.problem.windows import gather_labels, spread_evenly
+from mvlstm.problem.windows import gather_labels, measured_labels, spread_evenly
 from mvlstm.progress import show_tasks
 from mvlstm.results import Explanation
 from mvlstm.table.frame import SeriesFrame
@@ -47,6 +53,10 @@ from mvlstm.types import FloatArray, IntArray
 
 LEAST_STRETCHES = 5  # windows' lengths of unseen rows that a series is explained by, at least
 LEAST_CYCLES = 3  # and of its cycle's
+EXCHANGES = 0.6  # share of a time limit for the exchanges, before forecasts are taken apart
+FEWEST_WINDOWS = 100  # that are used however short the time
+TRIED = 256  # windows on which is tried how long an exchange takes
+LIMIT_NOTE = "To keep the time limit, importance was measured on {} only."
 SERIES_NOTE = (
     "Of several series, error increases and contributions are in standard deviations of each "
     "series' target{scale}; windows are exchanged within a series."
@@ -58,24 +68,39 @@ class Examined:
     """The windows a model is explained by: where they lie, and how it forecasts them."""
 
     prepared: Prepared
+    level: Effort
     unseen: IntArray  # origins of all rows that the model has not seen
     origins: IntArray  # (M,) those measured on
     held: HeldOut
     base: FloatArray  # (K, M, H) the members' forecasts
-    scrambled: Scrambled
+    scrambled: Scrambled  # whole windows exchanged
+    conditional: Scrambled  # the part that the others do not explain
     notes: tuple[str, ...]
 
 
-def examine(fitted: Fitted, table: Any, effort: str) -> Examined:
-    """Choose windows the model has not seen, and forecast them."""
+def examine(fitted: Fitted, table: Any, effort: str, *, seconds: float = math.inf) -> Examined:
+    """Choose windows the model has not seen, and forecast them.
+
+    They are fewer than the effort asks for where their exchanges would take longer than this.
+    """
+    started, level = clock.monotonic(), get_effort(effort)
     prepared = fitted.prepare(fitted.read(table, "explain"))
     frame = prepared.frame
     unseen, part, notes = explained_origins(fitted, prepared)
     _require_measured(fitted, frame, unseen)
     period = _find_period(frame)
-    origins = _choose_origins(frame, unseen, fitted.window, get_effort(effort).windows, period)
+    origins = _choose_origins(frame, unseen, fitted.window, level.windows, period)
+    if seconds < math.inf:
+        each = _exchange_seconds(fitted, prepared, origins)
+        each *= frame.n_variables * level.repeats_for(len(origins))
+        most = int((seconds - (clock.monotonic() - started)) / each)
+        if most < len(origins):
+            level = level._replace(windows=max(most, FEWEST_WINDOWS))
+            origins = _choose_origins(frame, unseen, fitted.window, level.windows, period)
+            notes = (*notes, LIMIT_NOTE.format(counted(len(origins), "window")))
     return Examined(
         prepared,
+        level,
         unseen,
         origins,
         held=HeldOut(
@@ -91,6 +116,7 @@ def examine(fitted: Fitted, table: Any, effort: str) -> Examined:
         ),
         base=_forecasts(fitted, prepared, origins),
         scrambled=_scrambler(fitted, prepared, origins),
+        conditional=_scrambler(fitted, prepared, origins, conditional=True),
         notes=notes,
     )
 
@@ -101,16 +127,19 @@ def explain(
     *,
     effort: Literal["quick", "default", "full"] = "default",
     contributions: int | None = None,
+    time_limit: float | None = None,
     verbose: int = 0,
 ) -> Explanation:
     """Measure importance on rows the model has not seen; see `AbstractForecaster.explain`."""
-    level = get_effort(effort)
     if contributions is not None:
         check_whole("contributions", contributions, 0)
-    seen = examine(fitted, table, effort)
+    count = count_apart(effort, fitted.horizon) if contributions is None else contributions
+    limit = check_seconds("time_limit", time_limit)
+    end = clock.monotonic() + limit
+    seen = examine(fitted, table, effort, seconds=(EXCHANGES if count else 1.0) * limit)
     prepared, frame, origins = seen.prepared, seen.prepared.frame, seen.origins
     arrays = fitted.learned.attention(fitted.windows(prepared, origins))
-    total = len(frame.variables) * level.repeats_for(len(origins))
+    total = (len(frame.variables) + 1) * (seen.level.repeats_for(len(origins)) + 1)
     with show_tasks(verbose, "explain", total) as advance:
         measured = measure(
             variables=frame.variables,
@@ -118,16 +147,17 @@ def explain(
             groups=frame.groups,
             base=seen.base,
             scrambled=seen.scrambled,
+            conditional=seen.conditional,
+            rows=_rows(fitted, prepared, seen.held.period, seen.level.rows),
             values=np.asarray(prepared.table[origins], dtype=np.float64),
             attention=_attention(arrays),
-            effort=effort,
-            progress=lambda _: advance("exchanges of variables"),
+            effort=seen.level,
+            progress=lambda total: advance("exchanges of variables", of=total),
         )
     own = fitted.learned.own_importance(frame.groups)
     index = origin_index(frame, origins)
     names = pd.Index(frame.variables, name="variable")
-    count = APART[effort] if contributions is None else contributions
-    apart = take_apart(fitted, prepared, seen.unseen, count, effort)
+    apart = take_apart(fitted, prepared, seen.unseen, count, effort, verbose=verbose, deadline=end)
     changed: dict[str, Any] = {
         "importance": _with_own(measured.importance, own, frame.variables),
         "notes": (
@@ -190,7 +220,8 @@ def _with_own(
 def _series_notes(prepared: Prepared) -> tuple[str, ...]:
     if prepared.units is None:
         return ()
-    scale = ", taken as log(1 + target)" if prepared.preparation.transform else ""
+    transform = prepared.preparation.transform
+    scale = f", taken as {transform.formula}" if transform else ""
     return (SERIES_NOTE.format(scale=scale),)
 
 
@@ -225,15 +256,42 @@ def _forecasts(fitted: Fitted, prepared: Prepared, origins: IntArray) -> FloatAr
     return explained_members(predictive, scale, fitted.calibration)
 
 
-def _scrambler(fitted: Fitted, prepared: Prepared, origins: IntArray) -> Scrambled:
+def _rows(fitted: Fitted, prepared: Prepared, period: int, most: int) -> Rows:
+    """Gather rows of the whole table, spread evenly, that regressions may learn from."""
+    frame, H = prepared.frame, fitted.horizon
+    origins = prepared.labelled(fitted.window, H)
+    origins = spread_evenly(origins[measured_labels(frame, origins, H).all(axis=1)], most)
+    times = None if frame.panel is None else frame.order[origins]
+    if times is not None:
+        origins = origins[np.argsort(times, kind="stable")]
+        times = frame.order[origins]
+    level = frame.target_values[origins]
+    if prepared.units is not None:
+        level = prepared.target_at(origins[:, None], origins)[:, 0]
+    return Rows(
+        fitted.windows(prepared, origins).values,
+        _labels(fitted, prepared, origins),
+        level,
+        origins,
+        frame.groups,
+        period,
+        times,
+    )
+
+
+def _scrambler(
+    fitted: Fitted, prepared: Prepared, origins: IntArray, *, conditional: bool = False
+) -> Scrambled:
     """Return the function that forecasts with some variables' windows taken from other times.
 
-    A differenced target's baseline belongs to its own past and is exchanged with it.
+    If ``conditional``, only the part of them that the others do not explain. A differenced target's
+    baseline belongs to its own past and is exchanged with it, always as a whole.
     """
     owner = np.asarray(prepared.frame.groups)
     windows = fitted.windows(prepared, origins)
     whole = explained_scale(prepared, origins, fitted.horizon)
     learned, spread = fitted.learned, bool(whole.transform)
+    others = Others(windows.values) if conditional else None
 
     def scrambled(variables: tuple[int, ...], donors: IntArray) -> FloatArray:
         columns = np.flatnonzero(np.isin(owner, variables))
@@ -241,10 +299,24 @@ def _scrambler(fitted: Fitted, prepared: Prepared, origins: IntArray) -> Scrambl
         if found is not None:  # a method that looks back further than a window
             return explained_members(Predictive(found), whole, fitted.calibration)
         scale = whole.take(donors) if int(owner[-1]) in variables else whole
-        predictive = learned.predict(windows.scrambled(columns, donors), spread=spread)
+        if others is None or (int(owner[-1]) in variables and whole.baseline.any()):
+            changed = windows.scrambled(columns, donors)
+        else:
+            changed = Windows.of(others.exchanged(columns, donors))
+        predictive = learned.predict(changed, spread=spread)
         return explained_members(predictive, scale, fitted.calibration)
 
     return scrambled
+
+
+def _exchange_seconds(fitted: Fitted, prepared: Prepared, origins: IntArray) -> float:
+    """Return how long an exchange of one variable takes, for each window, tried on a few."""
+    few = spread_evenly(origins, TRIED)
+    scrambled, donors = _scrambler(fitted, prepared, few), np.roll(np.arange(len(few)), 1)
+    scrambled((0,), donors)  # threads start, libraries are loaded
+    started = clock.monotonic()
+    scrambled((0,), donors)
+    return (clock.monotonic() - started) / len(few)
 
 
 def _attention(arrays: AttentionArrays | None) -> Attention | None:

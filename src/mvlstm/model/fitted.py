@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import DTypeLike
+from scipy.special import ndtri
 
 from mvlstm.errors import ParameterError
-from mvlstm.model.calibration import Calibration
+from mvlstm.model.adaptive import adapted, usable_outcomes
+from mvlstm.model.calibration import Calibration, dependence
 from mvlstm.model.forecasting import dated_forecast
 from mvlstm.model.learned import Learned, Stopped
 from mvlstm.model.table_warnings import require_rows
+from mvlstm.model.transform_choice import check_target
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Preparation, Prepared
 from mvlstm.problem.problem import Problem
-from mvlstm.problem.transform_choice import check_target
 from mvlstm.problem.windows import gather_windows, spread_evenly
 from mvlstm.results import Forecast, History
 from mvlstm.results.update import Update
@@ -29,6 +31,7 @@ from mvlstm.table.layout import Layout
 from mvlstm.types import FloatArray, IntArray
 
 BACKGROUND = 8  # training windows that contributions are measured against
+RECENT, FEWEST = 1_000, 100  # forecasts that those of the last rows look back on; of a series
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +85,8 @@ class Fitted:
         What was done to the model since, oldest first.
     dtype : dtype
         Precision of the prepared table.
+    adaptive : bool
+        Whether intervals follow the outcomes of earlier forecasts.
     """
 
     name: str
@@ -100,6 +105,7 @@ class Fitted:
     seconds: float = float("nan")
     updates: tuple[Update, ...] = ()
     dtype: DTypeLike = np.float64
+    adaptive: bool = True
 
     @property
     def members(self) -> int:
@@ -146,12 +152,44 @@ class Fitted:
         return Predictive.join([self.learned.predict(self.windows(prepared, p)) for p in pieces])
 
     def forecast(self, prepared: Prepared, origins: IntArray) -> Forecast:
-        """Forecast with dates, names and units."""
+        """Forecast with dates, names and units; intervals adapt to the outcomes among them."""
+        made = self._made(prepared, origins)
+        return adapted(made, self.parts) if self.adaptive else made
+
+    def forecast_last(self, prepared: Prepared, origins: IntArray) -> Forecast:
+        """Forecast from the last rows; intervals adapt to the outcomes of the latest forecasts."""
+        made = self._made(prepared, origins)
+        rows = self._recent(prepared, origins) if self.adaptive else origins[:0]
+        if not len(rows):
+            return made
+        together = Forecast.join([self._made(prepared, rows, checked=False), made])
+        found = adapted(together, self.parts)
+        if found.knots is None:
+            return made
+        known = found.take(np.flatnonzero(usable_outcomes(found, self.parts).all(axis=1)))
+        joint = dependence(ndtri(known.distribution.pit(known.actual)), made.dependence)
+        return replace(made, knots=found.knots[-len(made) :], dependence=joint)
+
+    def _made(self, prepared: Prepared, origins: IntArray, *, checked: bool = True) -> Forecast:
+        """Forecast with the intervals of the fit; unchecked, leave out what is not finite."""
         with np.errstate(over="ignore", invalid="ignore"):  # checked next
             predictive = self.predict(prepared, origins)
+        if not checked:
+            fine = np.asarray(np.isfinite(predictive.members).all(axis=(0, 2)))
+            origins, predictive = origins[fine], predictive.take(fine)
         return dated_forecast(
             prepared, origins, predictive, self.calibration, self.parts, self.window
         )
+
+    def _recent(self, prepared: Prepared, origins: IntArray) -> IntArray:
+        """Return the latest rows, of the series of given last rows, with outcomes since the fit."""
+        rows, frame = prepared.origins(self.window, 1), prepared.frame
+        rows = rows[self.parts.after(frame.future_times(rows, self.horizon)).all(axis=1)]
+        rows = rows[rows < origins[-1]]
+        last = origins[np.searchsorted(origins, rows)]
+        same = True if frame.panel is None else frame.panel.codes[rows] == frame.panel.codes[last]
+        near = last - rows <= max(FEWEST, RECENT // len(origins))
+        return np.asarray(rows[near & same])
 
     # ------------------------------------------------------------------------------- other values
 

@@ -16,11 +16,17 @@ from mvlstm.model.calibration import calibrate
 from mvlstm.model.fitted import Background, Fitted
 from mvlstm.model.learned import Learned
 from mvlstm.model.table_warnings import check_reach, require_rows
+from mvlstm.model.transform_choice import (
+    TransformChoice,
+    check_target,
+    choose_transform,
+    input_transforms,
+)
 from mvlstm.problem.part_times import PartTimes
-from mvlstm.problem.preparation import Preparation, measured_in, transformed
+from mvlstm.problem.preparation import Preparation, transformed
 from mvlstm.problem.problem import Problem, Run
 from mvlstm.problem.splits import origins_by_part, split_windows
-from mvlstm.problem.transform_choice import TransformChoice, check_target, choose_transform
+from mvlstm.settings import Adapting
 from mvlstm.table.columns import name_list
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.parts import HELD_OUT, PartName, chronological
@@ -42,6 +48,7 @@ class Method(Protocol):
     window: int
     horizon: int
     transform: TransformChoice
+    calibration: Adapting
 
     @property
     def one_series(self) -> bool:
@@ -57,9 +64,6 @@ class Method(Protocol):
 
     def learn(self, problem: Problem) -> Learned:
         """Learn from the training windows, choosing on the stopping ones."""
-
-    def limit(self) -> tuple[int, int] | None:
-        """Most held-out windows that it can take, and a seed to draw them with; None for all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +106,8 @@ def fit(
     """
     started = clock.monotonic()
     start = begin(method, frame, test=test, valid=valid, preparation=preparation)
-    problem = replace(start.problem, run=run or Run(), members=tuple(members), ensemble=ensemble)
+    run = (run or Run()).after(clock.monotonic() - started)
+    problem = replace(start.problem, run=run, members=tuple(members), ensemble=ensemble)
     learned = method.learn(problem)
     calibration, notes = calibrate(learned, problem)
     fitted = Fitted(
@@ -121,6 +126,7 @@ def fit(
         stopped=learned.stopped,
         seconds=clock.monotonic() - started,
         dtype=method.precision,
+        adaptive=method.calibration == "adaptive",
     )
     return fitted, problem
 
@@ -166,17 +172,16 @@ def begin(
                 "valid=...."
             )
         require_rows(prepared, "fit", T, H)
-    problem, limit = Problem(prepared, divided, T, H), method.limit()
-    if limit is not None:
-        problem = problem.thinned(*limit)
-    return Start(problem, PartTimes.from_rows(frame.clock, parts), notes)
+    return Start(Problem(prepared, divided, T, H), PartTimes.from_rows(frame.clock, parts), notes)
 
 
 def _learn_preparation(
     method: Method, frame: SeriesFrame, rows: BoolArray
 ) -> tuple[Preparation, tuple[str, ...]]:
     """Choose transform and differencing, and learn the scaling, on the training rows."""
-    transform, notes = choose_transform(method.transform, frame, rows)
+    T, H = int(method.window), int(method.horizon)
+    transform, notes = choose_transform(method.transform, frame, rows, T, H)
+    inputs = input_transforms(transform, frame, rows)
     train = frame.values[: rows.sum()] if frame.panel is None else frame.values[rows]
     if train[:, -1].min() == train[:, -1].max():
         raise DataError(
@@ -196,7 +201,7 @@ def _learn_preparation(
             )
         free = np.array(layout.measured) & ~np.array(layout.ahead)
         columns = [name for name, chosen in zip(frame.columns, free, strict=True) if chosen]
-        tested = transformed(train, transform)[:, free]
+        tested = transformed(train, transform, inputs)[:, free]
         choice = choose_differencing(tested, columns, segments=segments)
         orders[free] = choice.orders
         notes = (*notes, *choice.notes)
@@ -204,14 +209,11 @@ def _learn_preparation(
     if len(steady):
         names = name_list([frame.columns[j] for j in steady])
         notes = (*notes, f"Nothing can be learned from {names}: constant in the training rows.")
-    ahead = int(method.horizon) if any(layout.ahead) else 0
-    check_reach(int(method.window), ahead)
-    measured = measured_in(frame, rows)
-    preparation = Preparation.learn(train, orders, transform, ahead, segments, measured)
-    if frame.panel is not None:
-        least = int(method.window) + int(method.horizon)
-        preparation = preparation.by_series(frame, rows, least)
-        assert preparation.series is not None
+    ahead = H if any(layout.ahead) else 0
+    check_reach(T, ahead)
+    scales = (transform, inputs, ahead)
+    preparation = Preparation.of(frame, rows, *scales, least=T + H, orders=orders)
+    if preparation.series is not None:
         notes = (*notes, *_flat_series(frame, rows, preparation.series.names))
     return preparation, notes
 

@@ -15,14 +15,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import DTypeLike
 
+from mvlstm._words import counted
 from mvlstm.errors import (
     MVLSTMWarning,
     NotFittedError,
     ParameterError,
     check_option,
-    is_number,
+    check_seconds,
+    check_whole,
 )
-from mvlstm.model.fitted import Fitted
+from mvlstm.model.fitted import BACKGROUND, Fitted
 from mvlstm.model.fitting import fit
 from mvlstm.model.learned import Learned, Saved, Stopped
 from mvlstm.model.scoring import score_unseen, unseen_origins
@@ -32,14 +34,17 @@ from mvlstm.model.table_warnings import (
     require_rows,
     series_warnings,
 )
+from mvlstm.model.transform_choice import TRANSFORM_CHOICES, TransformChoice
 from mvlstm.problem.problem import Problem, Run
-from mvlstm.problem.transform_choice import TRANSFORM_CHOICES, TransformChoice
 from mvlstm.problem.windows import check_window
 from mvlstm.results import Evaluation, Explanation, Forecast, History
 from mvlstm.results.update import Refit, Update
-from mvlstm.table.calendar import Calendar, check_calendar
+from mvlstm.settings import Adapting
+from mvlstm.table.encoding import check_calendar
 from mvlstm.table.frame import SeriesFrame, build_frame
+from mvlstm.table.layout import Layout
 from mvlstm.table.parts import require_validation
+from mvlstm.table.settings import Calendar
 
 if TYPE_CHECKING:
     from mvlstm.report import ReportData
@@ -57,6 +62,7 @@ else:
 
 Difference = Literal["none", "auto"]
 Table = pd.DataFrame | SeriesFrame
+SPARE = 2**22  # numbers of a model file besides its windows, and a network's weights
 FREE_SETTINGS = ("verbose", "device", "n_jobs")  # may be changed after fit
 
 
@@ -75,6 +81,7 @@ class AbstractForecaster(BaseEstimator, ABC):
     difference: Difference = "none"
     calendar: Calendar = "none"
     transform: TransformChoice = "none"
+    calibration: Adapting = "adaptive"
     verbose: int
     ensemble: ClassVar[bool] = False  # whether there are members with seeds of their own
     members_differ: ClassVar[bool] = False  # whether each of them may have settings of its own
@@ -104,10 +111,12 @@ class AbstractForecaster(BaseEstimator, ABC):
         check_option("difference", self.difference, ("none", "auto"))
         check_calendar(self.calendar)
         check_option("transform", self.transform, TRANSFORM_CHOICES)
+        check_option("calibration", self.calibration, ("adaptive", "static"))
 
-    def limit(self) -> tuple[int, int] | None:
-        """Most held-out windows that it can take, and a seed to draw them with; None for all."""
-        return None
+    def most_numbers(self, layout: Layout) -> float:
+        """Most numbers that a file of such a model can hold, and some to spare."""
+        background = 4 * BACKGROUND * int(self.window) * int(self.horizon) * len(layout.inputs)
+        return SPARE + background + int(self.horizon) ** 2  # the steps' dependence
 
     # -------------------------------------------------------------------------------- the contract
 
@@ -169,7 +178,8 @@ class AbstractForecaster(BaseEstimator, ABC):
         """
         started = clock.monotonic()
         self.check()
-        run = Run(None if checkpoint is None else Path(checkpoint), _seconds(time_limit))
+        limit = None if time_limit is None else check_seconds("time_limit", time_limit)
+        run = Run(None if checkpoint is None else Path(checkpoint), limit)
         require_validation(valid)
         frame = build_frame(
             table,
@@ -201,8 +211,10 @@ class AbstractForecaster(BaseEstimator, ABC):
         prepared = fitted.prepare(fitted.read(table, "predict"))
         return _warned(fitted.forecast(prepared, fitted.origins(prepared, "predict")))
 
-    def forecast(self, table: Table, *, future: pd.DataFrame | None = None) -> Forecast:
-        """Forecast the ``horizon`` steps after the last row.
+    def forecast(
+        self, table: Table, *, future: pd.DataFrame | None = None, steps: int | None = None
+    ) -> Forecast:
+        """Forecast the steps after the last row.
 
         Where variables are known ahead that is the last row with a target. With
         ``missing="fill"`` the last targets may have been filled in, with ``missing="drop"`` rows
@@ -216,8 +228,17 @@ class AbstractForecaster(BaseEstimator, ABC):
         future : DataFrame, optional
             These rows by themselves, with times and the variables known ahead. Rows at times
             that the table has reached are left out.
+        steps : int, optional
+            How many, ``horizon`` at most, which is the default.
         """
         fitted = self._require_fitted("forecast")
+        steps = fitted.horizon if steps is None else steps
+        check_whole("steps", steps, 1)
+        if steps > fitted.horizon:
+            raise ParameterError(
+                f"steps={steps} is more than the {counted(fitted.horizon, 'step')} that the model "
+                f"learned to forecast. Ask for fewer, or fit with horizon={steps}."
+            )
         if future is not None:
             table = fitted.joined(table, future)
         frame = fitted.read(table, "forecast")
@@ -227,7 +248,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         ready = np.isin(last, prepared.origins(fitted.window, 0))
         if not ready.any():
             require_rows(prepared, "forecast", fitted.window, fitted.horizon, steps=0)
-        result = fitted.forecast(prepared, last[ready])
+        result = fitted.forecast_last(prepared, last[ready]).first(steps)
         doubts = (*frame.doubts, *age_warnings(frame.clock, fitted.parts))
         doubts = (*doubts, *series_warnings(prepared, last[ready], last[~ready]))
         return _warned(replace(result, warnings=(*result.warnings, *doubts)))
@@ -276,11 +297,12 @@ class AbstractForecaster(BaseEstimator, ABC):
         table : DataFrame or SeriesFrame
             With the columns of the fit. A network needs the new rows and the window before them,
             and is better off with older rows; other forecasters need all rows.
-        refit : {"newest", "full"}
+        refit : {"newest", "full", "link"}
             "full" trains a network again, from its seeds, on all rows, the newest too, for as
             many steps as the fit found best. Its intervals are then calibrated by the errors
             that the model as it was made on the new rows; with fewer than 40 they stay as they
-            were.
+            were. "link" fits only the linear map of `AR`, or the link of a network, to all rows,
+            with lags and penalties as chosen; it is cheap, and the intervals stay.
         max_epochs : int
             Most epochs of further training.
         learning_rate : float, optional
@@ -303,6 +325,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         *,
         effort: Literal["quick", "default", "full"] = "default",
         contributions: int | None = None,
+        time_limit: float | None = None,
     ) -> Explanation:
         """Say which variables the forecasts rest on, and how sure that is.
 
@@ -316,13 +339,22 @@ class AbstractForecaster(BaseEstimator, ABC):
             How many windows, exchanges and bootstrap draws to spend.
         contributions : int, optional
             Forecasts to take apart, spread over the unseen rows and ending with the next one; by
-            default 10, 60 or 300 by effort. 0 for none.
+            default 10, 60 or 300 by effort, and fewer of several steps, whose cost grows with
+            them. 0 for none.
+        time_limit : float, optional
+            Seconds to keep to, by measuring on fewer windows and taking fewer forecasts apart;
+            ``notes`` say so.
         """
         from mvlstm.model.explaining import explain
 
         fitted = self._require_fitted("explain")
         return explain(
-            fitted, table, effort=effort, contributions=contributions, verbose=self.verbose
+            fitted,
+            table,
+            effort=effort,
+            contributions=contributions,
+            time_limit=time_limit,
+            verbose=self.verbose,
         )
 
     def report(
@@ -333,6 +365,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         future: pd.DataFrame | None = None,
         effort: Literal["quick", "default", "full"] = "default",
         title: str | None = None,
+        time_limit: float | None = None,
     ) -> ReportData:
         """Write one self-contained HTML page: forecasts, scores, drivers, checks, settings.
 
@@ -349,6 +382,8 @@ class AbstractForecaster(BaseEstimator, ABC):
             How thoroughly to measure importance.
         title : str, optional
             Heading of the page.
+        time_limit : float, optional
+            Seconds to keep to, as for `explain`.
 
         Returns
         -------
@@ -358,7 +393,8 @@ class AbstractForecaster(BaseEstimator, ABC):
         from mvlstm.report.gather import write_report
 
         self._require_fitted("report")
-        return write_report(self, table, path, future=future, effort=effort, title=title)
+        more: dict[str, Any] = {"effort": effort, "title": title, "time_limit": time_limit}
+        return write_report(self, table, path, future=future, **more)
 
     def save(self, path: str | Path) -> None:
         """Write the model to one ``.safetensors`` file; `mvlstm.load` reads it back."""
@@ -443,11 +479,3 @@ def _warned(forecast: Forecast) -> Forecast:
     for message in forecast.warnings:
         warnings.warn(message, MVLSTMWarning, stacklevel=3)
     return forecast
-
-
-def _seconds(limit: float | None) -> float | None:
-    if limit is None:
-        return None
-    if not is_number(limit) or not limit > 0:
-        raise ParameterError(f"time_limit={limit!r} must be a positive number of seconds.")
-    return float(limit)

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mvlstm._words import counted
 from mvlstm.errors import DataError
 from mvlstm.model.calibration import Calibration
 from mvlstm.model.table_warnings import category_warnings, range_warnings
 from mvlstm.problem.part_times import PartTimes
-from mvlstm.problem.predictive import Predictive, not_finite
+from mvlstm.problem.predictive import Mixture, Predictive
 from mvlstm.problem.preparation import Preparation, Prepared
 from mvlstm.problem.windows import gather_labels, measured_labels
 from mvlstm.results import Forecast
@@ -32,12 +33,10 @@ def dated_forecast(
     frame, H = prepared.frame, predictive.members.shape[2]
     scale = prepared.scale(origins, H)
     with np.errstate(over="ignore", invalid="ignore"):  # checked next
-        require_finite(predictive.members + scale.baseline, frame, origins)
         labels = predictive.with_spread(calibration.spread).widened(calibration.factors)
         mixture = scale.mixture(labels)
         members = scale.members(predictive.members, mixture, calibration.mean_factor)
-    if scale.transform:
-        require_finite(members, frame, origins)
+    require_finite(members, frame, origins, mixture)
     weights, means, variances = mixture.joined
     times, actual = frame.future_times(origins, H), gather_labels(frame, origins, H)
     series = frame.names_of(origins)
@@ -59,6 +58,7 @@ def dated_forecast(
         ),
         transform=scale.transform,
         series=series,
+        dependence=calibration.dependence,
     )
 
 
@@ -75,12 +75,20 @@ def part_names(
     return names
 
 
-def require_finite(members: FloatArray, frame: SeriesFrame, origins: IntArray) -> None:
-    """Raise `DataError` if a forecast (K, M, H) made at one of the origins is not finite."""
-    bad = not_finite(members)
-    if len(bad):
+def require_finite(
+    members: FloatArray, frame: SeriesFrame, origins: IntArray, mixture: Mixture | None = None
+) -> None:
+    """Raise `DataError` if a forecast (K, M, H) made at one of the origins is not finite.
+
+    Neither may its mixture be, where it has one.
+    """
+    sound = np.isfinite(members).all(axis=(0, 2))
+    for part in () if mixture is None else vars(mixture).values():
+        sound &= np.isfinite(part).all(axis=(1, 2, 3))
+    if not sound.all():
+        first = frame.times[origins[np.argmin(sound)]]
         raise DataError(
-            f"{len(bad):,} forecasts are not finite, the first from "
-            f"{describe_time(frame.times[origins[bad[0]]])}: values of the table are too far "
-            "from those of the training rows. Correct them, or leave these rows out."
+            f"{counted(int((~sound).sum()), 'forecast')} would not be finite, the first from "
+            f"{describe_time(first)}: the model's weights are too large for this table. Look for "
+            "extreme values in it, or fit the model anew."
         )

@@ -28,6 +28,7 @@ from mvlstm.model.fitted import Fitted
 from mvlstm.model.scoring import persistence_forecast, score_row, score_unseen
 from mvlstm.problem.preparation import Prepared
 from mvlstm.results import Evaluation, Forecast
+from mvlstm.results.coverage import coverage_in_words, rolling_coverage
 from mvlstm.results.reference import LEVEL, Reference
 from mvlstm.table.spacing import describe_time
 from mvlstm.table.times import read_times
@@ -64,8 +65,8 @@ def score_since(fitted: Fitted, forecast: Forecast, prepared: Prepared, since: A
     notes = [*evaluation.notes, f"Rows since {describe_time(start)} are scored."]
     if start <= known:
         notes.append(f"The model knows the rows up to {describe_time(known)}; later ones count.")
-    periods = by_period(scored, rival)
-    return replace(evaluation, notes=(*notes, *statements), periods=periods, slips=found)
+    notes += [*statements, coverage_in_words(rolling_coverage(scored))]
+    return replace(evaluation, notes=tuple(notes), periods=by_period(scored, rival), slips=found)
 
 
 def read_time(fitted: Fitted, since: Any) -> Any:
@@ -138,11 +139,10 @@ def find_slips(
     A reference is None where there are hardly any rows, or an error is zero.
     """
     if then is None or now is None or now.n < FEWEST_NEW:
-        why = f"fewer than {FEWEST_NEW} rows to score"
-        if then is None:
-            why = "the model has no scores of held-out rows, with errors, to compare"
-        elif now is None:
-            why = "there are hardly any rows to score, or the model or persistence makes no error"
+        why = "the model has no scores of held-out rows, with errors, to compare"
+        if then is not None:
+            why = f"there are fewer than {FEWEST_NEW} rows to score"
+            why += ", or the model or persistence makes no error" if now is None else ""
         return None, (f"Whether the model has slipped cannot be told: {why}.",)
     spread = np.sqrt([then.ratio_variance + now.ratio_variance, _coverage_variance(then, now)])
     risen = np.array([now.ratio - then.ratio, min(then.coverage, LEVEL) - now.coverage])
@@ -203,11 +203,10 @@ def by_period(forecast: Forecast, rival: Forecast) -> pd.DataFrame:
 
 def _period_labels(times: pd.Index[Any]) -> tuple[NDArray[Any], str]:
     """Return each time's period as text that sorts, and what the periods are."""
+    if times.dtype == object:
+        times = pd.to_datetime(times, utc=True)
     if not isinstance(times, pd.DatetimeIndex):
-        if times.dtype == object:
-            times = pd.DatetimeIndex(pd.to_datetime(times, utc=True))
-        else:
-            return _blocks(np.asarray(times, dtype=np.int64)), "from"
+        return _blocks(np.asarray(times, dtype=np.int64)), "from"
     wall = times.tz_localize(None)
     found = {word: wall.to_period(code).start_time for word, code in PERIODS.items()}
     counts = {word: starts.nunique() for word, starts in found.items()}

@@ -23,30 +23,17 @@ Settings = Mapping[str, Any]
 class Entry:
     """A forecaster of the package.
 
-    Parameters
-    ----------
-    module : str
-        Where its class stands, below `mvlstm.methods`.
-    key : str, optional
-        Its name in comparisons; by default that of the class in small letters.
-    presets : dict
-        Class methods that build others of its kind, with what these are called in tables.
-    quick, full : dict
-        Settings within each budget of a comparison, besides what all methods share.
-    tuning : str or pair of str, optional
-        What is chosen on validation rows within the quick and the full budget, in words;
-        ``{epochs}`` stands for the most.
-    small : dict
-        Settings with which it learns a short table in a moment, for tests.
+    Settings within a budget of a comparison come on top of those that all methods share.
     """
 
-    module: str
-    key: str = ""
-    presets: Mapping[str, str] = field(default_factory=dict)
-    quick: Settings = field(default_factory=dict)
-    full: Settings = field(default_factory=dict)
+    module: str  # where its class stands, below `mvlstm.methods`
+    key: str = ""  # its name in comparisons; by default that of the class in small letters
+    presets: Mapping[str, str] = field(default_factory=dict)  # class methods, and their labels
+    quick: Settings = field(default_factory=dict)  # within the quick budget
+    full: Settings = field(default_factory=dict)  # within the full budget
+    # what is chosen on validation rows within either or each budget, in words
     tuning: str | tuple[str, str] = "one setting, early stopping, at most {epochs} epochs"
-    small: Settings = field(default_factory=dict)
+    small: Settings = field(default_factory=dict)  # to learn a short table in a moment, for tests
 
     @property
     def path(self) -> str:
@@ -55,9 +42,8 @@ class Entry:
 
     def words(self, budget: str) -> str:
         """Return what is chosen within a budget, in words."""
-        if isinstance(self.tuning, str):
-            return self.tuning
-        return self.tuning[("quick", "full").index(budget)]
+        both = (self.tuning, self.tuning) if isinstance(self.tuning, str) else self.tuning
+        return both[("quick", "full").index(budget)]
 
 
 _NETWORK = {"hidden_size": 3, "members": 2, "max_epochs": 2, "batch_size": 32}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import platform
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,7 @@ from mvlstm.problem.preparation import Preparation
 from mvlstm.results import History
 from mvlstm.results.reference import Reference
 from mvlstm.results.update import Update
-from mvlstm.storage import pack, unpack, write_atomic
+from mvlstm.storage import Packed, pack, write_atomic
 from mvlstm.table.layout import Layout
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ def save(model: AbstractForecaster, fitted: Fitted, path: str | Path) -> None:
         "background": fitted.background.windows,
         "background_baseline": fitted.background.baseline,
     }
+    if calibration.dependence is not None:
+        common["dependence"] = calibration.dependence
     named = {
         **{f"common.{name}": array for name, array in common.items()},
         **{f"model.{name}": array for name, array in arrays.items()},
@@ -78,19 +82,21 @@ def load(path: str | Path) -> AbstractForecaster:
     ModelFileError
         If the file is damaged, not a model of mvlstm, or of a newer version.
     """
-    path = Path(path)
-    header, arrays = unpack(path, KIND, "model of mvlstm")
-    schema = header.get("schema")
+    packed = Packed.open(Path(path), KIND, "model of mvlstm")
+    schema = packed.header.get("schema")
     if schema != SCHEMA or isinstance(schema, bool):
         raise ModelFileError(
             f"'{path}' has schema {schema!r}; this version of mvlstm ({__version__}) reads schema "
             f"{SCHEMA}. Install a newer mvlstm, or save the model again."
         )
     try:
-        return _build(header, arrays)
+        model, layout = _declared(packed.header, packed.shapes)
+        return _build(packed.header, packed.arrays(), model, layout)
     except MissingExtraError:
         raise
     except MVLSTMError as error:
+        if f"'{path}'" in str(error):
+            raise
         raise ModelFileError(f"'{path}' cannot be loaded: {error}") from error
     except (
         *(KeyError, IndexError, TypeError, ValueError, AttributeError),
@@ -101,7 +107,13 @@ def load(path: str | Path) -> AbstractForecaster:
         ) from error
 
 
-def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractForecaster:
+def _declared(
+    header: dict[str, Any], shapes: Mapping[str, tuple[int, ...]]
+) -> tuple[AbstractForecaster, Layout]:
+    """Return the model without what it learned, if its arrays may belong to it.
+
+    Nothing has been read of these but their shapes; none is larger than such a model can need.
+    """
     name = header["class"]
     if not isinstance(name, str) or name not in FORECASTERS:
         raise ModelFileError(f"it holds a {name!r}, which this version of mvlstm does not know.")
@@ -109,15 +121,38 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
         key: tuple(value) if isinstance(value, list) else value  # JSON knows no tuples
         for key, value in header["parameters"].items()
     }
+    parameters.setdefault("calibration", "static")  # files of before it was an argument
     if name == "MVLSTM":
-        parameters.setdefault("finish", 0.0)  # files of before it was an argument
+        parameters = {"finish": 0.0, "schedule": "constant"} | parameters  # as in older files
+    if name in ("STRX", "ARIMAX"):  # files of when each window could have a model of its own
+        gone = ("mode", "windows", "seed")
+        parameters = {key: value for key, value in parameters.items() if key not in gone}
     model = forecaster_class(name)(**parameters)
     model.check()
     layout = Layout.from_dict(header["layout"])
-    _check_sizes(model, layout, arrays)
+    if not all(name.startswith(("common.", "model.")) for name in shapes):
+        raise ModelFileError(f"it holds arrays this model does not have: {sorted(shapes)}.")
+    numbers = sum(math.prod(shape) for shape in shapes.values())
+    _check_sizes(model, layout, numbers)
+    most = model.most_numbers(layout)
+    if numbers > most:
+        raise ModelFileError(
+            f"its arrays hold {numbers:,} numbers; a model of these settings has {most:,} at most."
+        )
+    return model, layout
+
+
+def _build(
+    header: dict[str, Any],
+    arrays: dict[str, NDArray[Any]],
+    model: AbstractForecaster,
+    layout: Layout,
+) -> AbstractForecaster:
     preparation = Preparation.from_dict(header["preparation"], layout)
     if len(preparation.orders) != len(layout.inputs):
         raise ModelFileError("its scaling does not fit its columns.")
+    if preparation.ahead not in (0, model.horizon):
+        raise ModelFileError(f"its rows ahead are {preparation.ahead}, not its horizon.")
     parts = PartTimes.from_dict(header["borders"])
     parts.check(layout)
     for key, array in arrays.items():
@@ -133,15 +168,16 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
         persistence=take_array(common, "persistence", (H,), np.float64),
         mean_factor=_factors(header.get("mean_factor", [1.0] * H), H),
         reference=None if reference is None else Reference.from_dict(reference),
+        dependence=_dependence(common, H),
     )
     windows = take_array(common, "background", shape, model.precision)
     baseline = take_array(common, "background_baseline", (len(windows), H), np.float64)
     learned = model.restore(Saved(own, header["extra"], layout, preparation))
     unknown = [*common, *own]
-    if unknown or len(arrays) != sum(k.startswith(("common.", "model.")) for k in arrays):
+    if unknown:
         raise ModelFileError(f"it holds arrays this model does not have: {sorted(arrays)}.")
     fitted = Fitted(
-        name=name,
+        name=type(model).__name__,
         window=int(model.window),
         horizon=int(H),
         layout=layout,
@@ -156,6 +192,7 @@ def _build(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AbstractF
         seconds=finite_number(header, "fit_seconds"),
         updates=tuple(Update.from_dict(one) for one in header.get("updates", ())),
         dtype=model.precision,
+        adaptive=model.calibration == "adaptive",
     )
     return model.holding(fitted)
 
@@ -165,6 +202,16 @@ def _factors(values: Any, horizon: int) -> NDArray[np.float64]:
     if factors.shape != (horizon,) or not ((factors >= 0) & np.isfinite(factors)).all():
         raise ModelFileError(f"its factors of the mean's correction are {values!r}.")
     return factors
+
+
+def _dependence(common: dict[str, NDArray[Any]], horizon: int) -> NDArray[np.float64] | None:
+    """Take the correlation of the steps, which files of before it was learned do not have."""
+    if "dependence" not in common:
+        return None
+    found = take_array(common, "dependence", (horizon, horizon), np.float64)
+    if not np.array_equal(found, found.T) or np.linalg.eigvalsh(found).min() <= 0:
+        raise ModelFileError("its array of the steps' dependence is no correlation matrix.")
+    return found
 
 
 def _windows(value: Any) -> int | None:
@@ -193,11 +240,8 @@ def _history(values: dict[str, Any]) -> History:
     return history
 
 
-def _check_sizes(
-    model: AbstractForecaster, layout: Layout, arrays: dict[str, NDArray[Any]]
-) -> None:
+def _check_sizes(model: AbstractForecaster, layout: Layout, numbers: int) -> None:
     """Refuse parameters that no file of this size can hold, before a network is laid out."""
-    numbers = sum(array.size for array in arrays.values())
     columns = len(layout.names)
     for name in ("window", "horizon", "layers", "members", "hidden_size"):
         value = getattr(model, name, 1)

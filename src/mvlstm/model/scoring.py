@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mvlstm import metrics
 from mvlstm._words import counted
 from mvlstm.errors import DataError
+from mvlstm.model.adaptive import adapted
 from mvlstm.model.fitted import Fitted
 from mvlstm.model.forecasting import part_names
 from mvlstm.model.table_warnings import numbered_rows
@@ -21,7 +22,7 @@ from mvlstm.problem.preparation import Prepared
 from mvlstm.problem.windows import measured_labels
 from mvlstm.results import Evaluation, Forecast
 from mvlstm.table.spacing import describe_time
-from mvlstm.types import BoolArray, IntArray
+from mvlstm.types import BoolArray, FloatArray, IntArray
 
 Scored = Literal["new", "calibration", "calibration and new"]
 ENOUGH = 20  # new windows that a model is explained by alone
@@ -40,12 +41,10 @@ def score_unseen(
     if whole:
         notes = (*notes, *_left_out(fitted, prepared, chosen.time))
     persistence = persistence_forecast(fitted, chosen, prepared)
-    scores = {
-        fitted.name: chosen.score(part="all"),
-        "persistence": persistence.score(part="all"),
-    }
-    reference = scores["persistence"]["rmse"]
-    frame = pd.DataFrame({name: score_row(one, reference) for name, one in scores.items()}).T
+    each = RowScores.of(chosen), RowScores.of(persistence)
+    reference = each[1].means()["rmse"]
+    named = zip((fitted.name, "persistence"), each, strict=True)
+    frame = pd.DataFrame({name: score_row(one.means(), reference) for name, one in named}).T
     period = (pd.Index(chosen.time[:, 0]).min(), pd.Index(chosen.time[:, -1]).max())
     return Evaluation(
         target=fitted.layout.target,
@@ -53,8 +52,8 @@ def score_unseen(
         part=part,
         period=period,
         notes=(*forecast.notes, *notes),
-        by_series=_by_series(chosen, persistence),
-        by_step=_by_step(chosen, persistence),
+        by_series=_by_series(chosen, *each),
+        by_step=_by_step(chosen, *each),
         experts=_expert_scores(fitted, chosen),
     )
 
@@ -83,7 +82,38 @@ def _expert_scores(fitted: Fitted, forecast: Forecast) -> pd.DataFrame | None:
     return pd.DataFrame({"variable": names, "rmse": rmse})
 
 
-def _by_series(forecast: Forecast, persistence: Forecast) -> pd.DataFrame | None:
+@dataclass(frozen=True, eq=False)
+class RowScores:
+    """What every forecast (M, H) adds to the scores; NaN where what happened is unknown."""
+
+    squared: FloatArray
+    absolute: FloatArray  # of the median
+    crps: FloatArray
+    covered: FloatArray  # 1 where the 90 % interval holds what happened
+
+    @classmethod
+    def of(cls, forecast: Forecast) -> RowScores:
+        """Score each forecast by itself, once for all the groups it belongs to."""
+        y = forecast.actual
+        low, median, high = (
+            forecast.quantile(q).to_numpy().reshape(y.shape) for q in (0.05, 0.5, 0.95)
+        )
+        inside = np.where(np.isfinite(y), (low <= y) & (y <= high), np.nan)
+        crps = np.asarray(forecast.crps(), dtype=np.float64).reshape(y.shape)
+        squared = np.asarray((y - forecast.members.mean(axis=0)) ** 2)
+        return cls(squared, np.abs(y - median), crps, inside)
+
+    def means(self, at: Any = ()) -> dict[str, float]:
+        """Return the scores of `Forecast.score` of some of the forecasts, of all by default."""
+        known = np.isfinite(self.squared[at])
+        squared, absolute, crps, covered = (
+            float(values[at][known].mean()) for values in vars(self).values()
+        )
+        scores = {"rmse": squared**0.5, "mae": absolute, "crps": crps, "coverage": covered}
+        return {**scores, "n": int(known.sum())}
+
+
+def _by_series(forecast: Forecast, model: RowScores, persistence: RowScores) -> pd.DataFrame | None:
     """Score each series alone: one row per series, the model's scores, and skill."""
     if forecast.series is None:
         return None
@@ -92,35 +122,21 @@ def _by_series(forecast: Forecast, persistence: Forecast) -> pd.DataFrame | None
     borders = np.flatnonzero(np.diff(codes[order])) + 1
     rows = []
     for series, mine in zip(names, np.split(order, borders), strict=True):
-        score, reference = (one.take(mine).score(part="all") for one in (forecast, persistence))
+        score, reference = (one.means(mine) for one in (model, persistence))
         rows.append({"series": str(series), **score_row(score, reference["rmse"])})
     return pd.DataFrame(rows)
 
 
-def _by_step(forecast: Forecast, persistence: Forecast) -> pd.DataFrame | None:
+def _by_step(forecast: Forecast, model: RowScores, persistence: RowScores) -> pd.DataFrame | None:
     """Score each step ahead alone, where there are several: the model's scores, and skill."""
     if forecast.horizon == 1:
         return None
     rows = []
     for k in range(forecast.horizon):
         if np.isfinite(forecast.actual[:, k]).any():
-            score, reference = (_at_step(one, k).score("all") for one in (forecast, persistence))
+            score, reference = (one.means((slice(None), k)) for one in (model, persistence))
             rows.append({"step": k + 1, **score_row(score, reference["rmse"])})
     return pd.DataFrame(rows)
-
-
-def _at_step(forecast: Forecast, k: int) -> Forecast:
-    here = slice(k, k + 1)
-    return replace(
-        forecast,
-        time=forecast.time[:, here],
-        weights=forecast.weights[:, here],
-        means=forecast.means[:, here],
-        variances=forecast.variances[:, here],
-        members=forecast.members[:, :, here],
-        part=forecast.part[:, here],
-        actual=forecast.actual[:, here],
-    )
 
 
 def persistence_forecast(fitted: Fitted, like: Forecast, prepared: Prepared) -> Forecast:
@@ -130,7 +146,7 @@ def persistence_forecast(fitted: Fitted, like: Forecast, prepared: Prepared) -> 
     M, H = like.time.shape
     scale = prepared.scale(rows, H)
     last = np.broadcast_to(frame.target_values[rows][:, None, None], (M, H, 1))
-    return Forecast(
+    made = Forecast(
         origin=like.origin,
         time=like.time,
         target=like.target,
@@ -143,6 +159,7 @@ def persistence_forecast(fitted: Fitted, like: Forecast, prepared: Prepared) -> 
         transform=scale.transform,
         series=like.series,
     )
+    return adapted(made, fitted.parts) if fitted.adaptive else made
 
 
 def unseen_rows(
@@ -191,10 +208,15 @@ def _left_out(fitted: Fitted, prepared: Prepared, chosen: NDArray[Any]) -> tuple
 def unseen_origins(
     fitted: Fitted, prepared: Prepared, caller: str
 ) -> tuple[IntArray, Scored, tuple[str, ...]]:
-    """Return the origins whose steps ahead are known and unseen, and what they are."""
+    """Return the origins whose steps ahead are known and unseen, and what they are.
+
+    New ones without a measured step are among them: intervals tell time by all rows, as in
+    `predict`.
+    """
     origins, times, names = _known_steps(fitted, prepared, caller)
     rows, part, notes = unseen_rows(fitted.parts, times, names)
-    return origins[rows], part, notes
+    every, _, named = _known_steps(fitted, prepared, caller, labelled=False)
+    return np.union1d(origins[rows], every[(named == "new").all(axis=1)]), part, notes
 
 
 def explained_origins(
@@ -226,10 +248,10 @@ def explained_origins(
 
 
 def _known_steps(
-    fitted: Fitted, prepared: Prepared, caller: str
+    fitted: Fitted, prepared: Prepared, caller: str, *, labelled: bool = True
 ) -> tuple[IntArray, NDArray[Any], NDArray[np.str_]]:
     """Return the origins whose steps ahead are known, the times of these, and their parts."""
-    origins = fitted.origins(prepared, caller, labelled=True)
+    origins = fitted.origins(prepared, caller, labelled=labelled)
     times = prepared.frame.future_times(origins, fitted.horizon)
     return (
         origins,

@@ -38,19 +38,17 @@ def range_warnings(prepared: Prepared, origins: IntArray, window: int) -> tuple[
     columns = np.flatnonzero(far.any(axis=0))
     if not len(columns):
         return ()
-    named = []
-    for j in columns[:SHOWN]:
-        row = int(np.flatnonzero(far[:, j])[0])
-        named.append(
-            f"'{frame.columns[j]}' is {values[row, j]:g} at {_time_of(prepared, start + row, j)} "
-            f"(training: {low[j]:g} to {high[j]:g}"
-            f"{', in standard deviations of a series' if several else ''})"
-        )
-    more = f"; and {len(columns) - SHOWN} more columns" if len(columns) > SHOWN else ""
     count = int(far.any(axis=1).sum())
+    unit = ", in standard deviations of a series" if several else ""
+    firsts = {int(j): int(np.flatnonzero(far[:, j])[0]) for j in columns}
+    named = [
+        f"'{frame.columns[j]}' is {values[row, j]:g} at {_time_of(prepared, start + row, j)} "
+        f"(training: {low[j]:g} to {high[j]:g}{unit})"
+        for j, row in firsts.items()
+    ]
     return (
         f"{count:,} {'row has' if count == 1 else 'rows have'} values far outside the training "
-        f"range: {'; '.join(named)}{more}. Forecasts that rest on them are extrapolations.",
+        f"range: {_first(named)}. Forecasts that rest on them are extrapolations.",
     )
 
 
@@ -131,23 +129,23 @@ def require_ahead(prepared: Prepared, caller: str) -> None:
     if len(rows) < len(every):  # others than these can be forecast
         return
     row = int(rows[0])
-    times, there = _steps_ahead(prepared, row)
+    there, time = _lacking(prepared, row)
     more = f" The same holds for {len(rows) - 1:,} more series." if len(rows) > 1 else ""
     raise DataError(
         f"{caller}() needs {name_list(frame.layout.known)}, known ahead, for the {horizon} "
         f"steps after {describe_time(frame.times[row])}{_whose(frame, row)}; of step {there + 1}, "
-        f"{describe_time(times[there])}, the row is missing or has an empty value.{more} Add the "
-        "rows to the end of the table with the target left empty, or pass them with future=...."
+        f"{time}, the row is missing or has an empty value.{more} Add the rows to the end of the "
+        "table with the target left empty, or pass them with future=...."
     )
 
 
-def _steps_ahead(prepared: Prepared, row: int) -> tuple[pd.Index[Any], int]:
-    """Return the times of the steps after a row, and for how many what is known ahead is given."""
-    frame, horizon = prepared.frame, prepared.preparation.ahead
-    times = pd.Index(frame.future_times(np.array([row]), horizon)[0])
-    if frame.future is None:
-        return times, 0
-    return times, int((frame.future.segments == frame.segments[row]).sum())
+def _lacking(prepared: Prepared, row: int) -> tuple[int, str]:
+    """Return for how many steps after a row what is known ahead is given, and the next time."""
+    frame = prepared.frame
+    times = pd.Index(frame.future_times(np.array([row]), prepared.preparation.ahead)[0])
+    future = () if frame.future is None else frame.future.segments
+    given = int(np.sum(np.asarray(future) == frame.segments[row]))
+    return given, describe_time(times[given])
 
 
 def series_warnings(prepared: Prepared, ready: IntArray, others: IntArray) -> tuple[str, ...]:
@@ -159,49 +157,28 @@ def series_warnings(prepared: Prepared, ready: IntArray, others: IntArray) -> tu
     frame, given = prepared.frame, prepared.given
     if frame.panel is None:
         return ()
+    panel, last = frame.panel, frame.clock[-1]
+    behind = ready[np.asarray(frame.times[ready] < last)]
     lacking = others[:0] if given is None else others[~given[others]]
     short = np.setdiff1d(others, lacking)
-    last = frame.clock[-1]
-    behind = ready[np.asarray(frame.times[ready] < last)]
-    found = []
-    if len(behind):
-        ends = [f"ends at {describe_time(frame.times[row])}" for row in behind[:SHOWN]]
-        found.append(
-            f"Not every series reaches {describe_time(last)}, the table's last time: "
-            f"{_named(frame, behind, ends)}. Forecasts go on from there."
-        )
-    if len(lacking):
-        steps = (_steps_ahead(prepared, int(row)) for row in lacking[:SHOWN])
-        named = _named(frame, lacking, [f"from {describe_time(t[n])} on" for t, n in steps])
-        found.append(
-            f"{_left_out(lacking)} for lack of {name_list(frame.layout.known)}, known ahead: "
-            f"{named}. Supply these rows."
-        )
-    unheard = np.setdiff1d(np.arange(len(frame.panel.names)), frame.panel.codes)
-    if len(unheard):
-        named = _first([f"'{frame.panel.names[code]}'" for code in unheard])
-        found.append(
-            f"{_left_out(unheard)} for lack of a past, rows with a target: {named}. "
-            "Supply these rows."
-        )
-    if len(short):
-        found.append(
-            f"{_left_out(short)}, too short to be forecast, or shortly after a gap: "
-            f"{_named(frame, short)}. Supply more rows."
-        )
-    return tuple(found)
-
-
-def _left_out(rows: IntArray) -> str:
-    return "1 series is left out" if len(rows) == 1 else f"{len(rows):,} series are left out"
-
-
-def _named(frame: SeriesFrame, rows: IntArray, remarks: Sequence[str] = ()) -> str:
-    """Name the series of some rows, with a remark on each; the first few of many."""
-    assert frame.panel is not None
-    names = [f"'{frame.panel.name(int(row))}'" for row in rows]
-    shown = [f"{name} {remark}" for name, remark in zip(names, remarks, strict=False)]
-    return _first([*shown, *names[len(shown) :]])
+    unheard = np.setdiff1d(np.arange(len(panel.names)), panel.codes)
+    ends = [f"'{panel.name(k)}' ends at {describe_time(frame.times[k])}" for k in behind]
+    found = [
+        f"Not every series reaches {describe_time(last)}, the table's last time: {_first(ends)}. "
+        "Forecasts go on from there."
+    ]
+    reasons = {
+        f"for lack of {name_list(frame.layout.known)}, known ahead": [
+            f"'{panel.name(k)}' from {_lacking(prepared, k)[1]} on" for k in lacking
+        ],
+        "for lack of a past, rows with a target": [f"'{panel.names[code]}'" for code in unheard],
+        "too short to be forecast, or shortly after a gap": [f"'{panel.name(k)}'" for k in short],
+    }
+    for reason, series in reasons.items():
+        if series:
+            count = "1 series is" if len(series) == 1 else f"{len(series):,} series are"
+            found.append(f"{count} left out {reason}: {_first(series)}. Supply more rows.")
+    return tuple(found if ends else found[1:])
 
 
 def _first(names: Sequence[str]) -> str:

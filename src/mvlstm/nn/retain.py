@@ -106,7 +106,7 @@ class RETAINNetwork:
         K, T, B, m = v.shape
         backwards = v.flip(1)
         g, u = (
-            recurrence(self.layer, of_layer(p, self.layer.shapes, which), backwards).view(
+            recurrence(self.layer, of_layer(p, self.layer.shapes, which), backwards).reshape(
                 K, T * B, m
             )
             for which in ("a", "b")

@@ -72,7 +72,7 @@ def variable_importance(
 def error_increase(
     explanation: Explanation, *, own: bool = False, most: int = 25, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Draw the rise in squared error when a variable is scrambled, with its 90 % interval.
+    """Draw the rise in squared error without each variable, with its 90 % interval.
 
     With ``own`` also for the target's own past, which often dwarfs the others.
     """

@@ -2,7 +2,7 @@
 
 What happened is drawn in ink, the forecast in blue, the target's own past in grey. Every other
 variable has the colour of its place in the data, not of its rank, so it keeps it in every figure.
-Where there are more variables than colours, the line's dash or the bar's hatching changes.
+Where there are more variables than colours, the bar's hatching changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ Scale = tuple[tuple[float, str], ...]
 FONT = (
     'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Noto Sans", sans-serif'
 )
-DASHES = ("solid", "dash", "dot", "dashdot")
 HATCHINGS = ("", "/", "x", ".")
 PANEL_TITLE = 20  # letters of a name above a small panel
 LONGEST_TITLE = 48  # letters of an axis' title
@@ -134,10 +133,9 @@ def get_theme(name: str) -> Theme:
 
 @dataclass(frozen=True)
 class Style:
-    """How one variable is drawn: its colour, and dash and hatching when colours run out."""
+    """How one variable is drawn: its colour, and its hatching when colours run out."""
 
     colour: str
-    dash: str = DASHES[0]
     hatching: str = HATCHINGS[0]
 
 
@@ -153,8 +151,7 @@ def styles(variables: Sequence[str], target: str, theme: Theme) -> dict[str, Sty
     others = [name for name in variables if name != target]
     for place, name in enumerate(others):
         cycle, colour = divmod(place, len(theme.variables))
-        turn = cycle % len(DASHES)
-        found[name] = Style(theme.variables[colour], DASHES[turn], HATCHINGS[turn])
+        found[name] = Style(theme.variables[colour], HATCHINGS[cycle % len(HATCHINGS)])
     return found
 
 

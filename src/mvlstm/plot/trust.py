@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from mvlstm.plot._tables import (
 )
 from mvlstm.plot.theme import UNIT, ThemeName, get_theme, label, new_figure, shorten
 from mvlstm.results import Explanation, Forecast
+from mvlstm.results.coverage import rolling_coverage
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -57,6 +59,35 @@ def calibration(
     add_marks(figure, table["level"], table["observed"], hover, **style)
     figure.update_xaxes(range=ends, tickformat=".0%")
     figure.update_yaxes(range=ends, tickformat=".0%")
+    return figure
+
+
+def coverage_over_time_table(
+    forecast: Forecast, *, level: float = 0.9, part: str | None = None
+) -> pd.DataFrame:
+    """Return the share of values held of late: time, coverage, low, high, state."""
+    chosen = scored_rows(forecast, part)
+    actual = np.where(chosen, forecast.actual, np.nan)
+    return rolling_coverage(replace(forecast, actual=actual), level)
+
+
+def coverage_over_time(
+    forecast: Forecast, *, level: float = 0.9, part: str | None = None, theme: ThemeName = "light"
+) -> go.Figure:
+    """Draw the share of values that the intervals held of late, with the band chance explains."""
+    look = get_theme(theme)
+    table = coverage_over_time_table(forecast, level=level, part=part)
+    figure = new_figure(look, height=320, y=f"coverage of the {100 * level:g} % interval")
+    times = wall_times(table["time"].to_numpy())
+    band: dict[str, Any] = {"mode": "lines", "showlegend": False, "hoverinfo": "skip"}
+    band["line"] = {"width": 0, "color": look.muted}
+    figure.add_scatter(x=times, y=table["low"], **band)
+    figure.add_scatter(x=times, y=table["high"], fill="tonexty", fillcolor=look.wide_band, **band)
+    style = {"mode": "lines", "line": {"width": 2, "color": look.forecast}, "showlegend": False}
+    add_marks(figure, times, table["coverage"], "%{x}: %{y:.1%}", **style)
+    add_line(figure, level, look.muted)
+    figure.update_yaxes(tickformat=".0%")
+    plain_times(figure, times)
     return figure
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mvlstm.types import BoolArray, FloatArray
 
@@ -85,8 +84,3 @@ class Predictive:
     def with_spread(self, spread: FloatArray) -> Mixture:
         """Return the mixture; one normal per member of variance (K, H) if there is none."""
         return self.mixture or Mixture.of_members(self.members, spread)
-
-
-def not_finite(members: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the rows (of M) for which a forecast (K, M, H) is not finite."""
-    return np.flatnonzero(~np.isfinite(members).all(axis=(0, 2)))

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from mvlstm.errors import ModelFileError, is_whole
+from mvlstm.errors import DataError, ModelFileError, ParameterError, is_whole
 from mvlstm.problem.scaling import RowScaler, Scaler, SeriesScaler
 from mvlstm.problem.target_scale import TargetScale
 from mvlstm.problem.windows import gather_labels, measured_labels, origins_in
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.layout import Layout
+from mvlstm.table.panel import Rows
 from mvlstm.transforms import IDENTITY, Transform
-from mvlstm.types import BoolArray, FloatArray, IntArray
+from mvlstm.types import AnyArray, BoolArray, FloatArray, IntArray
 
+FARTHEST = 1e15  # standard deviations: one more could not be told at twice as far
 MOST_NUMBERS = 20_000_000  # of windows that are scaled one by one, held at once
 
 
@@ -24,31 +27,19 @@ MOST_NUMBERS = 20_000_000  # of windows that are scaled one by one, held at once
 class Preparation:
     """How columns become inputs, learned from the training rows and kept with the model.
 
-    Parameters
-    ----------
-    orders : int array, (columns,)
-        How often each column is differenced (0, 1 or 2).
-    scaler : Scaler
-        Of the differenced columns.
-    low, high : float array, (columns,)
-        Range of the training rows, before transform and differencing; of several series, once
-        scaled by series.
-    transform : Transform
-        Of the target, before all else; labels are on its scale too.
-    ahead : int
-        Rows by which inputs known ahead are brought forward, so that a window's last row holds
-        their values at the last step forecast.
-    series : SeriesScaler or None
-        Scaling by series, where there are several; labels are then on that scale too.
+    The target's transform comes before all else. Labels are on its scale, and on that of each
+    series where there are several. Inputs known ahead are brought forward, so that a window's last
+    row holds their values at the last step forecast.
     """
 
-    orders: IntArray
-    scaler: Scaler
-    low: FloatArray
+    orders: IntArray  # (columns,) how often each is differenced: 0, 1 or 2
+    scaler: Scaler  # of the differenced columns
+    low: FloatArray  # (columns,) of the training rows as they were given, or scaled by series
     high: FloatArray
     transform: Transform = IDENTITY
-    ahead: int = 0
+    ahead: int = 0  # rows by which inputs known ahead are brought forward
     series: SeriesScaler | None = None
+    inputs: tuple[Transform, ...] = ()  # of every column but the last; none: all stay as they are
 
     @classmethod
     def learn(
@@ -59,6 +50,7 @@ class Preparation:
         ahead: int = 0,
         segments: IntArray | None = None,
         measured: BoolArray | None = None,
+        inputs: tuple[Transform, ...] = (),
     ) -> Preparation:
         """Learn the scaling from the training rows' values, differenced within their segments.
 
@@ -67,7 +59,7 @@ class Preparation:
         """
         if segments is None:
             segments = np.zeros(len(values), dtype=np.int64)
-        table, lead = transformed(values, transform), int(orders.max(initial=0))
+        table, lead = transformed(values, transform, inputs), int(orders.max(initial=0))
         known = None if measured is None else _measured_differences(measured, int(orders[-1]))
         if lead:
             inside = origins_in(segments, lead + 1, 0)
@@ -75,12 +67,35 @@ class Preparation:
             table = differenced(table, orders, segments)[rows]
             known = None if known is None else known[rows]
         scaler = Scaler.fit(table, known)
-        return cls(orders, scaler, values.min(axis=0), values.max(axis=0), transform, ahead)
+        low, high = values.min(axis=0), values.max(axis=0)
+        return cls(orders, scaler, low, high, transform, ahead, inputs=inputs)
+
+    @classmethod
+    def of(
+        cls,
+        frame: SeriesFrame,
+        rows: BoolArray,
+        transform: Transform,
+        inputs: tuple[Transform, ...] = (),
+        ahead: int = 0,
+        *,
+        least: int,
+        orders: IntArray | None = None,
+    ) -> Preparation:
+        """Learn from the training ``rows`` of a table, by series where there are several.
+
+        ``orders`` are zero by default; a series needs ``least`` rows for a scaling of its own.
+        """
+        train = frame.values[: rows.sum()] if frame.panel is None else frame.values[rows]
+        orders = np.zeros(train.shape[1], dtype=np.int64) if orders is None else orders
+        where = (frame.segments[rows], measured_in(frame, rows), inputs)
+        found = cls.learn(train, orders, transform, ahead, *where)
+        return found if frame.panel is None else found.by_series(frame, rows, least)
 
     def by_series(self, frame: SeriesFrame, rows: BoolArray, least: int) -> Preparation:
         """Learn a scaling of each series with at least this many of the training ``rows``."""
         assert frame.panel is not None
-        values, panel = transformed(frame.values[rows], self.transform), frame.panel.take(rows)
+        values, panel = self._transformed(frame.values[rows]), frame.panel.take(rows)
         own, measured = np.array(frame.layout.measured), measured_in(frame, rows)
         where = (values, panel.codes, panel.names)
         series = SeriesScaler.fit(*where, own=own, least=least, measured=measured)
@@ -111,8 +126,8 @@ class Preparation:
         """
         scaler: Scaler | RowScaler = self.scaler
         given = units = moving = None
-        with np.errstate(over="ignore"):  # a forecast from such a value is refused later
-            values = transformed(frame.values, self.transform)
+        with np.errstate(over="ignore", invalid="ignore"):  # checked below
+            values = self._transformed(frame.values)
             target = values[:, -1]
             if self.series is not None and frame.panel is not None:
                 where = (values, frame.panel.codes, frame.panel.names)
@@ -125,20 +140,44 @@ class Preparation:
             if self.ahead:
                 columns = np.flatnonzero(frame.layout.ahead)
                 later, given = frame.values_ahead(self.ahead)
+                if self.inputs:
+                    later = _each_forward(later, [self.inputs[column] for column in columns])
                 table[:, columns] = scaler.take(columns).transform(later, dtype=dtype)
+        self._check_range(frame, table, given)
         return Prepared(frame, table, self, target, given, units, moving)
+
+    def _check_range(self, frame: SeriesFrame, table: AnyArray, given: BoolArray | None) -> None:
+        """Refuse a table with a value that no forecast or score can rest on.
+
+        Every use of a model passes here, so what one refuses all refuse.
+        """
+        far = ~(np.abs(table) <= FARTHEST)  # not a number is far, too
+        if given is not None:  # what is not known ahead is never used
+            far[np.ix_(~given, np.array(frame.layout.ahead))] = False
+        if not far.any():
+            return
+        row, column = (int(place[0]) for place in np.nonzero(far))
+        where = Rows(frame.values, frame.times, frame.panel).where(row)
+        name, low, high = frame.columns[column], self.low[column], self.high[column]
+        own = "" if self.series is None else ", in standard deviations of a series"
+        more = f", and so are {far.sum() - 1:,} more values" if far.sum() > 1 else ""
+        raise DataError(
+            f"Column '{name}' is {frame.values[row, column]:g} at {where}, too far from the "
+            f"training rows ({low:g} to {high:g}{own}) to compute with{more}. Correct the table, "
+            "or leave out such rows."
+        )
+
+    def _transformed(self, values: FloatArray) -> FloatArray:
+        return transformed(values, self.transform, self.inputs)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
-        return {
-            "orders": self.orders.tolist(),
-            "scaler": self.scaler.to_dict(),
-            "low": self.low.tolist(),
-            "high": self.high.tolist(),
-            "transform": self.transform.name,
-            "ahead": self.ahead,
-            "series": None if self.series is None else self.series.to_dict(),
-        }
+        lists = {name: getattr(self, name).tolist() for name in ("orders", "low", "high")}
+        scaler, series = self.scaler.to_dict(), self.series and self.series.to_dict()
+        more = {"scaler": scaler, "transform": self.transform.to_plain(), "ahead": self.ahead}
+        if self.inputs:
+            more["inputs"] = [one.to_plain() for one in self.inputs]
+        return {**lists, **more, "series": series}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], layout: Layout) -> Preparation:
@@ -158,8 +197,14 @@ class Preparation:
             raise ModelFileError("The file's scaling does not fit its series.")
         if series is not None:
             series = SeriesScaler.from_dict(series, scaler, np.array(layout.measured))
-        transform = Transform(values.get("transform", "none"))
-        return cls(orders, scaler, low, high, transform, ahead, series)
+        try:
+            transform = Transform.from_plain(values.get("transform", "none"))
+            inputs = tuple(Transform.from_plain(one) for one in values.get("inputs", ()))
+        except (ParameterError, TypeError, ValueError) as error:
+            raise ModelFileError(f"The file's transform is damaged: {error}") from error
+        if inputs and len(inputs) != len(orders) - 1:
+            raise ModelFileError("The file's transforms do not fit its columns.")
+        return cls(orders, scaler, low, high, transform, ahead, series, inputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,20 +311,28 @@ class Prepared:
         return np.ones(len(origins)) if self.units is None else self.units[1][origins]
 
 
-def transformed(values: FloatArray, transform: Transform) -> FloatArray:
-    """Transform the target, the last column; the table itself if there is nothing to do."""
+def transformed(
+    values: FloatArray, transform: Transform, inputs: Sequence[Transform] = ()
+) -> FloatArray:
+    """Transform the target, the last column, and inputs; the table if there is nothing to do."""
     if not transform:
         return values
+    every = inputs or (IDENTITY,) * (values.shape[1] - 1)
+    return _each_forward(values, [*every, transform])
+
+
+def _each_forward(values: FloatArray, transforms: Sequence[Transform]) -> FloatArray:
     result = values.copy()
-    result[:, -1] = transform.forward(values[:, -1])
+    for column, one in enumerate(transforms):
+        if one:
+            result[:, column] = one.forward(values[:, column])
     return result
 
 
 def measured_in(frame: SeriesFrame, rows: BoolArray) -> BoolArray | None:
     """Say in which of the ``rows`` the target was measured; None if in all of them."""
-    if frame.measured is None or frame.measured[rows].all():
-        return None
-    return frame.measured[rows]
+    found = None if frame.measured is None else frame.measured[rows]
+    return None if found is None or found.all() else found
 
 
 def _measured_differences(measured: BoolArray, order: int) -> BoolArray:

@@ -79,6 +79,19 @@ class Problem:
         """Variable of each column."""
         return self.prepared.frame.groups
 
+    @property
+    def inputs_read(self) -> BoolArray | None:
+        """Which inputs of a window (T, C) linear maps read; None for all.
+
+        Of the calendar, only the rows that are forecast: earlier ones say nothing new of the time.
+        """
+        clock = list(self.layout.clock_columns)
+        if not clock:
+            return None
+        read = np.ones((self.window, len(self.groups)), dtype=bool)
+        read[: self.window - max(1, self.prepared.preparation.ahead), clock] = False
+        return read
+
     def in_time_order(self, part: PartName) -> IntArray:
         """Origins of a part by time; several series lie one after another in the table."""
         rows, frame = self.origins[part], self.prepared.frame
@@ -91,16 +104,6 @@ class Problem:
     def at(self, part: PartName) -> Windows:
         """Windows of a part."""
         return Windows.at(self.prepared, self.origins[part], self.window)
-
-    def thinned(self, most: int, seed: int) -> Problem:
-        """Return the problem with at most this many held-out windows of each half, drawn."""
-        rng = np.random.default_rng(seed)
-        origins = dict(self.origins)
-        for part in HELD_OUT:
-            rows = origins[part]
-            if len(rows) > most:
-                origins[part] = rows[np.sort(rng.choice(len(rows), most, replace=False))]
-        return replace(self, origins=origins)
 
     def checksum(self) -> str:
         """Tell this problem from others: columns, windows, inputs, targets and parts."""

@@ -20,11 +20,6 @@ _STEADY = 4 * np.finfo(np.float64).eps  # deviation, as a share of the values' s
 class Scaler:
     """Shift and scale each column: ``(x - center) / scale``.
 
-    Parameters
-    ----------
-    center, scale : float64 array, (columns,)
-        A column that does not vary has scale 1.
-
     Examples
     --------
     >>> scaler = Scaler.fit(np.array([[1.0, 5.0], [3.0, 5.0]]))
@@ -32,8 +27,8 @@ class Scaler:
     array([[2., 0.]])
     """
 
-    center: FloatArray
-    scale: FloatArray
+    center: FloatArray  # (columns,)
+    scale: FloatArray  # (columns,), 1 of one that does not vary
 
     @classmethod
     def fit(cls, values: FloatArray, measured: BoolArray | None = None) -> Scaler:
@@ -53,11 +48,7 @@ class Scaler:
         return Scaler(self.center[columns], self.scale[columns])
 
     def transform(self, values: FloatArray, *, dtype: DTypeLike = np.float64) -> AnyArray:
-        """Scale values (rows, columns).
-
-        Work is done in float64, a stretch of rows at a time, so that float32 output needs no
-        float64 copy of the whole.
-        """
+        """Scale values (rows, columns), a stretch at a time: float32 needs no copy in float64."""
         result = np.empty(values.shape, dtype=dtype)
         for part in _stretches(*values.shape):
             result[part] = (values[part] - self.center) / self.scale
@@ -79,27 +70,14 @@ class Scaler:
 
 @dataclass(frozen=True, eq=False)
 class SeriesScaler:
-    """Scaling of several series, each by statistics of its own.
+    """Scaling of several series, each by statistics of its own."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        The series that training had enough rows of.
-    center, scale : float64 array, (series, columns)
-    common : Scaler
-        Of all rows together: for columns that are not scaled by series.
-    own : bool array, (columns,)
-        Which columns each series scales by itself.
-    guess : Guess
-        Of the scale of columns that do not vary in a series.
-    """
-
-    names: tuple[str, ...]
-    center: FloatArray
-    scale: FloatArray
-    common: Scaler
-    own: BoolArray
-    guess: Guess
+    names: tuple[str, ...]  # of the series that training had enough rows of
+    center: FloatArray  # (series, columns)
+    scale: FloatArray  # (series, columns)
+    common: Scaler  # of all rows together: for columns that are not scaled by series
+    own: BoolArray  # (columns,) which of them each series scales by itself
+    guess: Guess  # of the scale of columns that do not vary in a series
 
     @classmethod
     def fit(
@@ -176,21 +154,12 @@ class SeriesScaler:
 
 @dataclass(frozen=True, eq=False)
 class RowScaler:
-    """Shift and scale each row by one of several scalings.
+    """Shift and scale each row by one of several scalings."""
 
-    Parameters
-    ----------
-    center, scale : (scalings, columns)
-    index : int array, (rows,)
-        The scaling of each row.
-    fixed : int
-        This many scalings, the first, are those of whole series; each of the others is one row's.
-    """
-
-    center: FloatArray
-    scale: FloatArray
-    index: IntArray
-    fixed: int
+    center: FloatArray  # (scalings, columns)
+    scale: FloatArray  # (scalings, columns)
+    index: IntArray  # (rows,) the scaling of each row
+    fixed: int  # scalings of whole series, the first; each of the others is one row's
 
     @property
     def moving(self) -> BoolArray:
@@ -231,14 +200,10 @@ class RowScaler:
 
 @dataclass(frozen=True, eq=False)
 class Guess:
-    """How much a series varies that has not varied yet, by those that have.
+    """How much a series varies that has not varied yet, by those that have."""
 
-    By the same share of its level as they do in the median or, at the level zero, as little as a
-    quarter of them. Differences between the levels of series say nothing of it.
-    """
-
-    share: FloatArray  # (columns,)
-    least: FloatArray  # (columns,)
+    share: FloatArray  # (columns,) of its level: their median
+    least: FloatArray  # (columns,) at the level zero: the lower quartile of their deviations
 
     @classmethod
     def of(cls, mean: FloatArray, deviation: FloatArray, common: Scaler) -> Guess:

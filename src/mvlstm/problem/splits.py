@@ -108,11 +108,12 @@ def _asked(test: float, valid: float) -> list[PartName]:
     return ["train", *(HELD_OUT if valid > 0 else ()), *(("new",) if test > 0 else ())]
 
 
+STEADY = 200  # numbers of rows in turn that fit: rounding spoils one in a hundred or more
 MOST_ROWS = 10**15  # beyond this the search for enough rows ends
 
 
 def _least_rows(window: int, horizon: int, test: float, valid: float, *, above: int) -> int:
-    """Find a small number of rows, more than ``above``, that gives every part a window.
+    """Find a small number of rows, more than ``above``, from which on every part gets a window.
 
     Rounding makes some numbers fail though a smaller one works, hence the plain search first.
     """
@@ -126,9 +127,10 @@ def _least_rows(window: int, horizon: int, test: float, valid: float, *, above: 
         return all(max(window, part.start) + horizon <= part.stop for part in rows)
 
     low = high = max(window + horizon, above + 1)
-    for n_rows in range(low, low + 1000):
-        if enough(n_rows):
-            return n_rows
+    fits = [enough(n_rows) for n_rows in range(low, low + 1000)]
+    last = max((k for k, fine in enumerate(fits) if not fine), default=-1)
+    if last < len(fits) - STEADY:
+        return low + last + 1
     while not enough(high):
         low, high = high, 2 * high
         if high > MOST_ROWS:

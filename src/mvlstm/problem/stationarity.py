@@ -1,4 +1,4 @@
-"""Is a series stationary? Two tests, the rule that follows from them, and differencing undone.
+"""Is a series stationary? Two tests, and the rule that follows from them.
 
 The unit-root test (ADF) and the stationarity test (KPSS) have opposite null hypotheses. Only
 when both speak for a unit root is a series differenced; where they disagree it is left alone and
@@ -143,17 +143,10 @@ def _pvalue(result: Any) -> float:
 def choose_differencing(
     values: FloatArray, columns: Sequence[str], *, segments: IntArray | None = None
 ) -> Differencing:
-    """Choose how often each column is differenced: while both tests see a unit root.
+    """Choose how often each column (rows, columns) is differenced: while both see a unit root.
 
-    Differences too few to be tested, fewer than 20, are not differenced again.
-
-    Parameters
-    ----------
-    values : float array, (rows, columns)
-        Training rows only.
-    columns : sequence of str
-    segments : int array, (rows,), optional
-        Differences that reach from one segment into the next are left out.
+    ``values`` are those of training rows. Differences that reach from one of the ``segments`` into
+    the next are left out; fewer than 20 are too few to be tested, and not differenced again.
     """
     if segments is None:
         segments = np.zeros(len(values), dtype=np.int64)
@@ -169,16 +162,6 @@ def choose_differencing(
             series = series[segments[order:] == segments[: len(series)]]
         orders.append(order)
     return Differencing(tuple(orders), tuple(tests))
-
-
-def difference(values: FloatArray, orders: Sequence[int]) -> FloatArray:
-    """Difference each column of ``values`` (rows, columns) as often as its order says.
-
-    The first ``max(orders)`` rows of all columns are dropped, so that rows stay aligned.
-    """
-    lost = max(orders, default=0)
-    found = [np.diff(x, n=order)[lost - order :] for x, order in zip(values.T, orders, strict=True)]
-    return np.column_stack(found)
 
 
 def unit_root_t(past: NDArray[np.floating], after: NDArray[np.floating]) -> float:

@@ -165,13 +165,19 @@ class MeanScale:
 def _matching_variance(transform: Transform, values: FloatArray, wanted: FloatArray) -> FloatArray:
     """Return the variance (H,) with which normals around values (B, H) have the mean wanted (H,).
 
-    The mean grows with the variance, so that halving finds it.
+    The mean grows with the variance, or falls (asinh, below its middle), so that halving finds it.
     """
 
-    def short(variance: FloatArray) -> BoolArray:
-        return np.asarray(transform.mean(values, variance).mean(axis=0) < wanted)
+    def mean(variance: FloatArray) -> FloatArray:
+        return np.asarray(transform.mean(values, variance).mean(axis=0))
 
     low, high = np.zeros(len(wanted)), np.ones(len(wanted))
+    falls = mean(high) < mean(low)
+
+    def short(variance: FloatArray) -> BoolArray:
+        found = mean(variance)
+        return np.where(falls, found > wanted, found < wanted)
+
     for _ in range(DOUBLINGS):
         high = np.where(short(high), 2.0 * high, high)
     for _ in range(HALVINGS):

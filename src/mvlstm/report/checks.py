@@ -34,9 +34,9 @@ def checks(data: ReportData) -> list[Check]:
     ]
 
 
-def _check(good: bool, titles: tuple[str, str], text: str, *, bad: str = "warn") -> Check:
-    """Answer a question: the first title if it is good, else the second."""
-    return Check("pass" if good else "warn" if bad == "warn" else "info", titles[not good], text)
+def _check(good: bool, title: str, bad: str, text: str, *, warn: bool = True) -> Check:
+    """Answer a question: under a title if it is good, else under another."""
+    return Check("pass" if good else "warn" if warn else "info", title if good else bad, text)
 
 
 def _score_checks(data: ReportData) -> Iterator[Check]:
@@ -49,11 +49,12 @@ def _score_checks(data: ReportData) -> Iterator[Check]:
     own = data.own["rmse"]
     for name, other in data.rivals.items():
         text = f"RMSE {number(own, 4)} against {number(other, 4)}."
-        if name != PERSISTENCE and alike(own, other):
+        same = alike(own, other)
+        if same and name != PERSISTENCE:
             yield Check("info", f"As good as {name}", text)
         else:
-            titles = (f"Better than {name}", f"Not better than {name}")
-            yield _check(own < other and not alike(own, other), titles, text)
+            good = own < other and not same
+            yield _check(good, f"Better than {name}", f"Not better than {name}", text)
 
 
 def _coverage_check(data: ReportData) -> Check:
@@ -68,12 +69,12 @@ def _coverage_check(data: ReportData) -> Check:
             f"{held}, which they were made to do on these rows. Hold rows back when fitting "
             "(test=0.2), or wait for new ones.",
         )
-    wrong = "Intervals are wider than needed" if coverage > COVERAGE else "Intervals are too narrow"
     return _check(
         kept,
-        ("Intervals keep their promise", wrong),
-        f"{held}; for {n:,} values, {percent(COVERAGE - allowed)} to "
-        f"{percent(min(1.0, COVERAGE + allowed))} counts as kept.",
+        "Intervals keep their promise",
+        "Intervals are wider than needed" if coverage > COVERAGE else "Intervals are too narrow",
+        f"{held}; with {n:,} values, anything from {percent(COVERAGE - allowed)} to "
+        f"{percent(min(1.0, COVERAGE + allowed))} passes.",
     )
 
 
@@ -87,39 +88,40 @@ def _residual_checks(data: ReportData) -> Iterator[Check]:
     allowed = max(SMALL, 2.0 / float(np.sqrt(len(residual))))  # as far as chance alone goes
     yield _check(
         abs(bias) <= allowed * size,
-        (f"No bias{only}", f"Forecasts are biased{only}"),
+        f"No bias{only}",
+        f"Forecasts are biased{only}",
         f"On average the value is {number(abs(bias))} {'above' if bias >= 0 else 'below'} the "
-        f"forecast, {percent(abs(bias) / size)} of the RMSE; up to {percent(allowed)} counts as "
-        "none.",
+        f"forecast, {percent(abs(bias) / size)} of the RMSE; up to {percent(allowed)} passes.",
     )
     early, late = map(_rms, np.split(residual, [len(residual) // 2]))
     falls = early > STEADY * late
     yield _check(
         max(early, late) <= STEADY * min(early, late),
-        (f"Error is steady{only}", f"Error {'falls' if falls else 'grows'} over time{only}"),
+        f"Error is steady{only}",
+        f"Error {'falls' if falls else 'grows'} over time{only}",
         f"RMSE {number(early)} in the first half of these rows, {number(late)} in the second.",
-        bad="info" if falls else "warn",
+        warn=not falls,
     )
     lags = plot.autocorrelation_table(data.forecast)
     first, bound = float(lags["autocorrelation"].iloc[0]), float(lags["bound"].iloc[0])
     yield _check(
         abs(first) <= max(SMALL, bound),
-        (f"Little is left to learn{only}", f"Something is left to learn{only}"),
-        f"Residuals of neighbouring times have correlation {signed(first)}; up to "
-        f"{max(SMALL, bound):.2f} counts as none.",
+        f"Little is left to learn{only}",
+        f"Something is left to learn{only}",
+        f"The correlation between the errors at neighbouring times is {signed(first)}; up to "
+        f"{max(SMALL, bound):.2f} passes.",
     )
 
 
 def _ranking_checks(explanation: Explanation) -> Iterator[Check]:
     found = explanation.stability
-    overlap, tau = (
-        float(np.nan if found.get(name) is None else found[name])
-        for name in ("error_increase_top_overlap", "error_increase_kendall_tau")
-    )
+    names = ("error_increase_top_overlap", "error_increase_kendall_tau")
+    overlap, tau = (np.nan if found.get(name) is None else float(found[name]) for name in names)
     if np.isfinite(overlap):
         yield _check(
             overlap >= SHARED,
-            ("Members agree on what matters", "Members disagree on what matters"),
+            "Members agree on what matters",
+            "Members disagree on what matters",
             f"Two members have {percent(overlap)} of the leading variables in common (Kendall's "
             f"tau {signed(tau)} over all variables).",
         )
@@ -127,21 +129,23 @@ def _ranking_checks(explanation: Explanation) -> Iterator[Check]:
     if settled is not None:
         yield _check(
             bool(settled),
-            ("The order is settled", "The order is not settled"),
+            "The order is settled",
+            "The order is not settled",
             f"{joined(pairs, 4)}: other times or members could swap them."
             if pairs
             else "No neighbours in the ranking of important variables would swap places.",
-            bad="info",
+            warn=False,
         )
     both = explanation.importance[["importance", "posterior"]].dropna()
     if len(both) > 2:
         correlation = float(both["importance"].rank().corr(both["posterior"].rank()))
         yield _check(
             correlation >= TOLD_ALIKE,
-            ("Attention agrees with importance", "Attention disagrees with importance"),
+            "Attention agrees with importance",
+            "Attention disagrees with importance",
             f"Their rank correlation is {signed(correlation)}. Where they differ, trust "
             "importance, which is tested on the error.",
-            bad="info",
+            warn=False,
         )
 
 

@@ -11,8 +11,8 @@ from mvlstm import plot
 from mvlstm.report.build import render_page
 from mvlstm.report.data import records
 from mvlstm.report.encode import are_days, number, time_text
-from mvlstm.report.page import AnyBlock, Block, FigureBlock, Page, Section, TableBlock
-from mvlstm.report.words import PERSISTENCE, compared, even
+from mvlstm.report.page import AnyBlock, Block, Page, Section, TableBlock
+from mvlstm.report.words import PERSISTENCE, compared, even, listed, panel
 from mvlstm.results import Comparison
 from mvlstm.results.comparison import COSTS, SHOWN
 
@@ -33,20 +33,17 @@ def comparison_page(comparison: Comparison, *, title: str | None = None, command
     references = comparison.best_on_validation
     days = are_days(comparison.period)
     first, last = (time_text(t, days=days) for t in comparison.period)
+    lead = (
+        "All methods forecast the same unseen rows. Skill is the share of persistence's RMSE that "
+        f"is removed. {_test_words(references)}"
+    )
+    blocks = _blocks(comparison.to_frame(), references)
+    sections = [Section("scores", "How do the methods compare?", lead, blocks)]
     more: list[AnyBlock] = []
     if comparison.notes:
         more.append(Block("notes", "Notes", list(comparison.notes)))
     if command:
         more.append(Block("code", "To repeat it", command))
-    sections = [
-        Section(
-            "scores",
-            "How do the methods compare?",
-            "All methods forecast the same unseen rows. Skill is the share of persistence's RMSE "
-            f"that is removed. {_test_words(references)}",
-            _blocks(comparison.to_frame(), references),
-        )
-    ]
     if more:
         sections.append(Section("notes", "What to bear in mind", "", more))
     return render_page(
@@ -70,15 +67,14 @@ def _blocks(rows: pd.DataFrame, references: Mapping[str, str]) -> list[AnyBlock]
         table = plot.comparison_table(good, score=score)
         if not len(table):
             continue
-        words = [f"{r['method']} {number(float(r['mean']), 4)}" for r in records(table)]
         figures.append(
-            FigureBlock(
-                key=score,
-                title=score.upper(),
-                caption=f"{caption} The dotted line is persistence.",
-                alt=f"{score.upper()} of each method: {'; '.join(words)}",
-                figure=plot.comparison(good, score=score),
-                table=table,
+            panel(
+                score,
+                score.upper(),
+                f"{caption} The dotted line is persistence.",
+                plot.comparison(good, score=score),
+                table,
+                alt=listed(table, "method", "mean", 4),
             )
         )
     costs = good[["method", "kind", *COSTS, "budget"]]

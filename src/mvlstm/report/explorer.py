@@ -92,11 +92,11 @@ def _sentence(bars: pd.DataFrame, target: str, width: float) -> str:
     size = inner["value"].abs()
     inner = inner[size >= WORTH_NAMING * size.max()]
     parts = [
-        f"{name if name != target else 'its own past'} "
-        f"{'adds' if value >= 0 else 'subtracts'} {number(abs(float(value)))}"
-        for name, value in zip(inner["name"].head(3), inner["value"].head(3), strict=True)
+        f"{'its own past' if one['name'] == target else one['name']} "
+        f"{'adds' if one['value'] >= 0 else 'subtracts'} {number(abs(float(one['value'])))}"
+        for one in records(inner.head(3))
     ]
     return (
-        f"The typical forecast is {number(base, 4, width)}. The largest contributions: "
-        f"{joined(parts)}. All of them together give a forecast of {number(end, 4, width)}."
+        f"The typical forecast is {number(base, 4, width)}. To this, {joined(parts)}; with all "
+        f"variables the forecast is {number(end, 4, width)}."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import time as clock
 import warnings
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -13,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._version import __version__
-from mvlstm.errors import DataError, MVLSTMError, MVLSTMWarning
+from mvlstm.errors import DataError, MVLSTMError, MVLSTMWarning, check_seconds
+from mvlstm.model.decomposition import count_apart
 from mvlstm.model.fitting import fit
 from mvlstm.model.registry import forecaster_class, is_registered
 from mvlstm.model.scoring import score_unseen
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from mvlstm.model.forecaster import AbstractForecaster
 
 CONTRIBUTIONS = 48  # forecasts taken apart
+PAGE_SHARE = 0.85  # of a time limit until the page is drawn
 RIVAL = "AR"
 LIBRARIES = ("torch", "numpy", "pandas", "scikit-learn")
 
@@ -44,10 +47,11 @@ def write_report(
     future: pd.DataFrame | None,
     effort: Literal["quick", "default", "full"],
     title: str | None,
+    time_limit: float | None = None,
 ) -> ReportData:
     """Gather everything and write the page, if there is a path; see `model.report`."""
     check_libraries()
-    data = gather_report(model, table, future=future, effort=effort)
+    data = gather_report(model, table, future=future, effort=effort, time_limit=time_limit)
     if path is not None:
         write_atomic(path, render_report(data, title=title))
     return data
@@ -60,11 +64,13 @@ def gather_report(
     future: pd.DataFrame | None = None,
     effort: Literal["quick", "default", "full"] = "default",
     contributions: int = CONTRIBUTIONS,
+    time_limit: float | None = None,
 ) -> ReportData:
     """Forecast, score and explain with a fitted model; see `AbstractForecaster.report`.
 
-    ``contributions`` is the number of forecasts to take apart.
+    ``contributions`` is the number of forecasts to take apart, of several steps fewer.
     """
+    started, limit = clock.monotonic(), check_seconds("time_limit", time_limit)
     given, fitted = future is not None, model.fitted_
     if future is not None:
         table = fitted.joined(table, future)
@@ -73,8 +79,14 @@ def gather_report(
     scores = score_unseen(fitted, forecast, fitted.prepare(frame))
     evaluation, notes = _with_rival(model, scores, frame)
     ahead, next_notes = _next(model, frame, forecast)
-    count = contributions if frame.panel is None else 0
-    explanation = model.explain(frame, effort=effort, contributions=count)
+    count = min(contributions, count_apart("default", fitted.horizon))
+    left = PAGE_SHARE * limit - (clock.monotonic() - started)
+    explanation = model.explain(
+        frame,
+        effort=effort,
+        contributions=count if frame.panel is None else 0,
+        time_limit=None if time_limit is None else max(left, 1.0),
+    )
     shown, values = "", None
     if explanation.by_series is not None:  # the figures of forecasts show one series
         shown, values = str(explanation.by_series["series"].iloc[0]), future_table(ahead)
@@ -277,8 +289,7 @@ def _profile(frame: SeriesFrame) -> pd.DataFrame:
         "highest": values.max(axis=0),
         "sd": [frame.values[:, place].std() for place in kept],  # as exact as of one column
     }
-    found = pd.DataFrame(columns)
-    categories = pd.DataFrame(_categories(frame))
+    found, categories = pd.DataFrame(columns), pd.DataFrame(_categories(frame))
     if categories.empty:
         return found
     joined = pd.concat([found.iloc[:-1], categories, found.iloc[-1:]], ignore_index=True)

@@ -29,7 +29,7 @@ class Check:
     @property
     def word(self) -> str:
         """The state in words."""
-        return {"pass": "fine", "warn": "take care", "info": "to know"}[self.state]
+        return {"pass": "passed", "warn": "take care", "info": "note"}[self.state]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from mvlstm.report.words import PERSISTENCE, compared, joined, told
 from mvlstm.results import VERDICTS, Explanation
 
 CAVEAT = (
-    "Predictive, not causal: importance says what this model's forecasts rest on, not what would "
+    "Predictive, not causal: importance says what a variable adds to forecasts, not what would "
     "happen if a variable were changed."
 )
 NEARLY_ALL = 0.995  # a share that would be written as 100 % though it is less
@@ -28,29 +28,28 @@ def summary(data: ReportData) -> list[str]:
 
 def cards(data: ReportData) -> list[Card]:
     """Return the four figures to see first."""
-    first, own = data.headline, data.own
+    own = data.own
     leaders = ["its own past" if v == data.target else v for v in leading(data.explanation)]
-    mean, low, high = interval_text(first)
+    time, mean, low, high, happened = _headline(data)
     other = data.rivals.get(PERSISTENCE)
     versus = "" if other is None else f", {compared(own['rmse'], other, PERSISTENCE)}"
+    certain = f"no {'other ' if leaders else ''}variable can be told from noise"
     return [
         Card(
             f"{'Next' if data.is_ahead else 'Last'} {_what(data)}",
             mean,
-            f"{data.when(first['time'])}; 90 % interval {low} to {high}{_happened(first)}",
+            f"{time}; 90 % interval {low} to {high}{happened}",
         ),
         Card(f"Error on {data.scored_on} rows{data.of_all}", number(own["rmse"]), f"RMSE{versus}"),
         Card(
-            "90 % intervals held",
+            "Held by 90 % intervals",
             percent(own["coverage"], 1),
             f"of {int(own['n']):,} values{data.of_all}",
         ),
         Card(
             "Rests mostly on",
             leaders[0] if leaders else "nothing certain",
-            f"then {joined(leaders[1:4])}"
-            if leaders[1:]
-            else f"no {'other ' if leaders else ''}variable can be told from noise",
+            f"then {joined(leaders[1:4])}" if leaders[1:] else certain,
         ),
     ]
 
@@ -73,37 +72,35 @@ def leading(explanation: Explanation) -> list[str]:
 # ------------------------------------------------------------------------------------- inner parts
 
 
-def _next(data: ReportData) -> str:
-    first, steps = data.headline, data.future.horizon
-    mean, low, high = interval_text(first)
-    value = f"value of {_what(data)}, at {data.when(first['time'])},"
-    last = records(data.future.to_frame())[-1]
-    end, lowest, highest = interval_text(last)
-    return told(
-        data.is_ahead
-        and f"The next {value} is expected to be {mean}, with 90 % probability between {low} and "
-        f"{high}.",
-        not data.is_ahead
-        and f"There is no look ahead (the notes say why). The last {value} was forecast as {mean}, "
-        f"with 90 % probability between {low} and {high}{_happened(first)}.",
-        data.is_ahead
-        and steps > 1
-        and f"{steps} steps ahead, at {data.when(last['time'])}, {end} is expected ({lowest} to "
-        f"{highest}).",
-        data.next_values is not None and f"A table below has the values{data.of_all}.",
-    )
-
-
-def _happened(row: Mapping[str, Any]) -> str:
-    """Say what happened, where that is known."""
-    actual = float(row.get("actual", np.nan))
-    width = float(row["q95"]) - float(row["q05"])
-    return f"; it was {number(actual, 3, width)}" if np.isfinite(actual) else ""
+def _headline(data: ReportData) -> tuple[str, str, str, str, str]:
+    """Return time, mean, interval of the forecast to see first, and what happened, if known."""
+    row = data.headline
+    actual, width = float(row.get("actual", np.nan)), float(row["q95"]) - float(row["q05"])
+    happened = f"; it was {number(actual, 3, width)}" if np.isfinite(actual) else ""
+    return data.when(row["time"]), *interval_text(row), happened
 
 
 def _what(data: ReportData) -> str:
     """Return what is forecast, with the series it is shown for."""
     return f"{data.target} in {data.series}" if data.series else data.target
+
+
+def _next(data: ReportData) -> str:
+    time, mean, low, high, happened = _headline(data)
+    value, held = f"value of {_what(data)}, at {time},", f"with 90 % probability between {low} and"
+    last = records(data.future.to_frame())[-1]
+    end, lowest, highest = interval_text(last)
+    return told(
+        f"The next {value} is expected to be {mean}, {held} {high}."
+        if data.is_ahead
+        else "There is no look ahead (the notes say why). The last "
+        f"{value} was forecast as {mean}, {held} {high}{happened}.",
+        data.is_ahead
+        and data.future.horizon > 1
+        and f"{data.future.horizon} steps ahead, at {data.when(last['time'])}, {end} is expected "
+        f"({lowest} to {highest}).",
+        data.next_values is not None and f"A table below has the values{data.of_all}.",
+    )
 
 
 def _quality(data: ReportData) -> str:
@@ -129,15 +126,11 @@ def _drivers(data: ReportData) -> str:
 
     rows = {str(row["variable"]): row for row in records(explanation.importance)}
     noise = [named(v) for v, row in rows.items() if row["verdict"] == VERDICTS[2]]
-    top = leaders[0]
+    top, alone = leaders[0], " alone" if explanation.together else ""
     size = f" ({_share(rows[top])})" if top in rows else ", which move together"
-    text = f"The forecasts{data.of_all} rest mostly on {named(top)}{size}"
-    if leaders[1:]:
-        text += f", then on {joined([named(v) for v in leaders[1:5]])}"
-    if noise:
-        alone = " alone" if explanation.together else ""
-        text += f"; {joined(noise, 6)} cannot be told from noise{alone}"
-    return f"{text}."
+    then = f", then on {joined([named(v) for v in leaders[1:5]])}" if leaders[1:] else ""
+    unsure = f"; {joined(noise, 6)} cannot be told from noise{alone}" if noise else ""
+    return f"The forecasts{data.of_all} rest mostly on {named(top)}{size}{then}{unsure}."
 
 
 def _share(row: Mapping[str, Any]) -> str:

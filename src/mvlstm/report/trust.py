@@ -7,111 +7,106 @@ from collections.abc import Iterator
 from mvlstm import plot
 from mvlstm._words import counted
 from mvlstm.report.checks import checks
-from mvlstm.report.data import ReportData, records
-from mvlstm.report.encode import number, percent
-from mvlstm.report.page import Block, FigureBlock, Section
-from mvlstm.report.words import even, heat_alt
+from mvlstm.report.data import ReportData
+from mvlstm.report.encode import number
+from mvlstm.report.page import AnyBlock, Block, FigureBlock
+from mvlstm.report.words import even, heat_alt, listed, panel
+from mvlstm.results.coverage import coverage_in_words
 
 
-def trust_section(data: ReportData) -> Section:
-    """Return the section "Can I trust it?"."""
-    explanation = data.explanation
-    parts = (data, data.forecast, data.evaluation, explanation, data.history)
+def trust_blocks(data: ReportData) -> list[AnyBlock]:
+    """Return what answers "Can I trust it?"."""
+    parts = (data, data.forecast, data.evaluation, data.explanation, data.history)
     notes = dict.fromkeys(note for part in parts for note in part.notes)
-    return Section(
-        "trust",
-        "Can I trust it?",
-        "Checks computed from the numbers, calibration, stability, and notes on the data.",
-        [
-            Block("checks", "Checks", checks(data)),
-            *even([*_calibration(data), *_agreement(data)]),
-            Block("notes", "Notes on data and method", list(notes)),
-        ],
-    )
+    return [
+        Block("checks", "Checks", checks(data)),
+        *even([*_calibration(data), *_agreement(data)]),
+        Block("notes", "Notes on data and method", list(notes)),
+    ]
 
 
 def _calibration(data: ReportData) -> Iterator[FigureBlock]:
     coverage = plot.calibration_table(data.forecast)
-    at90 = float(coverage.loc[coverage["level"] == 0.9, "observed"].iloc[0])
     n, scored = int(coverage["n"].iloc[0]), int(data.own["n"])
     others = "" if n == scored else f"; the scores are of {scored:,} values{data.of_all}"
-    yield FigureBlock(
-        key="calibration",
-        title=f"Coverage of the intervals{data.of_series}",
-        caption="Observed against promised coverage; the dotted line is perfect. Of "
+    yield panel(
+        "calibration",
+        f"Coverage of the intervals{data.of_series}",
+        "Observed against promised coverage; the dotted line is perfect. Of "
         f"{n:,} {data.scored_on} values{data.of_series}{data.all_steps}{others}.",
-        alt=f"Reliability{data.of_series}: the 90 % interval held {percent(at90, 1)} of the "
-        f"{data.scored_on} values.",
-        figure=plot.calibration(data.forecast),
-        table=coverage,
+        plot.calibration(data.forecast),
+        coverage,
+        alt=listed(coverage.iloc[1::4], "level", "observed", 2),
     )
-    yield FigureBlock(
-        key="pit",
-        title=f"Where values fell in their distribution{data.of_series}",
-        caption="Flat is calibrated; a hump means that intervals are too wide, a valley that they "
-        "are too narrow.",
-        alt=f"Histogram of the probability integral transform{data.of_series}.",
-        figure=plot.pit_histogram(data.forecast),
-        table=plot.pit_table(data.forecast),
+    yield panel(
+        "pit",
+        f"Where values fell in their distribution{data.of_series}",
+        "Flat is calibrated; a hump means that intervals are too wide, a valley that they are too "
+        "narrow.",
+        plot.pit_histogram(data.forecast),
+        plot.pit_table(data.forecast),
     )
-    yield FigureBlock(
-        key="autocorrelation",
-        title=f"Autocorrelation of the residuals{data.shown_only}",
-        caption="Bars inside the band are as good as noise; outside it, something is left to "
-        "learn.",
-        alt=f"Autocorrelation of the residuals by lag{data.shown_only}.",
-        figure=plot.residual_autocorrelation(data.forecast),
-        table=plot.autocorrelation_table(data.forecast),
+    rolling = plot.coverage_over_time_table(data.forecast)
+    if len(rolling):
+        yield panel(
+            "coverage",
+            f"Coverage of the 90 % interval over time{data.of_series}",
+            f"{coverage_in_words(rolling)} Chance explains the band.",
+            plot.coverage_over_time(data.forecast),
+            rolling,
+        )
+    yield panel(
+        "autocorrelation",
+        f"Autocorrelation of the residuals{data.shown_only}",
+        "Bars inside the band are as good as noise; outside it, something is left to learn.",
+        plot.residual_autocorrelation(data.forecast),
+        plot.autocorrelation_table(data.forecast),
     )
 
 
 def _agreement(data: ReportData) -> Iterator[FigureBlock]:
     explanation, history = data.explanation, data.history
-    members = data.forecast.members.shape[0]
-    if members > 1:
-        yield FigureBlock(
-            key="members",
-            title=f"Forecasts of the members{data.shown_only}",
-            caption="Each member's forecast of the latest rows, minus their mean.",
-            alt=f"Forecasts of {members} members for the latest rows{data.shown_only}.",
-            figure=plot.members(data.forecast),
-            table=plot.members_table(data.forecast),
+    if data.forecast.members.shape[0] > 1:
+        yield panel(
+            "members",
+            f"Forecasts of the members{data.shown_only}",
+            "Each member's forecast of the latest rows, minus their mean.",
+            plot.members(data.forecast),
+            plot.members_table(data.forecast),
         )
     stable = plot.stability_table(explanation)
     if stable["kendall_tau"].notna().any():
-        yield FigureBlock(
-            key="stability",
-            title="Stability of the ranking",
-            caption="Agreement of rankings of the variables, mean over pairs; 1 is the same order. "
+        yield panel(
+            "stability",
+            "Stability of the ranking",
+            "Agreement of rankings of the variables, mean over pairs; 1 is the same order. "
             "Variables without effect are ranked by chance, so the overlap of the leading ones "
             "says more.",
-            alt="; ".join(
-                f"{r['ranking']}: tau {number(float(r['kendall_tau']), 2)}" for r in records(stable)
-            ),
-            figure=plot.stability(explanation),
-            table=stable,
+            plot.stability(explanation),
+            stable,
+            alt=listed(stable, "ranking", "kendall_tau", 2),
         )
     if history.members:
         scale = f"units of {data.forecast.transform.scale_name(data.target)}"
         scale = "standard deviations of each series" if data.series else scale
         best, epochs = history.best_rmse, history.best_epoch
-        yield FigureBlock(
-            key="training",
-            title="Training",
-            caption=f"Validation error of each member, in {scale}; the ringed epoch was kept.",
+        yield panel(
+            "training",
+            "Training",
+            f"Validation error of each member, in {scale}; the ringed epoch was kept.",
+            plot.training_curves(history, scale=scale.removesuffix(" of each series")),
+            history.to_frame(),
             alt=f"Validation RMSE over the epochs, in {scale}, of "
             f"{counted(history.members, 'member')}: at best {number(float(best.min()))} to "
             f"{number(float(best.max()))}, kept at epochs {epochs.min()} to {epochs.max()}.",
-            figure=plot.training_curves(history, scale=scale.removesuffix(" of each series")),
-            table=history.to_frame(),
         )
     if explanation.leakage is not None:
-        yield FigureBlock(
-            key="leakage",
-            title="What each expert reacts to",
-            caption="Share of an expert's sensitivity (row) that goes to each variable (column). "
-            "The less goes to its own, the less attention says about variables.",
+        yield panel(
+            "leakage",
+            "What each expert reacts to",
+            "Share of an expert's sensitivity (row) that goes to each variable (column). The "
+            "smaller the share of its own variable, the less attention says about variables.",
+            plot.leakage(explanation),
+            explanation.leakage.rename_axis("expert").reset_index(),
             alt=heat_alt(explanation.leakage),
-            figure=plot.leakage(explanation),
-            table=explanation.leakage.rename_axis("expert").reset_index(),
         )

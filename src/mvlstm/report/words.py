@@ -1,4 +1,4 @@
-"""Phrases that several sections and pages use."""
+"""Phrases and panels that several sections and pages use."""
 
 from __future__ import annotations
 
@@ -72,16 +72,40 @@ def even(figures: list[FigureBlock]) -> list[FigureBlock]:
     return figures
 
 
+def panel(
+    key: str,
+    title: str,
+    caption: str,
+    figure: Any,
+    table: pd.DataFrame,
+    *,
+    alt: str = "",
+    **more: Any,
+) -> FigureBlock:
+    """Return a figure that is described by its title and, for those who cannot see it, ``alt``."""
+    text = f"{title}: {alt}" if alt else f"Figure: {title}"
+    return FigureBlock(key, title, caption, text, figure, table, **more)
+
+
+def listed(table: pd.DataFrame, name: str, value: str, digits: int = 3) -> str:
+    """List the first rows of a table in words.
+
+    Examples
+    --------
+    >>> listed(pd.DataFrame({"method": ["AR", "RF"], "rmse": [1.25, 2.0]}), "method", "rmse")
+    'AR 1.25; RF 2.00'
+    """
+    rows = zip(table[name], table[value].astype(float), strict=True)
+    return "; ".join(f"{key} {number(size, digits)}" for key, size in [*rows][:12])
+
+
 def heat_alt(table: pd.DataFrame) -> str:
     """Describe a heat map for those who do not see it."""
     values = table.to_numpy(dtype=np.float64)
     row, column = divmod(int(np.nanargmax(values)), values.shape[1])
+    name, lags = table.columns[column], pd.api.types.is_integer_dtype(table.columns)
+    where = f"lag {name}".replace("-", MINUS) if lags else name
     return (
-        f"Heat map of {table.shape[0]} by {table.shape[1]}; largest at {table.index[row]}, "
-        f"{_heading(table.columns[column])}: {number(float(values[row, column]))}."
+        f"{table.shape[0]} by {table.shape[1]}; largest at {table.index[row]}, {where}: "
+        f"{number(float(values[row, column]))}."
     )
-
-
-def _heading(name: Any) -> str:
-    """Write what a column of a heat map stands for: a lag, with a true minus, or a name."""
-    return f"lag {name}".replace("-", MINUS) if isinstance(name, int | np.integer) else str(name)

@@ -48,6 +48,11 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
+def finite_numbers(values: Iterable[Any]) -> bool:
+    """Say whether all values, as read from a file, are numbers and finite."""
+    return all(type(value) in (int, float) and np.isfinite(value) for value in values)
+
+
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     columns = [str(c) for c in table.columns]
     return [

@@ -19,34 +19,21 @@ COLUMNS = (*SHOWN, "n", "valid_rmse", *COSTS, "budget", "error")
 class Comparison:
     """Methods compared on the same unseen rows.
 
-    Parameters
-    ----------
-    target : str
-        Name of what is forecast.
-    rows : DataFrame
-        One row per method and kind, the smallest error first, failures last. ``kind`` is "single"
-        (one model; the first member of an ensemble) or "ensemble" (the members' mean); ``skill``
-        the share of persistence's RMSE that is removed; ``dm_p`` how often, after Holm, errors
-        would differ as much in favour of the method best on validation rows if it were no more
-        accurate than this one (Diebold-Mariano, one-sided); ``valid_rmse`` the error on the later
-        half of the validation rows, on which that choice rests; ``top_variables`` the three whose
-        scrambling costs most; ``budget`` what was tuned; ``error`` why a method failed, else None.
-    folds : DataFrame
-        RMSE of each method and kind on every fold.
-    best_on_validation : mapping
-        Method that the p-values refer to, by kind.
-    period : tuple
-        First and last time scored.
-    notes : tuple of str
-        What to bear in mind.
+    ``rows`` has one row per method and kind, the smallest error first, failures last. ``kind`` is
+    "single" (one model; the first member of an ensemble) or "ensemble" (the members' mean);
+    ``skill`` the share of persistence's RMSE that is removed; ``dm_p`` how often, after Holm,
+    errors would differ as much in favour of the method best on validation rows if it were no more
+    accurate than this one (Diebold-Mariano, one-sided); ``valid_rmse`` the error on the later half
+    of the validation rows, on which that choice rests; ``top_variables`` the three whose scrambling
+    costs most; ``budget`` what was tuned; ``error`` why a method failed, else None.
     """
 
     target: str
     rows: pd.DataFrame
-    folds: pd.DataFrame
-    best_on_validation: Mapping[str, str] = field(default_factory=dict)
-    period: tuple[Any, Any] = (None, None)
-    notes: tuple[str, ...] = ()
+    folds: pd.DataFrame  # RMSE of each method and kind on every fold
+    best_on_validation: Mapping[str, str] = field(default_factory=dict)  # by kind
+    period: tuple[Any, Any] = (None, None)  # first and last time scored
+    notes: tuple[str, ...] = ()  # what to bear in mind
 
     def __post_init__(self) -> None:
         assert tuple(self.rows.columns) == COLUMNS, f"rows have columns {tuple(self.rows)}"

@@ -14,42 +14,23 @@ from mvlstm.results._tables import page, plain, records
 class Evaluation:
     """Scores of a model and of persistence on the same rows.
 
-    Parameters
-    ----------
-    target : str
-        Name of what is forecast.
-    scores : DataFrame
-        Index the models (``persistence`` among them), columns ``rmse, mae, crps, coverage, skill,
-        n``; ``skill`` is the share of persistence's RMSE that is removed.
-    part : str
-        ``"new"``, or ``"calibration"`` when there are no new rows.
-    period : tuple
-        First and last time scored.
-    experts : DataFrame, optional
-        RMSE of every single variable's expert, for models that have them.
-    notes : tuple of str
-        What to bear in mind.
-    by_series : DataFrame, optional
-        The model's scores on each series alone, where there are several.
-    by_step : DataFrame, optional
-        The model's scores of each step ahead alone, where there are several.
-    periods : DataFrame, optional
-        The model's scores by day, week, month, quarter or year, for ``evaluate(since=...)``.
-    slips : DataFrame, optional
-        Likewise: a row for skill and one for coverage, with what it was on the rows held out
-        (``then``), what it is (``now``), the p-value of a fall, and whether it has ``slipped``.
+    ``scores`` has one row per model, ``persistence`` among them, and columns ``rmse, mae, crps,
+    coverage, skill, n``; ``skill`` is the share of persistence's RMSE that is removed. Other tables
+    are of the model alone. ``periods`` and ``slips`` come from ``evaluate(since=...)``: ``slips``
+    has one row for skill and one for coverage, with what it was on the rows held out (``then``),
+    what it is (``now``), the p-value of a fall, and whether it has ``slipped``.
     """
 
     target: str
     scores: pd.DataFrame
-    part: str
-    period: tuple[Any, Any]
-    experts: pd.DataFrame | None = None
-    notes: tuple[str, ...] = ()
-    by_series: pd.DataFrame | None = None
-    periods: pd.DataFrame | None = None
+    part: str  # "new", or "calibration" when there are no new rows
+    period: tuple[Any, Any]  # first and last time scored
+    experts: pd.DataFrame | None = None  # RMSE of every single variable's expert
+    notes: tuple[str, ...] = ()  # what to bear in mind
+    by_series: pd.DataFrame | None = None  # where there are several
+    periods: pd.DataFrame | None = None  # by day, week, month, quarter or year
     slips: pd.DataFrame | None = None
-    by_step: pd.DataFrame | None = None
+    by_step: pd.DataFrame | None = None  # where there are several ahead
 
     @property
     def slipped(self) -> tuple[str, ...]:

@@ -46,7 +46,10 @@ class Explanation:
         posterior, prior, error_increase, error_increase_low, error_increase_high, verdict``, then
         extras. ``importance`` is the headline (share of the error increase) with its 90 %
         interval, ``posterior`` the paper's importance, ``prior`` the mean prior attention;
-        ``error_increase`` is the rise in squared error when the variable is scrambled.
+        ``error_increase`` is the rise in squared error without the variable, given all others.
+        Of the extras, ``model_increase`` and ``refit_increase`` are the same by the model's own
+        forecasts and by regressions learned anew without it, ``leans_on`` is the rise when its
+        whole windows are exchanged, ``detectable`` the least rise that would have been found.
     prior, posterior : DataFrame (origin x variable), optional
         Attention per forecast, mean of the members; index (origin, step) when horizon > 1.
         None for forecasters without attention.
@@ -74,7 +77,10 @@ class Explanation:
         For several steps ahead, one row per step and variable: ``importance``, ``error_increase``
         and its 90 % interval over times.
     groups : DataFrame, optional
-        Error increase of strongly correlated variables exchanged together.
+        Error increase without strongly correlated variables together.
+    whole : dict
+        ``error_increase``, ``low``, ``high``, ``p_value`` and ``verdict`` of all exogenous
+        variables together.
     stability : dict
         Whether the ranking would come out the same again: Kendall's tau and the overlap of the
         ``top`` leading variables between members (``error_increase_...``), bootstrap draws
@@ -109,6 +115,7 @@ class Explanation:
     groups: pd.DataFrame | None = None
     stability: Mapping[str, Any] = field(default_factory=dict)
     summary: pd.DataFrame | None = None
+    whole: Mapping[str, Any] = field(default_factory=dict)
     part: str = "new"
     n_windows: int = 0
     effort: str = "default"
@@ -137,15 +144,9 @@ class Explanation:
     def at(self, origin: Any, step: int = 1, *, series: str | None = None) -> PointExplanation:
         """Take one forecast apart: contributions of variables and lags, which add up.
 
-        Parameters
-        ----------
-        origin : timestamp, str, int or tuple
-            Last time known, of one of ``contribution``'s rows, dates also as text; or all that
-            names the row, as it stands in ``contribution.index``.
-        step : int
-            Steps ahead.
-        series : str, optional
-            The series, where there are several; the contributions are then on its scale.
+        ``origin`` is the last time known, dates also as text, of one of ``contribution``'s rows, or
+        all that names the row, as it stands in its index. With several series the contributions
+        are on the scale of the one named.
         """
         table = self.contribution
         if table is None:
@@ -198,14 +199,9 @@ class Explanation:
         )
 
     def of_series(self, name: str) -> Explanation:
-        """Return what is told of one series' forecasts: attention and contributions by origin.
+        """Return what is told of the forecasts of one of the series explained.
 
         The tables without origins stay those of all series; ``by_series`` has its importance.
-
-        Parameters
-        ----------
-        name : str
-            One of the series explained.
         """
         known = () if self.by_series is None else tuple(self.by_series["series"].unique())
         if name not in known:
@@ -238,6 +234,7 @@ class Explanation:
             "importance": records(self.importance),
             **{name: None if t is None else records(t) for name, t in tables.items()},
             **{name: None if t is None else matrix(t) for name, t in matrices.items()},
+            "whole": plain(self.whole),
             "stability": plain(self.stability),
             "notes": list(self.notes),
         }

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from mvlstm import metrics
 from mvlstm._words import counted
-from mvlstm.errors import DataError, ParameterError, check_option, is_number
+from mvlstm.errors import DataError, ParameterError, check_option, check_whole, is_number
 from mvlstm.results._tables import page, plain, records, time_index
+from mvlstm.results.distribution import Distribution
 from mvlstm.transforms import IDENTITY, Transform
 from mvlstm.types import BoolArray, FloatArray
 
 PARTS = ("train", "validation", "new")
+PATH_NUMBERS = 2_000_000  # values of joint paths held at once
 BY_ORIGIN = ("time", "weights", "means", "variances", "part", "actual")  # arrays (M, H, ...)
 
 
@@ -35,7 +37,7 @@ class Forecast:
     target : str
         Name of what is forecast.
     weights, means, variances : array (M, H, J)
-        The calibrated predictive distribution, on the scale of ``transform``.
+        The predictive distribution as calibrated at the fit, on the scale of ``transform``.
     members : array (K, M, H)
         Point forecast of every member, in units of the target; their mean is the forecast's mean.
     part : array of str (M, H)
@@ -52,6 +54,10 @@ class Forecast:
         Everything this class returns is in units of the target.
     series : array of str (M,), optional
         The series of each origin, where there are several.
+    knots : array (M, H, L), optional
+        How the distribution was recalibrated by later outcomes: see `distribution`.
+    dependence : array (H, H), optional
+        Correlation of the steps' normal scores, by which paths are drawn.
     """
 
     origin: pd.Index[Any]
@@ -67,6 +73,8 @@ class Forecast:
     warnings: tuple[str, ...] = ()
     transform: Transform = IDENTITY
     series: NDArray[Any] | None = None
+    knots: FloatArray | None = None
+    dependence: FloatArray | None = None
     _quantiles: dict[float, FloatArray] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -101,6 +109,12 @@ class Forecast:
         return pd.MultiIndex.from_arrays(list(levels.values()), names=list(levels))
 
     @property
+    def distribution(self) -> Distribution:
+        """The calibrated predictive distributions (M, H)."""
+        mixture = self.weights, self.means, self.variances
+        return Distribution(*mixture, self.transform, self.knots)
+
+    @property
     def mean(self) -> pd.Series[float]:
         """Point forecast: the mean of the members."""
         return self._series(self.members.mean(axis=0), "mean")
@@ -126,8 +140,73 @@ class Forecast:
 
     def crps(self) -> pd.Series[float]:
         """Continuous ranked probability score of every row; NaN where ``actual`` is unknown."""
-        scores = self.transform.crps(self.weights, self.means, self.variances, self.actual)
-        return self._series(scores, "crps")
+        return self._series(self.distribution.crps(self.actual), "crps")
+
+    # ------------------------------------------------------------------------------- joint paths
+
+    def draw(self, n: int = 100, seed: int = 0) -> FloatArray:
+        """Draw ``n`` joint paths over the steps from every origin, (n, M, H).
+
+        Each step has its calibrated distribution; a Gaussian copula, learned from the errors of
+        earlier forecasts, ties the steps together. The same seed moves all origins alike.
+        """
+        check_whole("n", n, 1)
+        normal = np.random.default_rng(seed).standard_normal((n, self.horizon))
+        if self.dependence is not None:
+            normal = normal @ np.linalg.cholesky(self.dependence).T
+        return self.distribution.values_at(normal)
+
+    def sample(self, n: int = 100, seed: int = 0) -> pd.DataFrame:
+        """Joint paths as a table: path, [series,] origin, step, time, value; see `draw`."""
+        values = self.draw(n, seed)
+        table = self.to_frame().drop(columns=["part", "actual"], errors="ignore")
+        table = table.loc[:, :"time"]
+        whole = pd.concat([table] * n, ignore_index=True)
+        whole.insert(0, "path", np.repeat(np.arange(n), len(table)))
+        return whole.assign(value=values.reshape(-1))
+
+    def path_quantile(self, q: float, *, n: int = 1_000, seed: int = 0) -> pd.Series[float]:
+        """Quantile ``q`` of the sum over all steps of each origin, from ``n`` joint paths.
+
+        The energy needed over the next day, say; the sum of the steps' own quantiles would be
+        that of a day on which every hour goes wrong together.
+        """
+        _check_number("q", q)
+        if not 0.0 < q < 1.0:
+            raise ParameterError(f"q={q!r} must lie strictly between 0 and 1, such as 0.95.")
+        size = max(1, PATH_NUMBERS // (n * self.horizon))
+        few = (self.take(slice(a, a + size)) for a in range(0, len(self), size))
+        sums = [np.quantile(one.draw(n, seed).sum(axis=2), q, axis=0) for one in few]
+        index = (
+            self.origin
+            if self.series is None
+            else pd.MultiIndex.from_arrays([self.series, self.origin], names=["series", "origin"])
+        )
+        return pd.Series(np.concatenate(sums), index=index, name=quantile_name(q))
+
+    def score_paths(self, *, n: int = 200, seed: int = 0) -> dict[str, float]:
+        """Score joint paths where all steps are known: energy and variogram score, sum's coverage.
+
+        ``sum_coverage`` is the share of sums over the steps in their central 90 % interval.
+        """
+        known = self.take(np.flatnonzero(np.isfinite(self.actual).all(axis=1)))
+        if not len(known):
+            raise DataError(
+                "No origin has all its steps known; supply a table that reaches further."
+            )
+        size = max(1, PATH_NUMBERS // (n * self.horizon))
+        scores = []
+        for start in range(0, len(known), size):
+            few = known.take(slice(start, start + size))
+            paths, total = few.draw(n, seed), few.actual.sum(axis=1)
+            low, high = np.quantile(paths.sum(axis=2), (0.05, 0.95), axis=0)
+            each = (
+                metrics.energy_score(few.actual, paths),
+                metrics.variogram_score(few.actual, paths),
+            )
+            scores.append(np.stack([*each, (low <= total) & (total <= high)]))
+        found = np.concatenate(scores, axis=1).mean(axis=1)
+        return dict(zip(("energy", "variogram", "sum_coverage"), map(float, found), strict=True))
 
     def by_member(self, components: FloatArray) -> FloatArray:
         """Lay out components (M, H, J), one member's after another's, as (M, H, K, J / K)."""
@@ -135,9 +214,7 @@ class Forecast:
 
     def pit(self) -> pd.Series[float]:
         """Probability the forecast gave to values up to the actual one; uniform if calibrated."""
-        actual = self.transform.forward(self.actual)
-        values = metrics.pit(self.weights, self.means, self.variances, actual)
-        return self._series(values, "pit")
+        return self._series(self.distribution.pit(self.actual), "pit")
 
     # ------------------------------------------------------------------------------ scores
 
@@ -170,12 +247,15 @@ class Forecast:
                 "reaches further, or choose another part."
             )
         y, mean = self.actual[chosen], self.members.mean(axis=0)[chosen]
-        mixture = (self.weights[chosen], self.means[chosen], self.variances[chosen])
-        low, median, high = (self._quantile_of(q, chosen, mixture) for q in (0.05, 0.5, 0.95))
+        few = self.distribution.take(chosen)
+        low, median, high = (
+            self._quantiles[q][chosen] if q in self._quantiles else few.quantile(q)
+            for q in (0.05, 0.5, 0.95)
+        )
         return {
             "rmse": metrics.rmse(y, mean),
             "mae": metrics.mae(y, median),
-            "crps": float(np.mean(self.transform.crps(*mixture, y))),
+            "crps": float(np.mean(few.crps(y))),
             "coverage": metrics.coverage(y, low, high),
             "n": int(y.size),
             "part": part,
@@ -190,8 +270,38 @@ class Forecast:
             origin=self.origin[rows],
             members=self.members[:, rows],
             series=None if self.series is None else self.series[rows],
+            knots=None if self.knots is None else self.knots[rows],
             **{name: getattr(self, name)[rows] for name in BY_ORIGIN},
         )
+
+    def first(self, steps: int) -> Forecast:
+        """Forecast of the first ``steps`` ahead only."""
+        dependence = self.dependence
+        return replace(
+            self,
+            members=self.members[:, :, :steps],
+            knots=None if self.knots is None else self.knots[:, :steps],
+            dependence=None if dependence is None else dependence[:steps, :steps],
+            **{name: getattr(self, name)[:, :steps] for name in BY_ORIGIN},
+        )
+
+    @classmethod
+    def join(cls, forecasts: Sequence[Forecast]) -> Forecast:
+        """Put forecasts of one target one after another."""
+        first = forecasts[0]
+        if len(forecasts) == 1:
+            return first
+        names = [*BY_ORIGIN, *(["series"] if first.series is not None else [])]
+        parts: dict[str, Any] = {
+            name: np.concatenate([getattr(one, name) for one in forecasts]) for name in names
+        }
+        if any(one.knots is not None for one in forecasts):
+            parts["knots"] = np.concatenate(
+                [one.distribution.table[..., 1:-1] for one in forecasts]
+            )
+        origin = first.origin.append([one.origin for one in forecasts[1:]])
+        members = np.concatenate([one.members for one in forecasts], axis=1)
+        return replace(first, origin=origin, members=members, **parts)
 
     def to_frame(self, quantiles: Sequence[float] = ()) -> pd.DataFrame:
         """One row per origin and step: origin, step, time, mean, median, q05, q95, part[, actual].
@@ -258,16 +368,8 @@ class Forecast:
 
     def _quantile(self, q: float) -> FloatArray:
         if q not in self._quantiles:
-            found = metrics.mixture_quantile(self.weights, self.means, self.variances, q)
-            self._quantiles[q] = self.transform.inverse(found)
+            self._quantiles[q] = self.distribution.quantile(q)
         return self._quantiles[q]
-
-    def _quantile_of(
-        self, q: float, chosen: BoolArray, mixture: tuple[FloatArray, FloatArray, FloatArray]
-    ) -> FloatArray:
-        if q in self._quantiles:
-            return np.asarray(self._quantiles[q][chosen])
-        return self.transform.inverse(metrics.mixture_quantile(*mixture, q))
 
     def _series(self, values: FloatArray, name: str) -> pd.Series[float]:
         return pd.Series(values.reshape(-1), index=self.index, name=name)

@@ -18,29 +18,17 @@ from mvlstm.types import FloatArray, IntArray
 class History:
     """How training went, for every member and epoch.
 
-    Parameters
-    ----------
-    train_loss, valid_rmse : array (K, E)
-        NaN after a member has stopped. The RMSE is that of the rows which stop it, with
-        ``leave_out`` also of those it left out. It is in units of the target; in those of
-        ``log(1 + target)`` where that is modelled, and in standard deviations of each series where
-        there are several.
-    best_epoch : array of int (K,)
-        Epoch, counted from 1, whose weights were kept.
-    seconds : float
-        Wall-clock time of the training.
-    notes : tuple of str
-        Anything worth knowing, such as a run that hit ``max_epochs``.
-    lowered : array of int (K,), optional
-        Epoch after which a member went on from its best weights at a lower rate; 0, as by default,
-        where it never did.
+    The validation RMSE is that of the rows which stop a member, with ``leave_out`` also of those it
+    left out: in units of the target, in those of the transformed target, and in standard
+    deviations of each series where there are several.
     """
 
-    train_loss: FloatArray
-    valid_rmse: FloatArray
-    best_epoch: IntArray
+    train_loss: FloatArray  # (K, E), NaN after a member has stopped
+    valid_rmse: FloatArray  # (K, E), likewise
+    best_epoch: IntArray  # (K,), counted from 1, whose weights were kept
     seconds: float = float("nan")
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # such as that a run hit ``max_epochs``
+    # (K,) the epoch after which a member went on from its best weights at a lower rate, else 0
     lowered: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __post_init__(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm import metrics
+from mvlstm.results._tables import finite_numbers
 from mvlstm.results.forecast import Forecast
 from mvlstm.types import FloatArray
 
@@ -91,8 +91,9 @@ class Reference:
     def from_dict(cls, values: Mapping[str, Any]) -> Reference:
         """Build from what `to_dict` returned; raises ValueError where a value cannot be."""
         found = cls(**values)
-        numbers = asdict(found).values()
-        good = all(type(value) in (int, float) and isfinite(value) for value in numbers)
-        if not good or min(found.ratio_variance, found.coverage_variance) < 0:
+        if (
+            not finite_numbers(values.values())
+            or min(found.ratio_variance, found.coverage_variance) < 0
+        ):
             raise ValueError(f"the scores of its held-out rows are damaged: {dict(values)}")
         return found

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from math import isfinite
 from typing import Any, Literal
 
 from mvlstm._words import counted
+from mvlstm.results._tables import finite_numbers
 
-Refit = Literal["newest", "full"]
-REFITS: tuple[Refit, ...] = ("newest", "full")
+Refit = Literal["newest", "full", "link"]
+REFITS: tuple[Refit, ...] = ("newest", "full", "link")
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Update:
     rows: int  # new ones
     trained: int  # windows trained on, older ones included
     held_out: int  # newest windows, to choose and calibrate on; 0 if all were trained on
-    refit: Refit  # "full": trained again on all rows; of fewer than 40 new ones intervals stay
+    refit: Refit  # "full": trained again on all rows; "link": only the linear map was
     settings: Mapping[str, float]  # epochs and learning rate of networks; others are fitted anew
     changed: int  # members; the others were better as they were
     members: int
@@ -50,7 +50,7 @@ class Update:
         good = (
             all(isinstance(text, str) for text in texts)
             and all(type(count) is int and count >= 0 for count in counts)
-            and all(type(n) in (int, float) and isfinite(n) for n in numbers)
+            and finite_numbers(numbers)
             and found.refit in REFITS
         )
         if not good:
@@ -59,7 +59,8 @@ class Update:
 
     def __str__(self) -> str:
         how = "trained further" if self.settings else "fitted anew"
-        how = "trained again on all rows" if self.refit == "full" else how
+        ways = {"full": "trained again on all rows", "link": "linear map fitted to all rows"}
+        how = ways.get(self.refit, how)
         rows = counted(self.rows, "new row")
         return (
             f"{self.when}: {how}, {rows} from {self.first} to {self.last}, "
@@ -69,8 +70,9 @@ class Update:
     def _errors(self) -> str:
         if self.rmse_before is None or self.rmse_after is None:
             return "RMSE not known: too few new rows to measure"
-        where = "the new rows" if self.refit == "full" else "those held out"
+        seen = self.refit != "newest"
+        where = "the new rows" if seen else "those held out"
         return (
             f"RMSE on {where} {self.rmse_before:.4g} before and {self.rmse_after:.4g} after"
-            f"{', trained on them' if self.refit == 'full' else ''}"
+            f"{', trained on them' if seen else ''}"
         )

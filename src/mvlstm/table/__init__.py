@@ -11,26 +11,11 @@ if TYPE_CHECKING:
     from mvlstm.table.layout import Layout
     from mvlstm.table.series_frame import SeriesFrame
 
-__all__ = [
-    "Layout",
-    "SeriesFrame",
-    "build_frame",
-    "read_table",
-    "rebuild_frame",
-    "write_table",
-]
-
-_MODULES = {  # imported when first used, so that the settings alone come without pandas
-    "Layout": "layout",
-    "SeriesFrame": "series_frame",
-    "build_frame": "frame",
-    "read_table": "files",
-    "rebuild_frame": "frame",
-    "write_table": "files",
-}
+__all__ = ["Layout", "SeriesFrame", "build_frame", "read_table", "rebuild_frame", "write_table"]
 
 
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'mvlstm.table' has no attribute {name!r}")
-    return getattr(import_module(f"mvlstm.table.{_MODULES[name]}"), name)
+def __getattr__(name: str) -> object:  # so that the settings alone come without pandas
+    for module in ("frame", "files"):
+        if name in __all__ and hasattr(found := import_module(f"mvlstm.table.{module}"), name):
+            return getattr(found, name)
+    raise AttributeError(f"module 'mvlstm.table' has no attribute {name!r}")

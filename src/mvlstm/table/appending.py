@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import os
 import re
-import time as clock
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from mvlstm.errors import DataError
-from mvlstm.storage import write_atomic
+from mvlstm.errors import DataError, reachable
+from mvlstm.storage import hold_lock, write_atomic
 
 PATIENCE = 60.0  # seconds to wait for another writer; half of it would still outlast a slow disk
 _ZONED = re.compile(r":\d\d(?:\.\d+)?[+-]\d\d:\d\d$")
@@ -35,11 +33,12 @@ def append_rows(
     rows were added.
     """
     file = Path(path)
-    if not file.parent.is_dir():
+    if not reachable(file).parent.is_dir():
         raise DataError(f"The folder '{file.parent}' does not exist; create it first.")
     names = [str(name) for name in rows.columns]
     places = [names.index(name) for name in key]
-    with hold_lock(Path(os.path.realpath(file)), patience):
+    meant = Path(os.path.realpath(file))
+    with hold_lock(meant.with_name(f".{meant.name[:40]}.lock"), f"'{file}'", patience=patience):
         before = _read(file)
         lines = _cells(rows)
         known = _keys(file, before, names, places) if before.strip() else set()
@@ -112,41 +111,3 @@ def _keys(file: Path, text: str, names: list[str], places: list[int]) -> set[tup
             "or cut off. Correct it, or choose another file."
         )
     return {tuple(line[place] for place in places) for line in lines if line}
-
-
-@contextlib.contextmanager
-def hold_lock(file: Path, patience: float) -> Iterator[None]:
-    """Hold the lock of a file; the system lets it go when the process ends."""
-    try:
-        handle = os.open(file.with_name(f".{file.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise DataError(
-            f"'{file}' cannot be written: {error.strerror or error}. Choose another place."
-        ) from error
-    try:
-        deadline = clock.monotonic() + patience
-        while not _try_lock(handle):
-            if clock.monotonic() >= deadline:
-                raise DataError(
-                    f"'{file}' is being written by another process, for {patience:g} seconds now. "
-                    "Try again later."
-                )
-            clock.sleep(0.05)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _try_lock(handle: int) -> bool:
-    try:
-        try:
-            import fcntl
-        except ImportError:  # Windows
-            import msvcrt
-
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
-        else:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pandas as pd
 
-from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
+from mvlstm.errors import DataError, MVLSTMWarning, ParameterError, reachable
 from mvlstm.storage import write_atomic
 
 SEPARATORS = (",", ";", "\t", "|")
@@ -43,7 +43,7 @@ def read_table(
     Others that have neither name nor value are left out, and so are rows of several columns at the
     end without any value.
     """
-    file = Path(path)
+    file = reachable(path)
     _check_readable(file)
     if file.suffix.lower() in PARQUET_SUFFIXES:
         return _read_parquet(file)

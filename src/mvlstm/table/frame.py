@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -9,9 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from mvlstm.errors import DataError
-from mvlstm.table.calendar import calendar_columns, check_calendar, choose_parts
-from mvlstm.table.categories import check_levels, encode, unseen_note
+from mvlstm.errors import DataError, MVLSTMWarning
+from mvlstm.settings import expanded
 from mvlstm.table.columns import (
     as_in_table,
     as_name,
@@ -20,16 +20,22 @@ from mvlstm.table.columns import (
     column_names,
     name_list,
 )
-from mvlstm.table.future import usable_rows
-from mvlstm.table.gaps import check_series_steps, check_spacing, find_segments
+from mvlstm.table.encoding import (
+    calendar_columns,
+    check_calendar,
+    check_levels,
+    choose_parts,
+    encode,
+    unseen_note,
+)
+from mvlstm.table.holes import check_series_steps, check_spacing, find_segments, usable_rows
 from mvlstm.table.layout import Layout
 from mvlstm.table.panel import stacked_rows
 from mvlstm.table.parts import chronological
-from mvlstm.table.reading import Raw, choose_columns, read_values, take_rows
+from mvlstm.table.reading import Raw, choose_columns, read_values, suspicions, take_rows
 from mvlstm.table.series_frame import Category, Future, SeriesFrame, filled_ends
-from mvlstm.table.settings import FILL_LIMIT, Calendar, Cleaning, Columns, Gaps, Missing, Names
+from mvlstm.table.settings import Cleaning, Columns
 from mvlstm.table.spacing import find_step, ticks
-from mvlstm.table.suspicions import suspicions
 from mvlstm.table.times import read_times
 from mvlstm.types import FloatArray, IntArray
 
@@ -41,32 +47,23 @@ NUMBERED = (
 __all__ = ["Layout", "SeriesFrame", "Table", "build_frame", "check_table", "rebuild_frame"]
 
 
-def build_frame(
-    table: Table,
-    *,
-    target: str,
-    time: Names = None,
-    series: str | None = None,
-    variables: Sequence[str] | None = None,
-    exclude: Names = (),
-    known: Names = None,
-    categorical: Names = None,
-    calendar: Calendar = "none",
-    missing: Missing = "error",
-    fill_limit: int = FILL_LIMIT,
-    gaps: Gaps = "error",
-    test: float = 0.0,
-    valid: float = 0.0,
+def check_table(
+    table: Table, columns: Columns, cleaning: Cleaning, *, test: float = 0.0, valid: float = 0.0
 ) -> SeriesFrame:
     """Check a table to fit a model on and turn it into a `SeriesFrame`.
 
     Columns are found by name; blanks around names do not matter. Integer and boolean columns
     become floats, text one column per level. A frame is not read again: its columns are chosen
     already (``variables`` and ``exclude`` may leave out some), and only what the other settings
-    change is checked. `mvlstm.table.settings` describes these; from the shares ``test`` and
-    ``valid`` of the rows (or numbers of them) at the end no levels are learned.
+    change is checked.
 
     Raises `DataError` if the table does not fit, naming the culprit and what to do.
+
+    Parameters
+    ----------
+    table : DataFrame or SeriesFrame
+    test, valid : float
+        Shares of the rows (or numbers of them) at the end, from which no levels are learned.
 
     Examples
     --------
@@ -74,15 +71,6 @@ def build_frame(
     >>> build_frame(table, target="level").columns
     ('rain', 'level')
     """
-    columns = Columns(target, time, series, variables, exclude, known, categorical)
-    cleaning = Cleaning(missing, fill_limit, gaps, calendar)
-    return check_table(table, columns, cleaning, test=test, valid=valid)
-
-
-def check_table(
-    table: Table, columns: Columns, cleaning: Cleaning, *, test: float = 0.0, valid: float = 0.0
-) -> SeriesFrame:
-    """Check a table to fit a model on: `build_frame` with its settings in two values."""
     cleaning.check()
     check_calendar(cleaning.calendar)
     if isinstance(table, SeriesFrame):
@@ -91,24 +79,31 @@ def check_table(
         raw, notes = take_rows(table, layout), [*table.notes]
     else:
         layout, raw, notes = _read_table(table, columns, cleaning)
-    _check_constant(raw.values, layout.columns, raw.levels)
-    step = find_step(raw.times if raw.panel is None else raw.times[raw.panel.longest()])
+    _check_constant(raw.rows.values, layout.columns, raw.levels)
+    times, panel = raw.rows.times, raw.rows.panel
+    step = find_step(times if panel is None else times[panel.longest()])
     layout = replace(
         layout,
         step=step,
         levels=_training_levels(raw, layout, test, valid),
-        calendar=choose_parts(cleaning.calendar, raw.times, step, layout.columns),
+        calendar=choose_parts(cleaning.calendar, times, step, layout.columns),
     )
-    if step is not None and raw.panel is not None:
-        check_series_steps(raw.times, step, raw.panel)
+    if step is not None and panel is not None:
+        check_series_steps(times, step, panel)
     segments, gap_notes = find_segments(
-        raw.times, step, layout.gaps, dropped=raw.dropped, fitting=True, panel=raw.panel
+        times, step, layout.gaps, dropped=raw.dropped, fitting=True, panel=panel
     )
     if isinstance(table, pd.DataFrame):
-        notes += [*raw.notes, *gap_notes, *suspicions(raw, layout)]
+        numbers, far = suspicions(raw, layout)
+        for message in far:
+            warnings.warn(message, MVLSTMWarning, stacklevel=4)
+        notes += [*raw.notes, *gap_notes, *numbers, *far]
     elif table.layout.gaps != layout.gaps:
         notes += gap_notes
     return _assemble(raw, segments, layout, notes)
+
+
+build_frame = expanded(columns=Columns, cleaning=Cleaning)(check_table)
 
 
 def _read_table(
@@ -197,11 +192,12 @@ def rebuild_frame(table: Table, layout: Layout, *, caller: str = "predict") -> S
         raw, notes, extra = _take_again(table, layout, caller)
     else:
         raw, notes, extra = _read_again(table, layout, caller)
-    step = layout.step if layout.step is not None else find_step(raw.times)
+    times, panel = raw.rows.times, raw.rows.panel
+    step = layout.step if layout.step is not None else find_step(times)
     if step is not None:
-        check_spacing(raw.times, step, layout.gaps, caller, raw.panel)
+        check_spacing(times, step, layout.gaps, caller, panel)
     segments, gap_notes = find_segments(
-        raw.times, step, layout.gaps, dropped=raw.dropped, fitting=False, panel=raw.panel
+        times, step, layout.gaps, dropped=raw.dropped, fitting=False, panel=panel
     )
     notes += [note for note in gap_notes if note not in notes]
     if extra:
@@ -251,7 +247,8 @@ def _take_again(
         frame = replace(frame, future=None, categories=none)  # it lacks what is known ahead here
     _check_time_facts(frame.times, layout, caller)
     times, notes = _in_zone(frame.times, layout)
-    raw = take_rows(frame, layout)._replace(times=times)
+    raw = take_rows(frame, layout)
+    raw = raw._replace(rows=raw.rows._replace(times=times))
     return raw, [*frame.notes, *notes], [name for name in names if name not in layout.columns]
 
 
@@ -281,10 +278,10 @@ def _training_levels(
     """Return the levels of each category that occur in the training rows."""
     if not raw.levels:
         return ()
-    order = np.unique(ticks(raw.times), return_inverse=True)[1]
+    order = np.unique(ticks(raw.rows.times), return_inverse=True)[1]
     training = order < chronological(int(order.max()) + 1, test=test, valid=valid).a
     found = {
-        name: tuple(levels[int(k)] for k in np.unique(raw.values[training, j]))
+        name: tuple(levels[int(k)] for k in np.unique(raw.rows.values[training, j]))
         for j, name in enumerate(layout.columns)
         if (levels := raw.levels.get(name))
     }
@@ -294,10 +291,11 @@ def _training_levels(
 
 
 def _assemble(raw: Raw, segments: IntArray, layout: Layout, notes: Sequence[str]) -> SeriesFrame:
-    values, unseen = _encode(raw.values, raw.times, raw.levels, layout)
+    rows = raw.rows
+    values, unseen = _encode(rows.values, rows.times, raw.levels, layout)
     future, codes_ahead, unseen_ahead = _future(raw, segments, layout)
     categories = tuple(
-        Category(name, levels, raw.values[:, j].astype(np.int64), codes_ahead[:, j])
+        Category(name, levels, rows.values[:, j].astype(np.int64), codes_ahead[:, j])
         for j, name in enumerate(layout.columns)
         if (levels := raw.levels.get(name)) is not None
     )
@@ -306,13 +304,13 @@ def _assemble(raw: Raw, segments: IntArray, layout: Layout, notes: Sequence[str]
         columns=layout.inputs,
         variables=layout.names,
         groups=layout.groups,
-        times=raw.times,
+        times=rows.times,
         segments=segments,
-        step=layout.step if layout.step is not None else find_step(raw.times),
+        step=layout.step if layout.step is not None else find_step(rows.times),
         layout=layout,
         notes=(*notes, *unseen, *unseen_ahead),
-        doubts=tuple(dict.fromkeys([*raw.doubts, *filled_ends(raw.measured, raw.panel)])),
-        panel=raw.panel,
+        doubts=tuple(dict.fromkeys([*raw.doubts, *filled_ends(raw.measured, rows.panel)])),
+        panel=rows.panel,
         future=future,
         measured=None if raw.measured.all() else raw.measured,
         categories=categories,
@@ -326,31 +324,26 @@ def _future(
 
     Returns them with the codes of their categories, and notes on levels never seen.
     """
-    if not len(raw.after):
-        return None, np.empty((0, len(layout.columns)), dtype=np.int64), []
+    codes = np.zeros((0, len(layout.columns)), dtype=np.int64)
     wanted = [layout.columns.index(name) for name in layout.known]
-    complete = np.asarray(np.isfinite(raw.after[:, wanted]).all(axis=1))
-    panels = None
-    if raw.panel is not None and raw.after_panel is not None:
-        panels = (raw.panel, raw.after_panel)
-    usable = usable_rows(
-        raw.times, raw.after_times, complete, layout.step, layout.gaps, panels=panels
-    )
-    known = raw.after[usable]
+    complete = np.asarray(np.isfinite(raw.after.values[:, wanted]).all(axis=1))
+    if not len(complete):
+        return None, codes, []
+    rows = raw.after.take(usable_rows(raw.rows, raw.after, complete, layout.step, layout.gaps))
+    known = rows.values
+    if not len(known):
+        return None, codes, []
     known[:, [c for c in range(known.shape[1]) if c not in wanted]] = 0.0
     codes = np.zeros(known.shape, dtype=np.int64)
     for j in map(layout.columns.index, raw.levels):
         codes[:, j] = known[:, j]
-    if not len(known):
-        return None, codes, []
-    values, notes = _encode(known, raw.after_times[usable], raw.levels, layout, ahead=True)
+    values, notes = _encode(known, rows.times, raw.levels, layout, ahead=True)
     values[:, ~np.array(layout.ahead)] = np.nan
-    if raw.panel is None or raw.after_panel is None:
-        continued = np.full(len(values), segments[-1])
-    else:
-        ends = np.searchsorted(raw.panel.codes, raw.after_panel.codes[usable], side="right") - 1
+    continued = np.full(len(values), segments[-1])
+    if raw.rows.panel is not None and rows.panel is not None:
+        ends = np.searchsorted(raw.rows.panel.codes, rows.panel.codes, side="right") - 1
         continued = segments[ends]
-    return Future(values, raw.after_times[usable], continued), codes, notes
+    return Future(values, rows.times, continued), codes, notes
 
 
 def _encode(
@@ -373,7 +366,7 @@ def _encode(
     for j, name in enumerate(layout.columns):
         column = values[:, j : j + 1]
         if name == layout.target and layout.calendar:
-            width = 2 * len(layout.calendar)
+            width = len(layout.clock_columns)
             result[:, place : place + width] = calendar_columns(times, layout.calendar)
             place += width
         if name in levels:

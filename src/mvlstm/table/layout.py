@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from mvlstm.errors import ModelFileError
-from mvlstm.table.settings import CALENDAR_PARTS, FILL_LIMIT, Cleaning, Gaps, Missing
+from mvlstm.table.settings import CALENDAR_PARTS, DAYS, FILL_LIMIT, Cleaning, Gaps, Missing
 from mvlstm.table.spacing import Step, is_zone, step_from_json, step_to_json
 
 CALENDAR = "calendar"  # the variable that owns the calendar's columns
@@ -71,7 +71,7 @@ class Layout:
 
     def _check(self) -> None:
         """Raise `ValueError` if a field has a value it cannot have."""
-        Cleaning(self.missing, self.fill_limit, self.gaps).check()
+        Cleaning(missing=self.missing, fill_limit=self.fill_limit, gaps=self.gaps).check()
         zone = self.time_zone
         sound = {
             "target": isinstance(self.target, str),
@@ -110,11 +110,11 @@ class Layout:
 
     @cached_property
     def _owned(self) -> tuple[tuple[str, ...], ...]:
-        """The inputs of each variable: a level of a category has one, a cycle has two."""
+        """The inputs of each variable: a level has one, a cycle two, the days seven."""
         made = {name: tuple(f"{name}={level}" for level in own) for name, own in self.levels}
         if self.calendar:
-            waves = ("sin", "cos")
-            made[CALENDAR] = tuple(f"{part} {wave}" for part in self.calendar for wave in waves)
+            each = {part: DAYS if part == "days" else ("sin", "cos") for part in self.calendar}
+            made[CALENDAR] = tuple(f"{part} {one}" for part, own in each.items() for one in own)
         return tuple(made.get(name, (name,)) for name in self.names)
 
     @cached_property

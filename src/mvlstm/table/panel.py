@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from mvlstm._words import counted
 from mvlstm.errors import DataError
-from mvlstm.table.categories import category_codes
 from mvlstm.table.columns import check_columns
-from mvlstm.types import BoolArray, IntArray
+from mvlstm.table.encoding import category_codes
+from mvlstm.table.spacing import describe_time, ticks
+from mvlstm.types import BoolArray, FloatArray, IntArray
+
+SEVERAL = "If the table holds several series, say with series=... which column names them."
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +50,67 @@ class Panel:
     def take(self, rows: BoolArray | IntArray | slice) -> Panel:
         """Keep some rows, and the names as they are."""
         return Panel(self.codes[rows], self.names)
+
+
+class Rows(NamedTuple):
+    """Rows of numbers with their times, and their series where there are several."""
+
+    values: FloatArray
+    times: pd.Index
+    panel: Panel | None
+
+    def take(self, keep: BoolArray | IntArray) -> Rows:
+        """Keep some rows."""
+        panel = None if self.panel is None else self.panel.take(keep)
+        return Rows(self.values[keep], self.times[keep], panel)
+
+    def where(self, row: int) -> str:
+        """Say where a row is: its time and its number (from 0), or its time and series."""
+        time = self.times[row]
+        if self.panel is not None:
+            return f"{describe_time(time)} in series '{self.panel.name(row)}'"
+        if isinstance(self.times, pd.DatetimeIndex):
+            return f"{describe_time(time)} (row {row})"
+        return f"row {row}" if time == row else f"time {time} (row {row})"
+
+    def check_order(self) -> None:
+        """Raise `DataError` unless times rise strictly, within each series where there are some."""
+        times, panel = self.times, self.panel
+        difference = np.diff(ticks(times))
+        if panel is not None:
+            difference[panel.borders] = 1
+        wrong, backward = (np.flatnonzero(one) for one in (difference <= 0, difference < 0))
+        several = "" if panel else f" {SEVERAL}"
+        if len(backward):
+            at = int(backward[0])
+            raise DataError(
+                f"The times are not in order: {self.where(at + 1)} comes after {self.where(at)}, "
+                f"and so in {counted(len(backward), 'place')}. Sort the table by time first (in "
+                f"pandas: table.sort_values(COLUMN) or table.sort_index()).{several}"
+            )
+        if not len(wrong):
+            return
+        row, hint = int(wrong[0]), ""
+        if isinstance(times, pd.DatetimeIndex) and times.tz is None and times[row].hour < 4:
+            hint = " If it is the hour repeated when clocks go back, give the times in UTC."
+        twice = f"{describe_time(times[row])} occurs in rows {row} and {row + 1}"
+        twice = twice if panel is None else f"{self.where(row)} occurs twice"
+        raise DataError(
+            f"The times are not unique: {twice} ({counted(len(wrong), 'repeat')} in all). Keep one "
+            "row for each time (in pandas: table.drop_duplicates(COLUMN), or a mean by "
+            f"groupby(COLUMN)).{hint}{several}"
+        )
+
+
+def after_last(unknown: BoolArray, panel: Panel | None) -> BoolArray:
+    """Say which rows come after the last one (of their series) that is known."""
+    rows = np.arange(len(unknown))
+    last = np.maximum.accumulate(np.where(unknown, -1, rows))  # the last row known
+    if panel is None:
+        return np.asarray(rows > last[-1]) if len(rows) else unknown
+    ends = np.flatnonzero(np.append(panel.borders, True))
+    counts = np.diff(np.concatenate([[-1], ends]))
+    return np.asarray(rows > np.repeat(last[ends], counts)) & unknown
 
 
 def stacked_rows(

@@ -1,8 +1,8 @@
-"""The rows of a table as numbers: from a DataFrame, read and cleaned, or from a checked frame."""
+"""The rows of a table as numbers: read and cleaned, or from a checked frame; what looks wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,7 +11,6 @@ import pandas as pd
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
-from mvlstm.table.categories import category_codes, is_category
 from mvlstm.table.columns import (
     as_names,
     check_columns,
@@ -19,30 +18,29 @@ from mvlstm.table.columns import (
     name_list,
     numeric_columns,
 )
-from mvlstm.table.future import after_last, future_rows
+from mvlstm.table.encoding import category_codes, is_category
+from mvlstm.table.holes import handle_missing
 from mvlstm.table.layout import Layout
-from mvlstm.table.missing import handle_missing
-from mvlstm.table.panel import Panel, read_panel
+from mvlstm.table.panel import Rows, after_last, read_panel
 from mvlstm.table.series_frame import SeriesFrame
 from mvlstm.table.settings import Columns
-from mvlstm.table.spacing import check_order, position
 from mvlstm.types import BoolArray, FloatArray
+
+FAR = 10.0  # spans of all other values that one alone may be away from them
+COMMON = 0.1  # share of the rows above which a value is not odd
+FEWEST_VALUES = 20  # different ones, for some to be far from the others
 
 
 class Raw(NamedTuple):
     """A table's columns as numbers, without missing ones; categories as codes."""
 
-    values: FloatArray
-    times: pd.Index
+    rows: Rows
+    after: Rows  # those without a target at the end
     levels: dict[str, tuple[str, ...]]  # what the codes stand for
     notes: list[str]
-    panel: Panel | None
-    after: FloatArray  # rows without a target at the end
-    after_times: pd.Index
-    after_panel: Panel | None
     measured: BoolArray  # rows whose target was there, and not filled in
-    dropped: bool  # whether any rows were
-    doubts: Sequence[str]  # what is to be said of rows dropped at the end
+    dropped: bool = False  # whether any rows were
+    doubts: Sequence[str] = ()  # what is to be said of rows dropped at the end
 
 
 def choose_columns(
@@ -98,69 +96,61 @@ def read_values(
     if layout.series is not None:
         panel, order = read_panel(table, names, layout.series)
         table, times = table.iloc[order], times[order]
-    check_order(times, panel)
+    rows = Rows(np.empty((len(table), 0)), times, panel)
+    rows.check_order()
     values = numeric_columns(
-        table,
-        names,
-        layout.columns,
-        lambda row: position(times, row, panel),
-        skip=categories,
-        fitting=fitting,
+        table, names, layout.columns, rows.where, skip=categories, fitting=fitting
     )
     levels: dict[str, tuple[str, ...]] = {}
     for name in categories:
         column = table.iloc[:, list(names).index(name)]
         values[:, layout.columns.index(name)], levels[name] = category_codes(column)
-    ends = _dropped_ends(values, times, layout, panel)
+    rows = rows._replace(values=values)
+    ends = _dropped_ends(rows, layout)
     later = np.zeros(len(values), dtype=bool)
     if layout.known:
-        later = future_rows(values, layout.missing, panel)
-    after, after_times = values[later], times[later]
-    after_panel = None if panel is None else panel.take(later)
-    if len(after):
+        later = _future_rows(rows, layout.missing)
+    after = rows.take(later)
+    if later.any():
         if later.all():
             raise DataError(f"Target '{layout.target}' has no value at all. Correct the table.")
-        values, times = values[~later], times[~later]
-        panel = None if panel is None else panel.take(~later)
-    measured = np.isfinite(values[:, -1])
-    values, keep, notes = handle_missing(values, times, layout, fitting=fitting, panel=panel)
-    incomplete = int(np.isfinite(after[:, -1]).sum())
+        rows = rows.take(~later)
+    measured = np.isfinite(rows.values[:, -1])
+    rows, keep, notes = handle_missing(rows, layout, fitting=fitting)
+    incomplete = int(np.isfinite(after.values[:, -1]).sum())
     if incomplete:
         notes.append(f"Dropped {counted(incomplete, 'row')} at the end with missing values.")
-    if keep is not None:
-        times, measured = times[keep], measured[keep]
-        panel = None if panel is None else panel.take(keep)
-    return Raw(
-        values=values,
-        times=times,
-        levels=levels,
-        notes=notes,
-        panel=panel,
-        after=after,
-        after_times=after_times,
-        after_panel=after_panel,
-        measured=measured,
-        dropped=incomplete > 0 or (keep is not None and not keep.all()),
-        doubts=ends,
-    )
+    measured = measured if keep is None else measured[keep]
+    return Raw(rows, after, levels, notes, measured, incomplete > 0 or keep is not None, ends)
 
 
-def _dropped_ends(
-    values: FloatArray, times: pd.Index, layout: Layout, panel: Panel | None
-) -> list[str]:
+def _future_rows(rows: Rows, missing: str) -> BoolArray:
+    """Say which rows lie after the last known target, in their series where there are several.
+
+    Where incomplete rows are dropped it is the last complete row that counts: later ones may
+    still hold what is known ahead.
+    """
+    later = after_last(np.isnan(rows.values[:, -1]), rows.panel)
+    if missing != "drop":
+        return later
+    incomplete = after_last(np.asarray(~np.isfinite(rows.values).all(axis=1)), rows.panel)
+    return later if incomplete.all() else incomplete
+
+
+def _dropped_ends(rows: Rows, layout: Layout) -> list[str]:
     """Say that rows at the end are dropped though their target is known, and what they lack."""
     if layout.missing != "drop":
         return []
-    absent = ~np.isfinite(values)
-    late = after_last(np.asarray(absent.any(axis=1)), panel) & ~absent[:, -1]
+    absent = ~np.isfinite(rows.values)
+    late = after_last(np.asarray(absent.any(axis=1)), rows.panel) & ~absent[:, -1]
     if not late.any() or late.all():
         return []
     names = [layout.columns[j] for j in np.flatnonzero(absent[late].any(axis=0))]
-    whose = "" if panel is None else " of series"
+    whose = "" if rows.panel is None else " of series"
     return [
         f"Dropped {counted(int(late.sum()), 'row')} at the end{whose} for lack of "
-        f"{name_list(names)}, from {position(times, int(late.argmax()), panel)} on, though the "
-        "target is known there: forecasts start earlier."
+        f"{name_list(names)}, from {rows.where(int(late.argmax()))} on, though the target is known "
+        "there: forecasts start earlier."
     ]
 
 
@@ -173,26 +163,61 @@ def take_rows(frame: SeriesFrame, layout: Layout) -> Raw:
     values, panel, future = frame.values, frame.panel, frame.future
     if levels or wanted != list(range(values.shape[1])):
         values = np.ascontiguousarray(values[:, wanted])
-    after, after_times, after_panel = np.empty((0, len(wanted))), frame.times[:0], None
+    after = Rows(np.empty((0, len(wanted))), frame.times[:0], None)
     if future is not None:
-        after, after_times = future.values[:, wanted], future.times
+        after = Rows(future.values[:, wanted], future.times, None)
     if panel is not None:
         first = np.searchsorted(frame.segments, [] if future is None else future.segments)
-        after_panel = Panel(panel.codes[first], panel.names)
+        after = after._replace(panel=panel.take(first))
     for name in levels:
         j = layout.columns.index(name)
-        values[:, j], after[:, j] = codes[name].codes, codes[name].ahead
+        values[:, j], after.values[:, j] = codes[name].codes, codes[name].ahead
     measured = np.ones(len(values), dtype=bool) if frame.measured is None else frame.measured
-    return Raw(
-        values=values,
-        times=frame.times,
-        levels=levels,
-        notes=[],
-        panel=panel,
-        after=after,
-        after_times=after_times,
-        after_panel=after_panel,
-        measured=measured,
-        dropped=False,
-        doubts=frame.doubts,
-    )
+    return Raw(Rows(values, frame.times, panel), after, levels, [], measured, doubts=frame.doubts)
+
+
+def suspicions(raw: Raw, layout: Layout) -> tuple[list[str], list[str]]:
+    """Find row numbers among the variables, and values far from all others: one can spoil a fit.
+
+    Not of several series: each has values of its own.
+    """
+    numbers: list[str] = []
+    far: list[str] = []
+    for j, name in enumerate(layout.columns if raw.rows.panel is None else ()):
+        if name in raw.levels:
+            continue
+        column = np.ascontiguousarray(raw.rows.values[:, j])
+        steps = np.diff(column)
+        if name != layout.target and (steps[:63] == 1).all() and (steps > 0).all():
+            use = f"use exclude=['{name}'] if so."
+            numbers.append(f"Column '{name}' looks like a row number; {use}")
+        far += _far_values(name, column, raw.rows)
+    return numbers, far
+
+
+def _far_values(name: str, column: FloatArray, table: Rows) -> Iterator[str]:
+    """Note a least or greatest value that is farther from all others than they are apart.
+
+    One that occurs several times is probably a code for something missing. One that occurs once
+    may be what a heavy tail brings, so it must be ten times as far.
+    """
+    least, most = float(column.min()), float(column.max())
+    middle = least / 2 + most / 2
+    upper = int(np.count_nonzero(column > middle))
+    for value, count in ((least, int(np.count_nonzero(column < middle))), (most, upper)):
+        if not 0 < count <= COMMON * len(column):  # a value this far away is alone in its half
+            continue
+        rows = np.flatnonzero(column == value)
+        others = column[column != value]
+        low, high = float(others.min()), float(others.max())
+        away = max(low - value, value - high)
+        if away <= (high - low) * (1.0 if len(rows) > 1 else FAR):
+            continue
+        if len(np.unique(others)) < FEWEST_VALUES:
+            continue
+        yield (
+            f"Column '{name}' is {value:g} in {counted(len(rows), 'row')}, the first at "
+            f"{table.where(int(rows[0]))}; all other values lie between {low:g} and {high:g}. "
+            "That can spoil the whole fit: if it is an error, or stands for a missing value, empty "
+            "these cells and use missing='fill' or missing='drop'."
+        )

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
-from mvlstm.table.calendar import calendar_columns
-from mvlstm.table.future import after_last
+from mvlstm.table.encoding import calendar_columns
 from mvlstm.table.layout import Layout
-from mvlstm.table.panel import Panel
+from mvlstm.table.panel import Panel, after_last
 from mvlstm.table.spacing import (
     Step,
     add_steps,

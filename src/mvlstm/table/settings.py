@@ -3,57 +3,78 @@
 This module imports nothing heavy, so that a command line can show its options quickly.
 """
 
-from __future__ import annotations
-
+# Annotations are read when this module is loaded, hence no `from __future__ import annotations`.
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias, get_args
 
 from mvlstm.errors import ParameterError, check_option, is_whole
+from mvlstm.settings import TABLE, Gaps, Missing, setting, settings
 
-Missing = Literal["error", "drop", "fill"]
-Gaps = Literal["error", "close", "respect"]
 Calendar: TypeAlias = str | Sequence[str]
-"""``"none"``, ``"auto"`` or some of the parts "hour", "weekday", "yearday"."""
+"""``"none"``, ``"auto"`` or some of the parts "hour", "weekday", "yearday" and "days"."""
 
 Names: TypeAlias = str | Sequence[str] | None
 MISSING: tuple[str, ...] = get_args(Missing)
 GAPS: tuple[str, ...] = get_args(Gaps)
-CALENDAR_PARTS = ("hour", "weekday", "yearday")
+CALENDAR_CYCLES = ("hour", "weekday", "yearday")
+CALENDAR_PARTS = (*CALENDAR_CYCLES, "days")
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 FILL_LIMIT = 24  # rows: a day of hours; a longer hole is more guess than gap
+__all__ = ["Calendar", "Cleaning", "Columns", "Gaps", "Missing", "Names", "Reading"]
 
 
-@dataclass(frozen=True)
+@settings(panel=TABLE, frozen=True)
 class Columns:
     """What the columns of a table are.
 
-    ``time`` is one column or several that make up the time (``["year", "month", "day", "hour"]``);
-    without it the index is the time: dates or integers. Rows at the end of a series without a
-    target are the future where something is ``known``, else missing.
+    Without ``time`` the index is the time: dates or integers. Rows at the end of a series without
+    a target are the future where something is ``known``, else missing.
     """
 
-    target: str
-    time: Names = None
-    series: str | None = None  # says which of several series a row belongs to
-    variables: Sequence[str] | None = None  # exogenous, in order; by default all that are left
-    exclude: Names = None
-    known: Names = None  # variables whose values are known up to the time forecast
-    categorical: Names = None  # categories though they hold numbers
+    target: str = setting(doc="Column to forecast.")
+    time: Names = setting(default=None, doc="Time column, or several such as year,month,day,hour.")
+    series: str | None = setting(
+        default=None, doc="Column that names the series of each row, if there are several."
+    )
+    variables: Sequence[str] | None = setting(default=None, doc="Use only these variables.")
+    exclude: Names = setting(default=None, doc="Leave these out.")
+    known: Names = setting(default=None, doc="Variables known in advance, such as holidays.")
+    categorical: Names = setting(
+        default=None, doc="Columns of numbers that stand for categories; text always does."
+    )
 
 
-@dataclass(frozen=True)
+@settings(panel="", frozen=True)
+class Reading:
+    """How a CSV file is read."""
+
+    sep: str | None = setting(
+        default=None, doc="Column separator of the CSV; recognised if not given."
+    )
+    decimal: str = setting(default=".", doc="Decimal mark of the CSV: . or ,")
+
+
+@settings(panel=TABLE, frozen=True)
 class Cleaning:
-    """What is done to the rows of a table before a model sees them.
+    """What is done to the rows of a table before a model sees them."""
 
-    Missing or infinite values are refused, dropped with their rows, or filled with the last known
-    value. Uneven spacing is refused, closed (rows count as consecutive) or respected: no window
-    crosses a gap. The calendar "auto" adds the cycles that the times span at least twice.
-    """
-
-    missing: Missing = "error"
-    fill_limit: int = FILL_LIMIT  # most consecutive rows that "fill" bridges
-    gaps: Gaps = "error"
-    calendar: Calendar = "none"
+    missing: Missing = setting(
+        default="error",
+        doc='Missing or infinite values are refused ("error"), dropped with their rows, or filled '
+        "with the last known value.",
+    )
+    fill_limit: int = setting(
+        default=FILL_LIMIT, doc='Most consecutive rows that missing="fill" bridges.'
+    )
+    gaps: Gaps = setting(
+        default="error",
+        doc='Uneven spacing is refused ("error"), closed (rows count as consecutive) or '
+        "respected: no window crosses a gap.",
+    )
+    calendar: Calendar = setting(
+        default="none",
+        doc='Cycles of the clock that become a variable; "auto": those the times span twice.',
+    )
 
     def check(self) -> None:
         """Raise `ParameterError` for a value that a setting cannot have."""

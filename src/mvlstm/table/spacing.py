@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
-from mvlstm.errors import DataError
+from mvlstm.errors import is_whole
 from mvlstm.types import IntArray
-
-if TYPE_CHECKING:
-    from mvlstm.table.panel import Panel
 
 Offset: TypeAlias = (
     "pd.DateOffset | pd.offsets.MonthEnd | pd.offsets.BusinessMonthEnd"
@@ -32,8 +29,6 @@ OFFSETS: dict[str, Any] = {
     "business_month_starts": pd.offsets.BusinessMonthBegin,
     "business_days": pd.offsets.BusinessDay,
 }
-WORDS = {"days": "day", "business_days": "business day"}  # the others count months
-SEVERAL = "If the table holds several series, say with series=... which column names them."
 
 
 def is_zone(name: str) -> bool:
@@ -61,54 +56,11 @@ def describe_time(time: Any) -> str:
     return time.strftime("%Y-%m-%d %H:%M") + (f" {zone}" if zone else "")
 
 
-def position(times: pd.Index, row: int, panel: Panel | None = None) -> str:
-    """Say where a row is: its time and its number (from 0), or its time and series."""
-    if panel is not None:
-        return f"{describe_time(times[row])} in series '{panel.name(row)}'"
-    if isinstance(times, pd.DatetimeIndex):
-        return f"{describe_time(times[row])} (row {row})"
-    if times[row] == row:
-        return f"row {row}"
-    return f"time {times[row]} (row {row})"
-
-
 def ticks(times: pd.Index) -> IntArray:
     """Turn times into integers: nanoseconds UTC for dates, the number itself otherwise."""
     if isinstance(times, pd.DatetimeIndex):
         return np.asarray(times.as_unit("ns").asi8, dtype=np.int64)
     return np.asarray(times, dtype=np.int64)
-
-
-def check_order(times: pd.Index, panel: Panel | None = None) -> None:
-    """Raise `DataError` unless times rise strictly, within each series where there are several."""
-    difference = np.diff(ticks(times))
-    if panel is not None:
-        difference[panel.borders] = 1
-    wrong = np.flatnonzero(difference <= 0)
-    if not len(wrong):
-        return
-    row = int(wrong[0])
-    backward = np.flatnonzero(difference < 0)
-    if len(backward):
-        at = int(backward[0])
-        raise DataError(
-            f"The times are not in order: {position(times, at + 1, panel)} comes after "
-            f"{position(times, at, panel)}, and so in {counted(len(backward), 'place')}. Sort the "
-            "table by time first (in pandas: table.sort_values(COLUMN) or table.sort_index())."
-            + ("" if panel else f" {SEVERAL}")
-        )
-    hint = ""
-    if isinstance(times, pd.DatetimeIndex) and times.tz is None and times[row].hour < 4:
-        hint = " If it is the hour repeated when clocks go back, give the times in UTC."
-    twice = f"{describe_time(times[row])} occurs in rows {row} and {row + 1}"
-    twice = twice if panel is None else f"{position(times, row, panel)} occurs twice"
-    raise DataError(
-        f"The times are not unique: {twice} "
-        f"({counted(len(wrong), 'repeat')} in all). Keep one row for each time "
-        "(in pandas: table.drop_duplicates(COLUMN), or a mean by groupby(COLUMN))."
-        + hint
-        + ("" if panel else f" {SEVERAL}")
-    )
 
 
 def lower_median(numbers: IntArray) -> int:
@@ -209,13 +161,11 @@ def _month_numbers(times: pd.DatetimeIndex) -> IntArray:
 
 def spacing(times: pd.Index, step: Step) -> tuple[IntArray, int]:
     """Distances between neighbouring rows, and the distance one step means, in the same unit."""
-    if isinstance(step, int):
-        return np.diff(ticks(times)), step
+    kind, count = _parts(step)
+    if kind in ("integer", "duration"):
+        return np.diff(ticks(times)), count
     assert isinstance(times, pd.DatetimeIndex)
-    if isinstance(step, pd.Timedelta):
-        return np.diff(ticks(times)), int(step // pd.Timedelta(1, unit="ns"))
     wall = _wall(times)
-    kind, count = _offset_parts(step)
     if kind == "days":
         return np.diff(ticks(wall)), count * DAY
     if kind == "business_days":
@@ -255,19 +205,25 @@ def natural_cycles(step: Step | None) -> tuple[int, ...]:
     >>> natural_cycles(pd.Timedelta(hours=1)), natural_cycles(pd.DateOffset(months=3))
     ((24, 168), (4,))
     """
-    if step is None or isinstance(step, int):
+    if step is None:
         return ()
-    if isinstance(step, pd.Timedelta):
-        spans = (pd.Timedelta(days=1), pd.Timedelta(days=7))
-        cycles = [span / step for span in spans]
-    else:
-        kind, count = _offset_parts(step)
-        cycles = [{"days": 7, "business_days": 5}.get(kind, 12) / count]  # else months
+    kind, count = _parts(step)
+    lengths: dict[str, tuple[int, ...]] = {
+        "integer": (),
+        "duration": (DAY, 7 * DAY),
+        "days": (7,),
+        "business_days": (5,),
+    }
+    cycles = [length / count for length in lengths.get(kind, (12,))]  # else months
     return tuple(round(rows) for rows in cycles if rows > 1 and rows == round(rows))
 
 
-def _offset_parts(step: Offset) -> tuple[str, int]:
-    """Return kind and count of a calendar's step: the reverse of ``OFFSETS[kind](count)``."""
+def _parts(step: Step) -> tuple[str, int]:
+    """Return kind and count: nanoseconds of a "duration", else the reverse of `OFFSETS`."""
+    if isinstance(step, int):
+        return "integer", step
+    if isinstance(step, pd.Timedelta):
+        return "duration", int(step // pd.Timedelta(1, unit="ns"))
     for kind, offset in OFFSETS.items():
         if isinstance(offset, type) and isinstance(step, offset):
             return kind, int(step.n)
@@ -280,53 +236,43 @@ def describe_step(step: Step | None) -> str:
     """Write a step in words: ``1 hour``, ``10 minutes``, ``1 month``, ``2``."""
     if step is None:
         return "unknown"
-    if isinstance(step, int):
-        return str(step)
-    if not isinstance(step, pd.Timedelta):
-        kind, count = _offset_parts(step)
-        return counted(count, WORDS.get(kind, "month"))
-    seconds = step / pd.Timedelta(seconds=1)
+    kind, count = _parts(step)
+    return describe_distance(count * DAY if kind == "days" else count, step)
+
+
+def describe_distance(distance: int, step: Step) -> str:
+    """Write a distance given in the unit of `spacing` in words."""
+    kind = _parts(step)[0]
+    if kind == "integer":
+        return str(distance)
+    if kind not in ("duration", "days"):
+        return counted(distance, "business day" if kind == "business_days" else "month")
+    seconds = distance / 1e9
     for size, word in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
         if seconds >= size and seconds % size == 0:
             return counted(int(seconds // size), word)
     return f"{seconds:g} second{'' if seconds == 1 else 's'}"
 
 
-def describe_distance(distance: int, step: Step) -> str:
-    """Write a distance given in the unit of `spacing` in words."""
-    if isinstance(step, int):
-        return str(distance)
-    if isinstance(step, pd.Timedelta) or _offset_parts(step)[0] == "days":
-        return describe_step(pd.Timedelta(distance, unit="ns"))
-    return counted(distance, WORDS.get(_offset_parts(step)[0], "month"))
-
-
 def step_to_json(step: Step | None) -> dict[str, Any] | None:
     """Turn a step into plain values; `step_from_json` turns them back."""
     if step is None:
         return None
-    if isinstance(step, int):
-        return {"integer": step}
-    if isinstance(step, pd.Timedelta):
-        return {"duration": step.isoformat()}
-    kind, count = _offset_parts(step)
-    return {kind: count}
+    kind, count = _parts(step)
+    return {kind: step.isoformat() if isinstance(step, pd.Timedelta) else count}
 
 
 def step_from_json(value: Any) -> Step | None:
     """Turn the plain values written by `step_to_json` back into a step."""
     if value is None:
         return None
-    if isinstance(value, dict) and len(value) == 1:
-        ((kind, count),) = value.items()
-        if kind == "duration" and isinstance(count, str):
-            duration = pd.Timedelta(count)
-            if isinstance(duration, pd.Timedelta) and duration > pd.Timedelta(0):
-                return duration
-        elif isinstance(count, int) and not isinstance(count, bool) and count > 0:
-            if kind == "integer":
-                return count
-            if kind in OFFSETS:
-                step: Step = OFFSETS[kind](count)
-                return step
+    single = isinstance(value, dict) and len(value) == 1
+    kind, count = next(iter(value.items())) if single else ("", None)
+    if kind == "duration" and isinstance(count, str):
+        duration = pd.Timedelta(count)
+        if isinstance(duration, pd.Timedelta) and duration > pd.Timedelta(0):
+            return duration
+    elif is_whole(count) and count > 0 and (kind == "integer" or kind in OFFSETS):
+        step: Step = count if kind == "integer" else OFFSETS[kind](count)
+        return step
     raise ValueError(f"not a step: {value!r}")

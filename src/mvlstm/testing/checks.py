@@ -130,8 +130,10 @@ def check_forecast_goes_on(model: AbstractForecaster) -> None:
     future = model.forecast(table.iloc[:cut])
     assert future.mean.shape == (model.horizon,)
     assert list(future.to_frame()["time"]) == list(table.index[cut:])
-    last = model.predict(table).members[:, -1]
-    np.testing.assert_allclose(future.members[:, 0], last, rtol=1e-4, atol=1e-5)
+    last = model.predict(table).take(slice(-1, None))
+    np.testing.assert_allclose(future.members, last.members, rtol=1e-4, atol=1e-5)
+    for one, other in zip(future.interval(0.9), last.interval(0.9), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
 def check_no_look_ahead(model: AbstractForecaster) -> None:
@@ -144,6 +146,9 @@ def check_no_look_ahead(model: AbstractForecaster) -> None:
     before, after = model.predict(table), model.predict(changed)
     known = np.asarray(before.origin < table.index[cut])
     np.testing.assert_array_equal(before.members[:, known], after.members[:, known])
+    for q in (0.05, 0.5, 0.95):
+        one, other = (f.take(known).quantile(q) for f in (before, after))
+        np.testing.assert_array_equal(one, other, f"quantile {q} looked ahead")
 
 
 def check_no_look_ahead_but_known(model: AbstractForecaster) -> None:

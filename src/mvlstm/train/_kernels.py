@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from mvlstm.train.config import BETA1, BETA2, EPSILON
+from mvlstm.train.config import BETA1, EPSILON
 
 BLOCK = 1024
 
@@ -91,14 +91,15 @@ def clipped_adam(
     largest: float,
     learning_rate: Tensor,
     count: Tensor,
+    beta2: float,
 ) -> None:
-    """Do what `penalise_and_clip` and `adam` do, on (k, P) tensors; ``count`` is () int32."""
+    """Penalise, `clip` and apply `adam` on (k, P) tensors; ``count`` is () int32."""
     gradient.addcmul_(decay, flat)
     norms = torch.linalg.vector_norm(gradient, dim=1)
     k, P = flat.shape
     adam_kernel[(triton.cdiv(P, BLOCK), k)](
         *(flat, gradient, first, second, norms, learning_rate, count, largest, P),
-        *(BETA1, BETA2, log2(BETA1), log2(BETA2), EPSILON, BLOCK),
+        *(BETA1, beta2, log2(BETA1), log2(beta2), EPSILON, BLOCK),
     )
 
 

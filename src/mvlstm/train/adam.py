@@ -19,6 +19,7 @@ def take_step(
     largest: float,
     learning_rate: Tensor,
     count: Tensor,
+    beta2: float = BETA2,
 ) -> None:
     """Penalise, clip and apply the gradients of all members (k, P), by the device's best path.
 
@@ -27,21 +28,19 @@ def take_step(
     if kernels_run_on(flat):
         from mvlstm.train._kernels import clipped_adam
 
-        clipped_adam(flat, gradient, first, second, decay, largest, learning_rate, count)
+        clipped_adam(flat, gradient, first, second, decay, largest, learning_rate, count, beta2)
         return
-    penalise_and_clip(gradient, flat, decay, largest)
-    adam(flat, gradient, first, second, learning_rate=learning_rate, count=count.to(flat.dtype))
-
-
-def penalise_and_clip(gradient: Tensor, flat: Tensor, decay: Tensor, largest: float) -> None:
-    """Add the gradient of the L2 term, ``decay`` (k, 1) times the weights, and clip each row."""
     gradient.addcmul_(decay, flat)
     clip(gradient, largest)
+    count = count.to(flat.dtype)
+    adam(flat, gradient, first, second, learning_rate=learning_rate, count=count, beta2=beta2)
 
 
 def clip(gradient: Tensor, largest: float) -> None:
     """Shorten each row of a gradient (k, P) to a norm, in place."""
     norm = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
+    if not gradient.is_cuda and bool((norm <= largest).all()):
+        return
     gradient.mul_((largest / (norm + 1e-6)).clamp_(max=1.0))
 
 
@@ -53,6 +52,7 @@ def adam(
     *,
     learning_rate: Tensor,
     count: Tensor,
+    beta2: float = BETA2,
 ) -> None:
     r"""Move ``flat`` (k, P) in place, after ``count`` steps with this one.
 
@@ -63,14 +63,21 @@ def adam(
         \eta\, \frac{m / (1 - \beta_1^s)}{\sqrt{v / (1 - \beta_2^s)} + \epsilon}
     """
     first.lerp_(gradient, 1 - BETA1)
-    second.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
+    second.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
     size = learning_rate / (1 - BETA1**count)  # (k, 1)
-    spread = (second / (1 - BETA2**count)).sqrt_().add_(EPSILON)
+    spread = (second / (1 - beta2**count)).sqrt_().add_(EPSILON)
     flat.addcmul_(first / spread, size, value=-1.0)
 
 
 def fused_adam(
-    flat: Tensor, gradient: Tensor, first: Tensor, second: Tensor, *, rate: float, count: Tensor
+    flat: Tensor,
+    gradient: Tensor,
+    first: Tensor,
+    second: Tensor,
+    *,
+    rate: float,
+    count: Tensor,
+    beta2: float = BETA2,
 ) -> None:
     """Do what `adam` does for one member, in the library's single pass over memory."""
     torch._fused_adam_(
@@ -82,7 +89,7 @@ def fused_adam(
         [count],
         lr=rate,
         beta1=BETA1,
-        beta2=BETA2,
+        beta2=beta2,
         weight_decay=0.0,
         eps=EPSILON,
         amsgrad=False,

@@ -6,18 +6,18 @@ and the settings of the fit. A fit goes on from it only if both are its own.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mvlstm.errors import DataError, ModelFileError, ParameterError
-from mvlstm.storage import pack, unpack, write_atomic
+from mvlstm.errors import DataError, ModelFileError, ParameterError, reachable
+from mvlstm.storage import Packed, hold_lock, pack, sweep, write_atomic
 
 if TYPE_CHECKING:
     import torch
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 NAME = "fit.checkpoint.safetensors"
 AGAIN = "fit-again.checkpoint.safetensors"  # of members that are trained a second time
+LOCK = ".lock"
 SCHEMA = 3  # 1: before members had kinds that are shrunk; 2: before they finished at a lower rate
 EVERY = 20.0  # seconds between two checkpoints, unless the environment says otherwise
 
@@ -103,28 +104,25 @@ class Checkpoint:
         It must have the shapes of the state before the first step, ``fresh``. An unfinished fit of
         other data or settings is a `ParameterError`, a damaged file a `ModelFileError`.
         """
-        # files of a process killed while writing
-        for leftover in self.folder.glob(f".{self.path.name}.*.tmp"):
-            with contextlib.suppress(OSError):
-                leftover.unlink()
         if not self.again:  # the second part of another fit must not lose its first
-            replace(self, again=True)._read()
-        arrays = self._read()
-        return None if arrays is None else self._state(arrays, fresh, device)
+            replace(self, again=True)._open()
+        packed = self._open()
+        return None if packed is None else self._state(packed, fresh, device)
 
     @property
     def _remedy(self) -> str:
         return f"Delete '{self.path}' to start anew, or name another folder with checkpoint=...."
 
-    def _read(self) -> dict[str, Any] | None:
-        """Return the stored arrays; None if there are none, or those of another, finished fit."""
-        if not self.path.is_file():
+    def _open(self) -> Packed | None:
+        """Open what is stored; None if there is nothing, or another fit, which is finished."""
+        if not reachable(self.path).is_file():
             return None
-        header, arrays = unpack(self.path, "mvlstm-checkpoint", "checkpoint of a fit")
+        packed = Packed.open(self.path, "mvlstm-checkpoint", "checkpoint of a fit")
+        header = packed.header
         known = header.get("schema") == SCHEMA
         difference = self.identity.difference(header) if known else None
         if known and difference is None:
-            return arrays
+            return packed
         if header.get("finished") is True:
             return None  # nothing would be lost
         if not known:
@@ -137,29 +135,53 @@ class Checkpoint:
             f"that data and those settings. {self._remedy}"
         )
 
-    def _state(self, arrays: dict[str, Any], fresh: TrainState, device: torch.device) -> TrainState:
+    def _state(self, packed: Packed, fresh: TrainState, device: torch.device) -> TrainState:
         """Build a state from arrays, if they are just those that this fit would have."""
         import torch
 
         from mvlstm.train.state import TrainState
 
         wanted = fresh.tensors()
-        if set(arrays) != set(wanted):
+        if set(packed.shapes) != set(wanted):
             raise self._damaged("it does not hold the parts of a training state")
-        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        epochs = tensors["losses"].shape[0] if tensors["losses"].ndim else -1
-        for name, tensor in tensors.items():
+        epochs, most = (*packed.shapes["losses"], -1)[0], self.identity.settings.get("max_epochs")
+        if most is not None and epochs > most:
+            raise self._damaged(f"it has {epochs:,} epochs of at most {most:,}")
+        for name, found in packed.shapes.items():
             shape = tuple(wanted[name].shape)
             if name in ("losses", "errors"):
                 shape = (epochs, *shape[1:])
-            if tuple(tensor.shape) != shape or tensor.dtype != wanted[name].dtype:
-                raise self._damaged(f"'{name}' has shape {tuple(tensor.shape)}")
-        if int(tensors["epoch"]) != epochs or int(tensors["batch"]) < 0:
+            if found != shape:
+                raise self._damaged(f"'{name}' has shape {found}")
+        tensors = {name: torch.from_numpy(array) for name, array in packed.arrays().items()}
+        wrong = [name for name, tensor in tensors.items() if tensor.dtype != wanted[name].dtype]
+        if wrong:
+            raise self._damaged(f"'{wrong[0]}' is of another type")
+        ends = {"epoch": epochs, "best_epoch": epochs, "lowered": epochs, "batch": 2**31}
+        counts = [(tensors[name], ends.get(name, 2**62)) for name in (*ends, "step")]
+        sound = all(bool(((count >= 0) & (count <= end)).all()) for count, end in counts)
+        if not sound or int(tensors["epoch"]) != epochs:
             raise self._damaged("its counters do not agree")
         return TrainState.from_tensors(tensors, device)
 
     def _damaged(self, why: str) -> ModelFileError:
         return ModelFileError(f"The checkpoint '{self.path}' is damaged: {why}. {self._remedy}")
+
+
+@contextmanager
+def held(folder: Path | None) -> Iterator[None]:
+    """Keep every other process from the checkpoints of a folder for the while."""
+    if folder is None:
+        yield
+        return
+    make_folder(folder)
+    sweep(folder)
+    try:
+        with hold_lock(folder / LOCK, f"The checkpoint folder '{folder}'"):
+            yield
+    finally:
+        with suppress(OSError):
+            folder.rmdir()  # if nothing was written
 
 
 def make_folder(folder: Path) -> None:

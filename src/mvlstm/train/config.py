@@ -8,6 +8,9 @@ from enum import IntEnum
 SEEDS_APART = 10_000  # members of one ensemble take consecutive seeds from seed * SEEDS_APART
 FINISHING = 5  # most epochs to wait at the lower rate
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # the usual constants
+BRISK_BETA2 = 0.99  # where the rate is annealed: in few steps, squared gradients of 1,000 are stale
+WARM_UP = 0.1  # share of an annealed run in which the rate rises
+NEAR = 0.6  # share in which only the latest rows of a window are read
 
 
 class Kind(IntEnum):
@@ -84,8 +87,11 @@ class TrainConfig:
     With ``averaging``, the share of the running mean of the weights that is kept at each step, the
     mean is what is validated and used. ``finish`` is the share of its learning rate at which a
     member that no longer improves goes on from its best weights, for the last fifth of the epochs
-    at the latest. ``leave_out`` is the share of the training windows that each member does without,
-    a stretch of its own, and is validated on besides the stopping windows. 0 stands for none.
+    at the latest. With ``annealing``, the rate rises in the first tenth of this many epochs and
+    falls in a line to zero at their end; the first of them may read the latest ``near_rows`` of
+    a window only. ``leave_out`` is the share of the training windows that
+    each member does without, a stretch of its own, and is validated on besides the stopping
+    windows. 0 stands for none.
     """
 
     batch_size: int = 64  # windows in each member's step
@@ -94,6 +100,8 @@ class TrainConfig:
     gradient_clip: float = 5.0  # largest norm of a member's gradient
     averaging: float = 0.0
     finish: float = 0.0
+    annealing: int = 0  # epochs
+    near_rows: int = 0  # of a window that the first epochs of an annealed run read
     planned: bool = False  # whether the caller says when a member's rate is lowered and it ends
     leave_out: float = 0.0
     drop_failed: bool = False  # go on without members whose loss is not finite: a grid search
@@ -106,7 +114,28 @@ class TrainConfig:
     @property
     def full_epochs(self) -> int:
         """Most epochs at the full rate: all, or all but the last fifth."""
-        return self.max_epochs - self.max_epochs // 5 if self.finishes else self.max_epochs
+        reserved = self.finishes and not self.annealing
+        return self.max_epochs - self.max_epochs // 5 if reserved else self.max_epochs
+
+    @property
+    def near_epochs(self) -> int:
+        """First epochs that read the latest rows of a window only."""
+        return round(NEAR * self.annealing) if self.near_rows else 0
+
+    @property
+    def beta2(self) -> float:
+        """How much of the running mean of squared gradients is kept at each step."""
+        return BRISK_BETA2 if self.annealing else BETA2
+
+    def shares(self, steps: int) -> list[float]:
+        """Return the share of the learning rate at each step, with this many steps per epoch."""
+        if not self.annealing:
+            return [1.0] * (self.max_epochs * steps)
+        every = self.annealing * steps
+        rising = max(1, round(WARM_UP * every))
+        falling = (every - rising) or 1
+        shares = [min((s + 1) / rising, (every - s) / falling) for s in range(every)]
+        return shares + [0.0] * (max(0, self.max_epochs - self.annealing) * steps)
 
     @property
     def finishing(self) -> int:

@@ -55,24 +55,27 @@ class Control:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Take the first Ctrl-C as a wish to stop after the step; the second interrupts at once.
+        """Take the first Ctrl-C, or SIGTERM, as a wish to stop after the step.
 
-        Only in the main thread, and only where Python's own handler is in place.
+        The second interrupts at once. Only in the main thread, and only where nobody else has a
+        handler in place.
         """
-        mine = (
-            threading.current_thread() is threading.main_thread()
-            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        )
-        if not mine:
-            yield
-            return
+        before = {}
+        if threading.current_thread() is threading.main_thread():
+            own = (signal.SIG_DFL, signal.default_int_handler)
+            for one in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(one) in own:
+                    before[one] = signal.getsignal(one)
 
         def handle(number: int, frame: Any) -> None:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            for one in before:
+                signal.signal(one, signal.default_int_handler)
             self.stopped = "interrupt"
 
-        signal.signal(signal.SIGINT, handle)
+        for one in before:
+            signal.signal(one, handle)
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            for one, handler in before.items():
+                signal.signal(one, handler)

@@ -59,7 +59,7 @@ def train(
     """
     state = state or TrainState.start(network, members, data.device, dtype)
     control = control or Control()
-    stepper = Stepper(network, data, config, members, state)
+    stepper = Stepper(network, seen(data, config, state), config, members, state)
     clock, before = Clock(len(data.stop) / stepper.batch), int(state.epoch)
     with control.listening():
         while state.running.any() and int(state.epoch) < config.max_epochs:
@@ -72,8 +72,11 @@ def train(
             record(state, stepper, losses, errors, members, config)
             if on_epoch is not None:
                 on_epoch(progress(state, config, members, clock.seconds, before), state)
-            if state.running.any() and not stepper.matches(state):
-                stepper = Stepper(network, data, config, members, state)
+            now = seen(data, config, state)
+            if state.running.any() and (
+                now.window != stepper.data.window or not stepper.matches(state)
+            ):
+                stepper = Stepper(network, now, config, members, state)
             if pause(control, stepper, state, clock):
                 break
     ended = not state.running.any() or int(state.epoch) >= config.max_epochs
@@ -81,6 +84,12 @@ def train(
         control.stopped = None
     control.store(state, finished=ended)
     return state if ended else with_weights_now(state)
+
+
+def seen(data: WindowData, config: TrainConfig, state: TrainState) -> WindowData:
+    """Return the data with as much of each window as an epoch of training reads."""
+    near = int(state.epoch) < config.near_epochs
+    return replace(data, window=config.near_rows) if near else data
 
 
 class Clock:

@@ -1,74 +1,38 @@
-"""Showing how training goes: a bar on a terminal, plain lines elsewhere, nothing if asked."""
+"""How training goes, in words for a display."""
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 
+from mvlstm.progress import display
 from mvlstm.train.loop import Progress
 from mvlstm.train.state import TrainState
-
-LINE_EVERY = 10.0  # seconds between plain lines
 
 
 @contextmanager
 def show_progress(
-    verbose: int, title: str, unit: float = 1.0
+    verbose: int, title: str, unit: float = 1.0, time_limit: float | None = None
 ) -> Iterator[Callable[[Progress, TrainState], None]]:
     """Yield a callback for `mvlstm.train.loop.train` that shows epoch, error and time left.
 
     ``unit`` turns the validation error into units of the target. ``verbose=0`` shows nothing.
+    Training ends ``time_limit`` seconds after it began, if not before.
     """
-    if verbose <= 0:
-        yield lambda progress, state: None
-    elif sys.stderr.isatty():
-        with _bar(title, unit) as callback:
-            yield callback
-    else:
-        yield _plain_lines(title, unit)
-
-
-@contextmanager
-def _bar(title: str, unit: float) -> Iterator[Callable[[Progress, TrainState], None]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as RichProgress
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[text]}"),
-        TimeElapsedColumn(),
-    )
-    with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None, text="first epoch ...")
+    with display(verbose, title, eager=True) as show:
 
         def callback(progress: Progress, state: TrainState) -> None:
             done = progress.max_epochs if progress.running == 0 else progress.epoch
-            bar.update(task, total=progress.max_epochs, completed=done, text=_text(progress, unit))
+            show(done, progress.max_epochs, _text(progress, unit, time_limit))
 
         yield callback
 
 
-def _plain_lines(title: str, unit: float) -> Callable[[Progress, TrainState], None]:
-    last = time.monotonic() - LINE_EVERY
-
-    def callback(progress: Progress, state: TrainState) -> None:
-        nonlocal last
-        now = time.monotonic()
-        ended = progress.running == 0 or progress.epoch == progress.max_epochs
-        if ended or now - last >= LINE_EVERY:
-            last = now
-            print(f"{title}: {_text(progress, unit)}", file=sys.stderr, flush=True)
-
-    return callback
-
-
-def _text(progress: Progress, unit: float) -> str:
+def _text(progress: Progress, unit: float, time_limit: float | None) -> str:
     onward = progress.max_epochs - progress.epoch if progress.running else 0
-    minutes, seconds = divmod(round(onward * progress.seconds_each), 60)
+    until_limit = inf if time_limit is None else max(time_limit - progress.seconds, 0.0)
+    minutes, seconds = divmod(round(min(onward * progress.seconds_each, until_limit)), 60)
     left = f"{minutes} min {seconds:02d} s" if minutes else f"{seconds} s"
     return (
         f"epoch {progress.epoch}/{progress.max_epochs}, "

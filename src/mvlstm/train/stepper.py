@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from mvlstm.nn.parameters import count, unflatten
-from mvlstm.nn.precision import rounded_gradients
-from mvlstm.train.adam import fused_adam, penalise_and_clip, take_step
+from mvlstm.train.adam import clip, fused_adam, take_step
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.data import WindowData
 from mvlstm.train.graph import recorded
@@ -60,6 +59,7 @@ class Stepper:
         rate = each([member.learning_rate for member in chosen])
         rate = torch.where(self.lowered > 0, config.finish * rate, rate)
         self.learning_rate = rate.unsqueeze(1)
+        self.shares: Tensor | None = None  # (S,) of the rate at each step, where it changes
         self.decay = each([2 * member.l2 for member in chosen]).unsqueeze(1)
         variants = [member.variant for member in chosen]  # none, where a finished run is resumed
         self.variants = torch.tensor(variants, dtype=torch.int64, device=device)
@@ -68,6 +68,7 @@ class Stepper:
         if own is not None:
             own = 2 * own.to(device, dtype)
             self.own_decay = own[self.variants] if own.dim() == 2 else own.expand(len(chosen), -1)
+        self.penalty = self.decay if self.own_decay is None else self.decay + self.own_decay
         readers: Any = getattr(network, "readers", None)  # for networks that read them apart
         shrinks = readers is not None and any(member.shrinkage for member in chosen)
         strength = each([member.shrinkage for member in chosen]).unsqueeze(1)
@@ -84,6 +85,8 @@ class Stepper:
         self.n_windows = len(data.train) - self.left_out.width
         self.batch = min(config.batch_size, self.n_windows)
         self.n_batches = self.n_windows // self.batch
+        if config.annealing:
+            self.shares = torch.tensor(config.shares(self.n_batches), dtype=dtype, device=device)
         self.known_share = data.known_share  # found out here: a step does not wait for values
         self.order = torch.zeros(
             (len(chosen), self.n_batches, self.batch), dtype=torch.int32, device=device
@@ -146,6 +149,9 @@ class Stepper:
     def step_at_once(self) -> None:
         """Move every member by one batch, all in the same operations."""
         loss, gradient = self._gradient(self.flat, slice(None), slice(None))
+        rate = self.learning_rate
+        if self.shares is not None:
+            rate = rate * self.shares.index_select(0, self.step_count.reshape(1))
         self.step_count += 1
         self.cursor += 1
         self.loss_sum += loss
@@ -159,11 +165,12 @@ class Stepper:
                 self.second,
                 decay=self.decay,
                 largest=self.config.gradient_clip,
-                learning_rate=self.learning_rate,
+                learning_rate=rate,
                 count=self.step_count,
+                beta2=self.config.beta2,
             )
             if self.shrinkage is not None:
-                self.shrinkage(self.flat, self.learning_rate)
+                self.shrinkage(self.flat, rate)
             if self.config.averaging:
                 share = 1.0 / self.step_count.to(self.mean.dtype)
                 share = share.clamp(min=1 - self.config.averaging)
@@ -198,8 +205,7 @@ class Stepper:
         x = self.data.windows(origins)  # (k, T, B, C)
         y = self.data.targets(origins, self.variants[members])  # (k, B, H)
         dropout = self.dropout.part(members, piece) if self.drops else None
-        with rounded_gradients(self.batch):
-            prediction = self.network(unflatten(flat, self.network.shapes), x, dropout)
+        prediction = self.network(unflatten(flat, self.network.shapes), x, dropout)
         known = self.data.known(y)
         labels = (y,) if known is None else (y.masked_fill(~known, 0.0), known)
         share = origins.shape[1] / (self.batch * self.known_share)
@@ -215,20 +221,23 @@ class Stepper:
             loss += more_loss
             gradient += more
         self.loss_sum[member] += loss
+        rate = self.learning_rate[member]
+        if self.shares is not None:
+            rate = rate * self.shares[self.step_count]
         flat = self.flat.data[member]  # not counted as a change of the rows that others work on
-        if self.own_decay is not None:
-            gradient.addcmul_(self.own_decay[member], flat)
-        penalise_and_clip(gradient, flat, self.decay[member], self.config.gradient_clip)
+        gradient.addcmul_(self.penalty[member], flat)
+        clip(gradient, self.config.gradient_clip)
         fused_adam(
             flat,
             gradient,
             self.first[member],
             self.second[member],
-            rate=float(self.learning_rate[member]),
+            rate=float(rate),
             count=(self.step_count + 1).to(torch.float32),
+            beta2=self.config.beta2,
         )
         if self.shrinkage is not None and bool(self.shrinkage.pull[member].any()):
-            self.shrinkage(flat, self.learning_rate[member], member)
+            self.shrinkage(flat, rate, member)
         if self.config.averaging:
             share = max(1 / (int(self.step_count) + 1), 1 - self.config.averaging)
             self.mean[member].lerp_(flat, share)

@@ -55,3 +55,12 @@ def _pool(process: int, workers: int, threads: int) -> ThreadPoolExecutor:
     ready.wait()
     torch.set_num_threads(outside)
     return pool
+
+
+def _one_thread() -> None:
+    """Let a forked child work alone: it has none of the threads that torch would wait for."""
+    torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_one_thread)

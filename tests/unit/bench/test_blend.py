@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import mvlstm as mv
-from mvlstm.bench.frames import score_frame
 from mvlstm.bench.job import run_job
 from mvlstm.bench.records import read_records
 from mvlstm.bench.run import run_suite
+from mvlstm.bench.score_tables import score_frame
 from mvlstm.bench.scoring import Scored, average
 from mvlstm.bench.spec import Job
 from mvlstm.bench.suite_files import parse_suite

@@ -12,8 +12,7 @@ import pytest
 
 from experiments.compact import write_compact
 from made_records import comparable
-from mvlstm.bench.compact import read_compact
-from mvlstm.bench.records import Records, Writer, pack, read_records, unpack
+from mvlstm.bench.records import Records, Writer, pack, read_compact, read_records, unpack
 from mvlstm.bench.run import run_suite
 from mvlstm.bench.spec import Job, Suite
 from mvlstm.bench.tables import make_tables

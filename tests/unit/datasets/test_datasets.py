@@ -39,7 +39,9 @@ def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_names_and_facts() -> None:
-    names = ("synthetic", "lorenz96", "pm25", "energy", "sml2010", "plant")
+    prices = tuple(f"epf_{market}" for market in ("np", "pjm", "be", "fr", "de"))
+    paper = ("synthetic", "lorenz96", "pm25", "energy", "sml2010", "plant")
+    names = (*paper, *prices, "etth1", "etth2")
     assert datasets.available() == names
     for name in names:
         info = datasets.describe(name)
@@ -190,5 +192,28 @@ def test_files_match_their_checksums(real_data: Path) -> None:
     for name in datasets.available():
         if datasets.is_present(name):
             for file, checksum in datasets.describe(name).files.items():
+                if not checksum:
+                    continue
                 content = (real_data / file).read_bytes()
                 assert hashlib.sha256(content).hexdigest() == checksum, file
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [("epf_np", [42497.0, 2798.0, 31.05]), ("epf_pjm", [85049.0, 11509.0, 25.464211])],
+)
+def test_prices_with_what_is_known_ahead(real_data: Path, name: str, first: list[float]) -> None:
+    if not datasets.is_present(name):
+        pytest.skip(f"{name} is not in the data folder")
+    data = datasets.load(name)
+    assert list(data.frame.iloc[0]) == first and data.target == "price"
+    assert data.info.known == tuple(data.frame.columns[:2])
+    frame = build_frame(data.frame, known=data.info.known, **data.frame_options)
+    assert frame.n_rows == 52_416 and len(np.unique(frame.segments)) == 1
+
+
+def test_a_file_of_another_shape_is_refused(no_data: Path) -> None:
+    (no_data / "ett").mkdir()
+    (no_data / "ett" / "ETTh1.csv").write_text("date,OT\n2016-07-01 00:00:00,1.0\n")
+    with pytest.raises(DataError, match=r"ETTh1.csv.*has 2 columns"):
+        datasets.load("etth1")

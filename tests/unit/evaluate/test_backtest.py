@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import mvlstm as mv
+from mvlstm.errors import ParameterError
 from mvlstm.evaluate.backtest import backtest, fold_rows, run_fold
 from mvlstm.table import build_frame
 
@@ -117,3 +119,98 @@ def test_rows_filled_in_before_validation_cost_no_forecast(table: pd.DataFrame) 
     frame = build_frame(holed, target="y", missing="fill")
     run = run_fold(mv.AR(window=5, missing="fill", verbose=0), frame, 60, 30)
     assert (run.stop.sum(), run.calibration.sum(), run.new.sum()) == (15, 15, 60)
+
+
+# ------------------------------------------------------------------- origins that are rows apart
+
+
+def hourly(n: int = 1200) -> pd.DataFrame:
+    """Hours of a target that follows a known input, by a law that drifts."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=n)
+    y = np.linspace(1.0, 5.0, n) * x + 0.1 * rng.normal(size=n)
+    times = pd.date_range("2024-01-01", periods=n, freq="h", name="time")
+    return pd.DataFrame({"x": x, "y": y}, index=times)
+
+
+DAILY = {"test": 240, "every": 24, "refit_every": 48, "known": "x"}
+
+
+def ar() -> mv.AR:
+    return mv.AR(window=12, horizon=6, verbose=0)
+
+
+@pytest.mark.parametrize("refit", ["full", "link", "update"])
+def test_origins_are_rows_apart_from_the_last_before_the_test_rows(refit: Any) -> None:
+    table = hourly()
+    found = backtest(ar(), table, "y", refit=refit, **DAILY)
+    assert list(found.forecast.origin) == list(table.index[959:-6:24])
+    assert list(found.scores.index) == [1, 2, 3, 4, 5, "pooled"]
+    assert found.scores.loc["pooled", "n"] == 10 * 6
+
+
+@pytest.mark.filterwarnings("ignore:.*far outside:mvlstm.errors.MVLSTMWarning")
+@pytest.mark.parametrize("refit", ["full", "link", "update"])
+def test_no_row_after_an_origin_is_seen_but_what_is_known(refit: Any) -> None:
+    table = hourly()
+    changed = table.copy()
+    changed.iloc[1056:] += 100.0  # 960 + 4 * 24; the origin before is row 1055
+    one, two = (backtest(ar(), t, "y", refit=refit, **DAILY).forecast for t in (table, changed))
+    before = np.asarray(one.origin < table.index[1055])
+    np.testing.assert_array_equal(one.means[before], two.means[before])
+    at = int(before.sum())
+    target = table.copy()
+    target.iloc[1056:, -1] += 100.0  # at row 1055 the input of the next steps is known
+    three = backtest(ar(), target, "y", refit=refit, **DAILY).forecast
+    np.testing.assert_array_equal(one.means[: at + 1], three.means[: at + 1])
+    assert np.abs(one.means[at] - two.means[at]).max() > 1.0
+
+
+def test_a_refit_of_the_link_follows_a_law_that_drifts() -> None:
+    table = hourly()
+    often = backtest(ar(), table, "y", refit="link", **DAILY)
+    never = backtest(ar(), table, "y", refit="link", **DAILY | {"refit_every": 2400})
+    assert often.scores.loc["pooled", "rmse"] < 0.95 * never.scores.loc["pooled", "rmse"]
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_refits_that_add_up_are_those_of_all_rows_at_once(holes: bool) -> None:
+    """Of `update(refit="link")`, which reads only new windows where no label is missing."""
+    table = hourly()
+    if holes:
+        table.iloc[[300, 301, 980], -1] = np.nan
+    model = mv.AR(window=12, horizon=6, missing="fill", calendar=["hour"], verbose=0)
+    model.fit(table[:900], "y", known="x")
+    steps, once = (clone_fitted(model) for _ in range(2))
+    for end in (960, 1001, 1100):
+        steps.update(table[:end], refit="link")
+    once.update(table[:1100], refit="link")
+    one, two = (m.fitted_.learned.linear for m in (steps, once))
+    np.testing.assert_allclose(one.weights, two.weights, rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(one.penalty, model.fitted_.learned.linear.penalty)
+    assert steps.updates_[-1].refit == "link" and steps.updates_[-1].rows == 99
+
+
+def clone_fitted(model: mv.AR) -> mv.AR:
+    return model.holding(model.fitted_)
+
+
+def test_a_network_keeps_its_members_when_its_link_is_refitted() -> None:
+    few = {"members": 1, "max_epochs": 1, "hidden_size": 2, "link": "linear", "verbose": 0}
+    model = mv.MVLSTM(window=12, horizon=6, **few).fit(hourly()[:900], "y", known="x")
+    before = model.fitted_.learned.trained
+    after = model.update(hourly(), refit="link").fitted_.learned.trained
+    np.testing.assert_array_equal(before.flat, after.flat)
+    assert np.abs(before.labels.link.ridge.weights - after.labels.link.ridge.weights).max() > 0.01
+
+
+def test_what_cannot_be_refitted_is_refused() -> None:
+    with pytest.raises(ParameterError, match="no multiple of every=24"):
+        backtest(ar(), hourly(), "y", **DAILY | {"refit_every": 36})
+    with pytest.raises(ParameterError, match="refit='sometimes'"):
+        backtest(ar(), hourly(), "y", refit="sometimes", **DAILY)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="GBT has none"):
+        model = mv.GBT(window=3, grid="quick", max_rounds=3, verbose=0).fit(hourly()[:900], "y")
+        model.update(hourly(), refit="link")
+    with pytest.raises(ParameterError, match="fewer than horizon=6"):
+        backtest(ar(), hourly(), "y", **DAILY | {"test": 4})

@@ -11,7 +11,7 @@ import pytest
 
 import mvlstm as mv
 from experiments.granger import granger_record
-from experiments.granger_tests import granger_tests
+from experiments.granger_tests import difference, granger_tests
 from mvlstm.bench.spec import Job
 from mvlstm.errors import DataError
 
@@ -118,3 +118,13 @@ def test_several_series_are_not_joined(tmp_path: Path) -> None:
 def test_stretches_too_short_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"has 60 training rows; .* need 93. Use gaps='close'"):
         granger_of(torn([60] * 10), tmp_path, gaps="respect")
+
+
+def test_differences_are_aligned() -> None:
+    noise, steps = np.random.default_rng(0).normal(size=(2, 600))
+    walk, twice = np.cumsum(steps), np.cumsum(np.cumsum(steps))
+    changed = difference(np.column_stack([noise, walk, twice]), (0, 1, 2))
+    assert changed.shape == (598, 3)
+    np.testing.assert_array_equal(changed[:, 0], noise[2:])
+    np.testing.assert_array_equal(changed[:, 1], np.diff(walk)[1:])
+    np.testing.assert_array_equal(changed[:, 2], np.diff(twice, n=2))

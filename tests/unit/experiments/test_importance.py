@@ -9,7 +9,7 @@ import pytest
 
 from experiments import importance
 from experiments.candidates import CANDIDATES
-from experiments.granger_tests import granger_tests
+from experiments.granger_tests import difference, granger_tests
 from experiments.importance import FIRST_SEED, METHODS, faithful_jobs, jobs, make_case, run_job
 from experiments.truth_tables import false_alarm, truth_tables
 from mvlstm.bench.run import run_suite
@@ -17,7 +17,7 @@ from mvlstm.bench.spec import Suite
 from mvlstm.bench.suite_files import load_suite
 from mvlstm.bench.tables import make_tables
 from mvlstm.methods.lstm import LSTM
-from mvlstm.problem.stationarity import choose_differencing, difference
+from mvlstm.problem.stationarity import choose_differencing
 
 PROJECT = Path(__file__).parents[3]
 SMALL = {"window": 4, "members": 2, "effort": "quick"}

@@ -15,7 +15,7 @@ from sklearn.base import clone
 import mvlstm as mv
 from mvlstm.bench.suite_files import load_suite
 from mvlstm.errors import ParameterError
-from mvlstm.evaluate.own_classes import own_class
+from mvlstm.evaluate.methods import own_class
 from mvlstm.nn.parameters import unflatten
 from mvlstm.problem.inputs import Windows
 from mvlstm.train.stepper import Stepper

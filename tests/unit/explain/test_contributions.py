@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mvlstm.explain.contributions import integrated_gradients
+from mvlstm.explain.contributions import AGAIN, NODES, integrated_gradients
 
 RNG = np.random.default_rng(0)
 WINDOWS, BACKGROUND = RNG.standard_normal((7, 5, 3)), RNG.standard_normal((4, 5, 3))
@@ -65,3 +65,21 @@ def test_a_variable_without_effect_contributes_nothing() -> None:
     parts = integrated_gradients(gradient, forecast, WINDOWS, BACKGROUND, tolerance=1e-9).mean
     assert (parts[..., 1:] == 0).all()
     assert (parts[:, :, :-1] == 0).all()
+
+
+@pytest.mark.parametrize("rough", [np.nan, 1.0])
+def test_gradients_that_never_add_up_are_paid_for_once(rough: float) -> None:
+    """The cost is known beforehand, whatever the forecast: no path is halved for ever."""
+    asked = []
+
+    def forecast(x):
+        return np.sin(1e9 * x).sum(axis=(1, 2))[:, None]
+
+    def gradient(x):
+        asked.append(len(x))
+        return np.full((1, len(x), 1, *x.shape[1:]), rough)
+
+    taken = integrated_gradients(gradient, forecast, WINDOWS, BACKGROUND, tolerance=1e-9)
+    assert sum(asked) <= (1 + AGAIN) * NODES * len(WINDOWS) * len(BACKGROUND)
+    assert taken.members.shape == (1, 7, 1, 5, 3)
+    assert np.isfinite(taken.members).all()

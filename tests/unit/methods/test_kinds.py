@@ -448,8 +448,8 @@ def test_a_second_training_without_time_changes_nothing_but_members_without_a_li
     after, calls = Run.after, []
 
     def none_left(run: Run, seconds: float) -> Run:
-        calls.append(seconds)  # reading the table, then the first training
-        return replace(run, time_limit=0.0) if len(calls) == 2 else after(run, seconds)
+        calls.append(seconds)  # the last of five is that of the first training
+        return replace(run, time_limit=0.0) if len(calls) == 5 else after(run, seconds)
 
     monkeypatch.setattr(Run, "after", none_left)
     with pytest.warns(mv.MVLSTMWarning, match="time limit"):

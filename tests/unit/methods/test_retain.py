@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import mvlstm as mv
+from experiments.attention import signed_attention
 from mvlstm.nn.retain import RETAINNetwork
 
 from .learned import own_importance, windows_at
@@ -108,7 +109,7 @@ def test_contributions_add_up_to_the_forecast(table, changes: dict) -> None:
 
 def test_signed_attention_is_the_sum_of_the_coefficients(table, model) -> None:
     learned, windows = model.fitted_.learned, windows_at(model, table, np.array([40, 200]))
-    found = learned.signed_attention(windows)
+    found = signed_attention(learned, windows)
     assert found.shape == (2, 2, 1, 11)
     names = learned.trained.network.shapes
     for k in range(2):
@@ -125,7 +126,7 @@ def test_both_importances_sum_to_one(table, model) -> None:
     assert np.isclose(signed.sum(), 1)
     np.testing.assert_array_equal(absolute, own_importance(model))
     windows = windows_at(model, table, np.arange(4, 349))  # of the training rows
-    mean = model.fitted_.learned.signed_attention(windows).mean(axis=(0, 1, 2))
+    mean = signed_attention(model.fitted_.learned, windows).mean(axis=(0, 1, 2))
     np.testing.assert_allclose(signed, mean / mean.sum(), rtol=1e-3)
 
 

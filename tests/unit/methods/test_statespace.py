@@ -1,4 +1,4 @@
-"""Structural model and ARIMA against statsmodels' own filtering; scrambling; window mode."""
+"""Structural model and ARIMA against statsmodels' own filtering; scrambling."""
 
 from __future__ import annotations
 
@@ -171,23 +171,6 @@ def test_targets_filled_in_count_as_missing(name: str, table: pd.DataFrame) -> N
         np.testing.assert_allclose(found[origin - 4], expected, rtol=0, atol=1e-8)
 
 
-def test_a_window_is_fitted_to_what_was_measured(table: pd.DataFrame) -> None:
-    holes = with_holes(table).iloc[:250]
-    model = build("STRX", mode="window", window=20, windows=2, missing="fill")
-    model.fit(holes, "y", test=10, valid=10)
-    y, x = scaled_rows(model, holes)
-    learned, window = model.fitted_.learned, windows_at(model, holes, np.array([230]))
-    found = learned.predict(window).members
-    with warnings.catch_warnings(action="ignore"):
-        results = direct_model("STRX", y[212:231], x[211:230]).fit(
-            disp=False, maxiter=15, cov_type="none"
-        )
-    expected = unscaled(model, results.forecast(1, exog=x[230:231]))
-    np.testing.assert_allclose(found[0, 0], expected, rtol=0, atol=1e-8)
-    same = learned.scrambled(window, np.array([0, 2]), np.array([0]))
-    np.testing.assert_allclose(same, found)
-
-
 @pytest.mark.parametrize("name", ["STRX", "ARIMAX"])
 def test_levels_may_jump_where_there_are_gaps(name: str) -> None:
     rng = np.random.default_rng(0)
@@ -205,20 +188,6 @@ def test_levels_may_jump_where_there_are_gaps(name: str) -> None:
         gains.append(model.fitted_.learned.filter.gains(60)[-1])
     assert errors[1] == pytest.approx(errors[0], rel=0.02) and errors[0] < 1.3
     np.testing.assert_allclose(gains[1], gains[0], atol=0.05)
-
-
-@pytest.mark.parametrize("name", ["STRX", "ARIMAX"])
-def test_window_mode_fits_each_window(name: str) -> None:
-    table = make_table(70).drop(columns="z")
-    changes = {"order": None} if name == "ARIMAX" else {}
-    model = build(name, mode="window", window=12, windows=2, **changes)
-    model.fit(table, "y", test=2, valid=8)
-    forecast = model.predict(table.iloc[-14:])
-    alone = model.predict(table.iloc[-13:])
-    np.testing.assert_allclose(forecast.mean.iloc[-1], alone.mean.iloc[-1], rtol=1e-6)
-    assert own_importance(model) is None
-    if name == "ARIMAX":
-        assert model.order_[0] in (1, 2, 3, 4) and model.order_[2] == 0
 
 
 def test_orders_follow_the_correlations() -> None:
@@ -271,10 +240,8 @@ def test_nor_on_differences_across_gaps_or_missing_values(torn: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"mode": "local"}, "choose 'global' or 'window'"),
         ({"fit_rows": 0}, "fit_rows=0"),
         ({"order": (1, 0)}, "three whole numbers"),
-        ({"mode": "window", "seed": -1}, "seed=-1 must be a whole number, 0 or more"),
     ],
 )
 def test_bad_settings_are_refused(

@@ -20,8 +20,8 @@ SMALL = {"window": 5, "hidden_size": 4, "max_epochs": 2, "verbose": 0, "device":
 @pytest.mark.parametrize("kind", [mv.DUAL, mv.RETAIN, mv.MVLSTM])
 def test_what_follows_from_the_weights_is_that_of_the_members_taken(kind):
     frame = build_frame(mv.datasets.load("synthetic", n=300).frame, target="y")
-    plain = kind().get_params()
-    settings = {name: plain[name] for name in ("learning_rate", "l2", "dropout")}
+    training = kind().training
+    settings = {name: getattr(training, name) for name in ("learning_rate", "l2", "dropout")}
     every = make_members(0, 4, **settings)
     parts = {"test": 0.2, "valid": 0.1, "ensemble": 2}
     whole, problem = fit(kind(**SMALL, members=4), frame, members=every, **parts)

@@ -17,6 +17,8 @@ from mvlstm.methods.tree_arrays import Trees, from_forest, from_histogram
 from .learned import own_importance
 from .plain import flat_windows
 
+GBT = {"learning_rate": 0.1, "leaves": 8, "least": 20, "features": 0.5, "l2": 1.0}
+
 
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
@@ -26,11 +28,11 @@ def table() -> pd.DataFrame:
 @pytest.fixture(autouse=True)
 def small_grids(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "COUNTS", (3, 10))
-    monkeypatch.setitem(module.FOREST_DEPTHS, "quick", (3, 5))
-    monkeypatch.setitem(module.BOOST_DEPTHS, "quick", (3,))
-    monkeypatch.setitem(module.BOOST_PENALTIES, "quick", (1e-2,))
-    settings = (module.Boosting(0.1, 8, 20, 0.5, 1.0, relative) for relative in (False, True))
-    monkeypatch.setitem(module.SETTINGS, "quick", tuple(settings))
+    monkeypatch.setitem(mv.RF.grids, "quick", [{"depth": 3}, {"depth": 5}])
+    boosting = [{"depth": 3, "penalty": 1.0}, {"penalty": 1e-2}]
+    monkeypatch.setitem(mv.XGT.grids, "quick", boosting)
+    settings = [{**GBT, "relative": relative} for relative in (False, True)]
+    monkeypatch.setitem(mv.GBT.grids, "quick", settings)
 
 
 MODELS = {
@@ -215,8 +217,7 @@ def test_missing_xgboost_names_the_extra(
 def test_boosting_splits_short_tables_too(
     table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = module.Boosting(0.1, 8, 200, 0.5, 1.0, False)
-    monkeypatch.setitem(module.SETTINGS, "quick", (one,))
+    monkeypatch.setitem(mv.GBT.grids, "quick", [{**GBT, "least": 200, "relative": False}])
     model = fitted("GBT", table)
     assert model.fitted_.learned.chosen[0]["least"] == 5
     assert len(model.fitted_.learned.trees[0].feature) > len(model.fitted_.learned.trees[0].roots)

@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from experiments.controls import make_control
-from mvlstm.errors import DataError
+from mvlstm.errors import DataError, ParameterError
 from mvlstm.methods.linear import AR
 from mvlstm.methods.mvlstm import MVLSTM
-from mvlstm.model.decomposition import TOLERANCE
+from mvlstm.model import decomposition
+from mvlstm.model.decomposition import TOLERANCE, count_apart
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +55,32 @@ def test_a_network_s_contributions_add_up(table, network) -> None:
     assert gap < TOLERANCE
 
 
+def test_a_time_limit_is_kept_by_doing_less_which_notes_tell(table, monkeypatch) -> None:
+    monkeypatch.setattr(decomposition, "windows_at_once", lambda *_: 2)
+    model = AR(window=16).fit(table, "y", test=0.3)
+    explanation = model.explain(table, time_limit=1e-3)
+    assert explanation.n_windows == 100
+    assert "To keep the time limit, importance was measured on 100 windows only." in (
+        explanation.notes
+    )
+    latest = explanation.contribution.index
+    assert list(latest) == list(table.index[-2:])
+    assert any("the latest 2 were taken apart" in note for note in explanation.notes)
+    assert not any("limit" in note for note in model.explain(table, time_limit=600).notes)
+
+
+@pytest.mark.parametrize("limit", [0, "1", float("nan")])
+def test_time_limits_that_cannot_be(table, limit) -> None:
+    model = AR(window=16).fit(table, "y", test=0.3)
+    with pytest.raises(ParameterError, match=r"time_limit=.* positive number of seconds"):
+        model.explain(table, time_limit=limit)
+
+
+def test_of_many_steps_fewer_forecasts_are_taken_apart() -> None:
+    counts = [count_apart("default", horizon) for horizon in (1, 4, 24, 10_000)]
+    assert counts == [60, 30, 12, 8]
+
+
 def test_lags_have_intervals_and_shares(table, network) -> None:
     lags = network.explain(table, contributions=25).lags
     assert len(lags) == 9 * 16
@@ -80,7 +107,7 @@ def test_steps_ahead_have_importance_of_their_own(table) -> None:
     assert (steps["error_increase_low"] <= steps["error_increase"]).all()
     assert (steps["error_increase"] <= steps["error_increase_high"]).all()
     mean = steps.groupby("variable")["error_increase"].mean()
-    whole = explanation.importance.set_index("variable")["error_increase"]
+    whole = explanation.importance.set_index("variable")["model_increase"]
     np.testing.assert_allclose(mean[whole.index], whole, rtol=1e-9)
     assert AR(window=4).fit(table, "y", test=0.2).explain(table).by_step is None
 
@@ -91,5 +118,5 @@ def test_values_that_cannot_be_forecast_from_are_refused_not_integrated() -> Non
     small = {"window": 4, "hidden_size": 2, "members": 1, "max_epochs": 1, "verbose": 0}
     model = MVLSTM(**small).fit(table, "y", test=0.3)
     table.iloc[-3, 0] = -3.4028235e38  # a common mark of a missing value
-    with pytest.raises(DataError, match="not finite"):
+    with pytest.raises(DataError, match="at row 297, too far from the training rows"):
         model.explain(table, effort="quick")

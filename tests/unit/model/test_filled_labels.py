@@ -21,6 +21,7 @@ from mvlstm.model.calibration import calibrate
 from mvlstm.model.fitting import begin
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.registry import forecaster_class
+from mvlstm.problem import moments
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.windows import gather_windows, iterate_windows, measured_labels
 from mvlstm.table.frame import build_frame
@@ -210,7 +211,7 @@ def test_few_missing_targets_cost_few_windows(monkeypatch: pytest.MonkeyPatch) -
         gathered[-1] += len(origins)
         return iterate_windows(table, origins, *rest)
 
-    for module in (ridge, robust):
+    for module in (ridge, moments):
         monkeypatch.setattr(module, "iterate_windows", counting)
     for missing in (0.0, 0.03):
         gathered.append(0)

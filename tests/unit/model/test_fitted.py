@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import mvlstm as mv
+from mvlstm.errors import ParameterError
 from mvlstm.model.calibration import calibrate
 from mvlstm.model.explaining import explain
 from mvlstm.model.fitted import Fitted
@@ -191,3 +192,16 @@ def test_it_forecasts_as_its_forecaster_does(name: str) -> None:
             scaled.joined, (found.weights, found.means, found.variances), strict=True
         ):
             np.testing.assert_array_equal(one, other)
+
+
+def test_fewer_steps_are_the_first_ones_and_more_are_refused() -> None:
+    model, _, _ = fitted("MVLSTM")
+    whole, one = model.forecast(table()), model.forecast(table(), steps=1)
+    assert (whole.horizon, one.horizon) == (2, 1)
+    pd.testing.assert_frame_equal(
+        one.to_frame([0.1]), whole.to_frame([0.1]).iloc[:1], check_freq=False
+    )
+    with pytest.raises(ParameterError, match=r"steps=3 .* the 2 steps .* fit with horizon=3"):
+        model.forecast(table(), steps=3)
+    with pytest.raises(ParameterError, match="steps=0 must be a whole number"):
+        model.forecast(table(), steps=0)

@@ -28,9 +28,13 @@ def test_nothing_has_slipped_on_data_of_the_same_kind() -> None:
 def test_a_change_is_told() -> None:
     rows = table(1200, change=700)
     model = fitted("AR", rows)
+    static = model.holding(replace(model.fitted_, adaptive=False))
     with pytest.warns(MVLSTMWarning, match="has slipped"):
-        found = model.evaluate(rows, since="2024-02-01")
+        found = static.evaluate(rows, since="2024-02-01")
     assert set(found.slipped) == {"skill", "coverage"}
+    assert any("intervals are too narrow since 2024-0" in note for note in found.notes)
+    with pytest.warns(MVLSTMWarning, match="Skill has slipped"):
+        assert model.evaluate(rows, since="2024-02-01").slipped == ("skill",)
     assert found.slips is not None and (found.slips["now"] < found.slips["then"]).all()
     assert "slips" in found.to_dict()
     early = model.evaluate(rows.iloc[:700], since="2024-01-22")

@@ -112,7 +112,15 @@ def test_crps_of_the_distribution_beats_that_of_its_neighbour_on_the_plain_scale
     assert logarithm < plain
 
 
-@pytest.mark.parametrize("changes", [{}, {"difference": "auto", "horizon": 2}, {"link": "last"}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"difference": "auto", "horizon": 2},
+        {"link": "last"},
+        {"transform": "asinh", "horizon": 2},
+    ],
+)
 def test_contributions_add_up_to_the_forecast(changes: dict[str, Any]) -> None:
     table = counts()
     model = fitted(**changes)
@@ -123,7 +131,8 @@ def test_contributions_add_up_to_the_forecast(changes: dict[str, Any]) -> None:
     assert len(known) >= 4
     spread = float(table["y"].std())
     np.testing.assert_allclose(sums[known], rows[known], atol=1e-3 * spread)
-    assert any("log(1 + target)" in note for note in explanation.notes)
+    words = "asinh of the target" if "transform" in changes else "log(1 + target)"
+    assert any(words in note for note in explanation.notes)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +192,8 @@ def test_negative_values_are_refused_at_fit_and_later(value: float) -> None:
     wrong.iloc[470, 1] = value
     for call in (model.predict, model.forecast, model.evaluate, lambda t: fitted("AR", t)):
         with pytest.raises(
-            DataError, match=r"'y' has 1 value below zero, the first -.* with transform='none'\.$"
+            DataError,
+            match=r"'y' has 1 value below zero, the first -.* transform='asinh' or 'none'\.$",
         ):
             call(wrong)
 
@@ -209,7 +219,7 @@ def test_save_and_load(tmp_path: Path) -> None:
 
 
 def test_an_unknown_transform_is_refused() -> None:
-    with pytest.raises(ParameterError, match=r"transform='sqrt'.*'none', 'log1p' or 'auto'"):
+    with pytest.raises(ParameterError, match=r"transform='sqrt'.*'log1p', 'asinh' or 'auto'"):
         mv.AR(transform="sqrt").fit(counts(), "y")
 
 

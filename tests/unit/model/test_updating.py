@@ -47,7 +47,7 @@ def test_a_change_is_learned() -> None:
     rows = table(1200, change=OLD)
     model = fitted("MVLSTM", rows, learning_rate=0.02)
     before = error(model, rows)
-    model.update(rows, max_epochs=15)
+    model.update(rows, max_epochs=15, learning_rate=0.004)
     assert error(model, rows) < 0.9 * before
     assert model.updates_[-1].changed == 3
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from mvlstm.nn.attention import temporal_attention
-from mvlstm.nn.backends.library import library_recurrence
+from mvlstm.nn.backends import loops
 from mvlstm.nn.backends.packed import batched_recurrence, packing
 from mvlstm.nn.cell import Layer
 from mvlstm.nn.mvlstm import MVLSTMNetwork
@@ -51,7 +51,7 @@ def outcome(path: Path, layer: Layer, p: Parameters, x: Tensor) -> list[Tensor]:
     return [h, *torch.autograd.grad((h.sin() * weights).sum(), [*p.values(), x])]
 
 
-@pytest.mark.parametrize("path", [recurrence, library_recurrence, batched_recurrence])
+@pytest.mark.parametrize("path", [recurrence, batched_recurrence])
 @pytest.mark.parametrize("groups", list(GROUPS.values()), ids=list(GROUPS))
 @pytest.mark.parametrize(("cell", "gates"), BOTH)
 @pytest.mark.parametrize("members", [1, 3])
@@ -74,6 +74,65 @@ def test_backward_passes_agree_with_finite_differences(path, cell, gates):
         return path(layer, dict(zip(names, values, strict=True)), x)
 
     assert torch.autograd.gradcheck(run, (x, *p.values()))
+
+
+def single(p: Parameters, x: Tensor) -> tuple[Parameters, Tensor]:
+    q = {name: w.detach().float().requires_grad_(True) for name, w in p.items()}
+    return q, x.detach().float().requires_grad_(True)
+
+
+@pytest.mark.parametrize("T", [1, 30])
+@pytest.mark.parametrize(("cell", "gates"), BOTH)
+def test_single_precision_stays_close_to_double(cell, gates, T):
+    """Against the reference in float64: states within 2e-6, gradients within 1e-5 of their norm."""
+    layer = Layer(tuple(range(6)), 6, 20, cell, gates)
+    p, x = draw(layer, 1, T, 64, scale=layer.size**-0.5)
+    expected = outcome(reference_recurrence, layer, p, x)
+    found = outcome(recurrence, layer, *single(p, x))
+    torch.testing.assert_close(found[0].double(), expected[0], rtol=0, atol=2e-6)
+    for one, other in zip(found[1:], expected[1:], strict=True):
+        assert float((one - other).norm()) <= 1e-5 * float(other.norm())
+
+
+@pytest.mark.parametrize(("cell", "gates"), BOTH)
+def test_without_gradients_the_states_are_the_same(cell, gates):
+    layer = Layer((0, 0, 2, 1, 2), 3, 4, cell, gates)
+    p, x = single(*draw(layer))
+    with torch.no_grad():
+        states = recurrence(layer, p, x)
+    assert torch.equal(states, recurrence(layer, p, x))
+
+
+def test_weights_that_need_no_gradient_leave_that_of_the_inputs():
+    layer = Layer((0, 1, 2), 3, 4)
+    p, x = draw(layer)
+    fixed = {name: w.detach() for name, w in p.items()}
+    expected = torch.autograd.grad(reference_recurrence(layer, fixed, x).sin().sum(), x)[0]
+    found = torch.autograd.grad(recurrence(layer, fixed, x).sin().sum(), x)[0]
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+
+
+def test_a_gradient_can_be_asked_for_twice():
+    layer = Layer((0, 1, 2), 3, 4)
+    p, x = draw(layer, 1)
+    h = recurrence(layer, p, x).square().sum()
+    first = torch.autograd.grad(h, p["W"], retain_graph=True)[0]
+    assert torch.equal(torch.autograd.grad(h, p["W"])[0], first)
+
+
+@pytest.mark.parametrize(("cell", "gates"), BOTH)
+def test_loops_mean_the_same_compiled_and_not(cell, gates, monkeypatch):
+    layer = Layer((0, 1, 2), 3, 4, cell, gates)
+    p, x = single(*draw(layer))
+    compiled = outcome(recurrence, layer, p, x)
+    monkeypatch.setattr(loops, "loops", lambda: (loops._forward_loop, loops._backward_loop))
+    for one, other in zip(outcome(recurrence, layer, p, x), compiled, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_loops_are_compiled():
+    """A mistake in them must not pass unnoticed as slowness."""
+    assert all(isinstance(loop, torch.jit.ScriptFunction) for loop in loops.loops())
 
 
 @pytest.mark.parametrize("cell", CELLS)

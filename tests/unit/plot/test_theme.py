@@ -81,7 +81,6 @@ def test_a_variable_keeps_its_colour_whatever_its_rank():
     found = styles([*names, "y"], "y", theme)
     assert found["y"].colour == theme.target
     assert [found[n].colour for n in names[:7]] == list(theme.variables)
-    assert len({(s.colour, s.dash) for s in found.values()}) == len(found)
     assert len({(s.colour, s.hatching) for s in found.values()}) == len(found)
 
 

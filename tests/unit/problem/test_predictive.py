@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mvlstm import metrics
-from mvlstm.problem.predictive import Mixture, Predictive, not_finite
+from mvlstm.problem.predictive import Mixture, Predictive
 
 K, M, H, J = 2, 5, 3, 4
 
@@ -97,9 +97,3 @@ def test_a_shift_moves_every_quantile(rng) -> None:
         metrics.mixture_quantile(*m.joined, 0.3) for m in (whole.mixture, moved.mixture)
     )
     np.testing.assert_allclose(after, before + baseline, atol=1e-9)
-
-
-def test_windows_without_a_finite_forecast_are_found() -> None:
-    members = np.zeros((K, M, H))
-    members[1, 2, 0], members[0, 4, 2] = np.inf, np.nan
-    assert not_finite(members).tolist() == [2, 4]

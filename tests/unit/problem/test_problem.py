@@ -53,21 +53,6 @@ def test_several_series_are_put_in_time_order(panel: Problem) -> None:
     assert one.in_time_order("train") is one.origins["train"]
 
 
-def test_held_out_windows_are_thinned_and_others_are_not() -> None:
-    whole = problem()
-    found = whole.thinned(10, seed=3)
-    for part in ("stop", "calibration"):
-        rows = found.origins[part]
-        assert len(rows) == 10 and (np.diff(rows) > 0).all()
-        assert np.isin(rows, whole.origins[part]).all()
-    for part in ("train", "new"):
-        assert found.origins[part] is whole.origins[part]
-    again, other = whole.thinned(10, seed=3), whole.thinned(10, seed=4)
-    np.testing.assert_array_equal(again.origins["stop"], found.origins["stop"])
-    assert (other.origins["stop"] != found.origins["stop"]).any()
-    assert whole.thinned(1000, seed=3).origins["stop"] is whole.origins["stop"]
-
-
 def test_the_checksum_tells_problems_apart() -> None:
     whole, rows = problem(), table()
     assert problem().checksum() == whole.checksum()

@@ -1,4 +1,4 @@
-"""The tests for a unit root, the rule that follows, and differencing."""
+"""The tests for a unit root, and the rule that follows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from mvlstm.problem import stationarity
 from mvlstm.problem.stationarity import (
     UNIT_ROOT_T,
     choose_differencing,
-    difference,
     unit_root_t,
 )
 
@@ -131,16 +130,6 @@ def test_without_statsmodels_the_message_names_the_extra(monkeypatch: pytest.Mon
     monkeypatch.setattr(builtins, "__import__", no_statsmodels)
     with pytest.raises(MissingExtraError, match=r"mvlstm\[baselines\]"):
         stationarity.test_stationarity(NOISE)
-
-
-def test_differences_are_aligned() -> None:
-    values = np.column_stack([NOISE, WALK, DOUBLE_WALK])
-    orders = (0, 1, 2)
-    changed = difference(values, orders)
-    assert changed.shape == (598, 3)
-    np.testing.assert_array_equal(changed[:, 0], NOISE[2:])
-    np.testing.assert_array_equal(changed[:, 1], np.diff(WALK)[1:])
-    np.testing.assert_array_equal(changed[:, 2], np.diff(DOUBLE_WALK, n=2))
 
 
 @pytest.mark.parametrize("lags", [0, 1, 5])

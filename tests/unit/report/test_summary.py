@@ -52,8 +52,8 @@ class TestSummary:
     @pytest.mark.parametrize(
         ("n", "state", "words"),
         [
-            (75, "pass", "for 75 values, 83 % to 97 % counts as kept."),
-            (7_500, "warn", "for 7,500 values, 87 % to 93 % counts as kept."),
+            (75, "pass", "with 75 values, anything from 83 % to 97 % passes."),
+            (7_500, "warn", "with 7,500 values, anything from 87 % to 93 % passes."),
         ],
     )
     def test_intervals_are_judged_by_what_chance_allows(self, data, n, state, words):
@@ -87,7 +87,7 @@ class TestSummary:
     def test_a_bias_as_large_as_chance_makes_it_is_let_pass(self, data, bias, state):
         forecast = with_residuals(data.forecast, SIGNS + bias)  # 2 / sqrt(75) is 0.23
         (check,) = [c for c in checks(replace(data, forecast=forecast)) if "bias" in c.title]
-        assert check.state == state and "up to 23 % counts as none" in check.text
+        assert check.state == state and "up to 23 % passes" in check.text
 
     @pytest.mark.parametrize(("weight", "state"), [(0.2, "pass"), (0.5, "warn")])
     def test_correlation_within_the_band_of_noise_is_let_pass(self, data, weight, state):
@@ -98,7 +98,7 @@ class TestSummary:
         first, bound = plot.autocorrelation_table(data.forecast).iloc[0, 1:]
         assert abs(first) > 0.1 and bound == pytest.approx(1.96 / 75**0.5)
         (check,) = [c for c in checks(data) if "left to learn" in c.title]
-        assert check.state == state and f"correlation {first:.2f}; " in check.text
+        assert check.state == state and f"neighbouring times is {first:.2f}; " in check.text
 
     def test_equal_errors_are_called_equal(self, data):
         scores = data.evaluation.scores.copy()

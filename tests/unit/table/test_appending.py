@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mvlstm.errors import DataError
-from mvlstm.table.appending import append_rows, hold_lock
+from mvlstm.storage import hold_lock
+from mvlstm.table.appending import append_rows
 
 KEY = ("origin", "step")
 
@@ -73,7 +75,8 @@ def test_no_folder_and_a_locked_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="does not exist"):
         append_rows(tmp_path / "no" / "f.csv", rows("2024-01-01"), key=KEY)
     file = tmp_path / "f.csv"
-    with hold_lock(file, 1.0), pytest.raises(DataError, match="being written by another process"):
+    held = hold_lock(tmp_path / ".f.csv.lock", "it")
+    with held, pytest.raises(DataError, match=rf"f.csv' is in use by process {os.getpid()} on "):
         append_rows(file, rows("2024-01-01"), key=KEY, patience=0.1)
     assert append_rows(file, rows("2024-01-01"), key=KEY) == 1
 

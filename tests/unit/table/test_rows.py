@@ -204,4 +204,4 @@ def test_the_settings_come_without_heavy_libraries() -> None:
     code = "import sys, mvlstm.table.settings as _; print({'numpy', 'pandas'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-    assert Columns("y").time is None and Cleaning().missing == "error"
+    assert Columns(target="y").time is None and Cleaning().missing == "error"

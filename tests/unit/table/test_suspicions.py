@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mvlstm.errors import MVLSTMWarning
 from mvlstm.table.frame import build_frame
 
 ROWS = 300
@@ -33,10 +34,11 @@ def changed(rows: list[int], value: float) -> np.ndarray:
     ],
 )
 @pytest.mark.parametrize("name", ["x", "y"])
-def test_values_far_from_all_others_are_noted(
+def test_values_far_from_all_others_are_noted_and_warned_of(
     rows: list[int], value: float, words: str, name: str
 ) -> None:
-    found = notes(**{name: changed(rows, value)})
+    with pytest.warns(MVLSTMWarning, match="can spoil the whole fit"):
+        found = notes(**{name: changed(rows, value)})
     assert f"Column '{name}' {words}" in found and "stands for a missing value" in found
 
 

@@ -134,6 +134,7 @@ def test_a_run_stopped_while_finishing_goes_on_to_the_same_bits(data, finished) 
 # ------------------------------------------------------------------------------- what is kept of it
 
 SETTINGS = {"window": 4, "hidden_size": 3, "members": 3, "max_epochs": 40, "patience": 2}
+SETTINGS |= {"effort": "best"}  # a constant rate
 
 
 @pytest.fixture(scope="module")
@@ -230,9 +231,11 @@ def test_epochs_over_other_numbers_of_windows_make_as_many_steps() -> None:
     assert over(200, 100) == [2, 2]
 
 
-@pytest.mark.parametrize("changes", [{}, {"leave_out": 0.3}, {"batch_size": 200}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"leave_out": 0.3}, {"batch_size": 200}, {"effort": "quick"}]
+)
 def test_training_again_takes_the_steps_found(table, monkeypatch, changes) -> None:
-    model = mv.MVLSTM(**SETTINGS, verbose=0, **changes).fit(table, "y", test=0.2)
+    model = mv.MVLSTM(**SETTINGS | changes, verbose=0).fit(table, "y", test=0.2)
     steps: list[int] = []
     run_epoch = Stepper.run_epoch
 
@@ -243,7 +246,7 @@ def test_training_again_takes_the_steps_found(table, monkeypatch, changes) -> No
     monkeypatch.setattr(Stepper, "run_epoch", watched)
     best = sum(model.history_.epochs_found).max()
     left = model.fitted_.n_train - int(model.leave_out * model.fitted_.n_train)
-    found = best * (left // min(model.batch_size, left))
+    found = best * (left // model.training.batch(left))
     model.update(table, refit="full")
     assert abs(sum(steps) - found) <= 2 * steps[0]  # whole epochs at either rate
 

@@ -13,7 +13,7 @@ from mvlstm.nn.mixture import mixture_nll
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.nn.parameters import unflatten
 from mvlstm.train import stepper as stepper_module
-from mvlstm.train.adam import adam, fused_adam, penalise_and_clip
+from mvlstm.train.adam import adam, clip, fused_adam
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.data import WindowData
 from mvlstm.train.graph import warm_up
@@ -196,8 +196,11 @@ def test_fused_adam_equals_the_formula() -> None:
 
 def test_clipping_acts_on_each_member_alone() -> None:
     gradient = torch.tensor([[3.0, 4.0], [30.0, 40.0]])
-    penalise_and_clip(gradient, torch.zeros(2, 2), torch.zeros(2, 1), 5.0)
+    clip(gradient, 5.0)
     torch.testing.assert_close(gradient, torch.tensor([[3.0, 4.0], [3.0, 4.0]]))
+    short = torch.tensor([[0.3, 0.4]])
+    clip(short, 5.0)
+    assert torch.equal(short, torch.tensor([[0.3, 0.4]]))
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((3, 8, 5), 1), ((3, 4, 8, 5), 2)])

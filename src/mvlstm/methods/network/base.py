@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time as clock
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -12,18 +13,29 @@ from numpy.typing import DTypeLike
 from mvlstm.errors import check_option, check_whole
 from mvlstm.methods.network.further_training import epochs_over, train_again, train_further
 from mvlstm.methods.network.link import LINKS
-from mvlstm.methods.network.trained import TrainedNetwork, learn_labels, restore_labels
+from mvlstm.methods.network.trained import (
+    TrainedNetwork,
+    learn_labels,
+    refit_link,
+    restore_labels,
+)
 from mvlstm.methods.network.training import Outcome, Training, fit_network
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.learned import Arrays, Learned, Saved
+from mvlstm.nn.parameters import count
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.target_scale import LabelScale
 from mvlstm.results import History
+from mvlstm.settings import Effort
 from mvlstm.table.layout import Layout
+from mvlstm.table.parts import HELD_OUT
+from mvlstm.train.checkpoint import held
 from mvlstm.train.protocol import Network
 from mvlstm.types import FloatArray, IntArray
+
+CALIBRATION = 2.5e-6  # seconds for each normal of the held-out windows' mixtures
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -87,10 +99,12 @@ class AbstractNetwork(AbstractForecaster):
     link: Any
     dropout: float
     l2: float
-    learning_rate: float
-    batch_size: int
-    max_epochs: int
-    patience: int
+    learning_rate: Any
+    batch_size: Any
+    max_epochs: Any
+    patience: Any
+    schedule: Any = "constant"
+    effort: Effort = "default"
     members: int
     seed: int
     device: str
@@ -98,6 +112,11 @@ class AbstractNetwork(AbstractForecaster):
     finish: float = 0.0
     leave_out: float = 0.0
     l2_sum: bool = False
+
+    @property
+    def training(self) -> Training:
+        """The arguments of training, with those that are left to `effort`."""
+        return Training.of(self)
 
     @abstractmethod
     def network(self, layout: Layout, label_scale: float) -> Network:
@@ -113,19 +132,34 @@ class AbstractNetwork(AbstractForecaster):
         for name in ("hidden_size", "layers"):
             check_whole(name, getattr(self, name), 1)
         check_option("link", self.link, self.links)
-        Training.of(self).check()
+        self.training.check()
+
+    def most_numbers(self, layout: Layout) -> float:
+        """Most numbers that a file of such a model can hold, its members' weights among them."""
+        weights = int(self.members) * count(self.network(layout, 1.0).shapes)
+        return super().most_numbers(layout) + weights
 
     def learn(self, problem: Problem) -> LearnedNetwork:
         """Fit the link, train the members on what it leaves, and find what follows."""
+        started = clock.monotonic()
         labels = learn_labels(self.link, problem)
+        seconds = clock.monotonic() - started  # it is fitted again at the end, which takes no more
+        problem = replace(problem, run=problem.run.after(2 * seconds + self._closing(problem)))
         network = self.network(problem.layout, labels.scale)
-        outcome = self.fit_members(network, problem, labels)
+        with held(problem.run.checkpoint):
+            outcome = self.fit_members(network, problem, labels)
         found = self.wrap(outcome.trained).judged(problem).summarised(problem)
         return replace(found, history=outcome.history, stopped=outcome.stopped)
 
+    def _closing(self, problem: Problem) -> float:
+        """Estimate the seconds that calibration takes in addition to its forecasts."""
+        windows = sum(len(problem.origins[part]) for part in HELD_OUT)
+        normals = int(self.members) * problem.n_variables
+        return CALIBRATION * windows * problem.horizon * normals
+
     def fit_members(self, network: Network, problem: Problem, labels: LabelScale) -> Outcome:
         """Train the members."""
-        return fit_network(network, problem, labels, Training.of(self))
+        return fit_network(network, problem, labels, self.training)
 
     def restore(self, saved: Saved) -> LearnedNetwork:
         """Rebuild what `learn` returned."""
@@ -140,19 +174,24 @@ class AbstractNetwork(AbstractForecaster):
     ) -> tuple[LearnedNetwork, int]:
         """Go on from the weights; return the result and how many members changed."""
         rates: dict[str, Any] = {"max_epochs": max_epochs, "learning_rate": learning_rate}
-        trained, changed = train_further(learned.trained, problem, Training.of(self), **rates)
+        trained, changed = train_further(learned.trained, problem, self.training, **rates)
         return replace(learned, trained=trained), changed
 
     def train_again(
         self, learned: LearnedNetwork, problem: Problem, epochs: IntArray, finishing: IntArray
     ) -> LearnedNetwork:
         """Train from the seeds for given numbers of epochs (K,), at the full and the lower rate."""
-        trained = train_again(learned.trained, problem, Training.of(self), epochs, finishing)
+        trained = train_again(learned.trained, problem, self.training, epochs, finishing)
         return replace(learned, trained=trained)
+
+    def refit_link(self, learned: LearnedNetwork, problem: Problem) -> LearnedNetwork:
+        """Fit a linear link to all windows of a problem; the members stay as they are."""
+        labels = refit_link(learned.trained.labels, problem)
+        return replace(learned, trained=replace(learned.trained, labels=labels))
 
     def epochs_over(self, history: History, had: int, windows: int) -> tuple[IntArray, IntArray]:
         """Return each member's epochs over ``windows`` that make the steps its fit took."""
-        return epochs_over(Training.of(self), history, had, windows)
+        return epochs_over(self.training, history, had, windows)
 
     @property
     def device_(self) -> str:

@@ -74,9 +74,11 @@ def train_again(
     data = window_data(problem, labels, usable_device(trained.device))
     members = of_kinds(training.scaled_members(problem), trained.kinds)
     state = TrainState.start(trained.network, members, data.device, torch.float32)
+    config, most = training.config(problem), int((epochs + finishing).max())
     config = replace(
-        training.config(len(data.train)),
-        max_epochs=int((epochs + finishing).max()),
+        config,
+        max_epochs=most,
+        annealing=most if config.annealing else 0,
         leave_out=0.0,
         planned=True,
         drop_failed=True,

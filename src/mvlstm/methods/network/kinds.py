@@ -83,7 +83,7 @@ def fit_mixed(
             done &= later.best_rmse < instead[harmful]
         mended = _with_rows(trained, harmful[done], again.flat[done])
         history = history.with_rows(harmful[done], later.take(np.flatnonzero(done)))
-        config = training.config(len(problem.origins["train"]))
+        config = training.config(problem)
         notes = patience_notes(history, config) if stopped is None else later.notes
         history = replace(history, notes=notes)
         untrained = harmful[~done]

@@ -47,6 +47,7 @@ class Link:
             (problem.origins["train"], problem.labels("train")),
             (problem.origins["stop"], problem.labels("stop")),
             least=max(1, prepared.ahead),
+            read=problem.inputs_read,
         )
         return replace(link, ridge=ridge)
 
@@ -64,6 +65,7 @@ class Link:
             self.ridge.weights.shape[0],
             self.ridge.penalty,
             (rows, problem.prepared.known_labels(rows, self.horizon)),
+            problem.inputs_read,
         )
         return replace(self, ridge=ridge)
 

@@ -163,15 +163,23 @@ class TrainedNetwork(Generic[NetworkT]):
     def gradient(self, windows: FloatArray) -> FloatArray:
         """Return the gradient of each member's forecast (K, M, H, T, C) for scaled windows."""
         p, device = self._parameters(exact=True)
-        every = list(chunks(len(windows), TASK if device.type == "cpu" else CHUNK))
-        found = run_all([partial(self._slope, p, windows[piece], device) for piece in every])
-        return self.scale.gradient(np.concatenate(found, axis=1), windows)
+        K = len(self.flat)
+        size, alone = (TASK // 2, 1) if device.type == "cpu" else (CHUNK, K)
+        every = list(chunks(len(windows), size))
+        tasks = [
+            partial(self._slope, {name: w[k : k + alone] for name, w in p.items()}, windows[piece])
+            for k in range(0, K, alone)
+            for piece in every
+        ]
+        found, n = run_all(tasks), len(every)
+        joined = [np.concatenate(found[i : i + n], axis=1) for i in range(0, len(found), n)]
+        return self.scale.gradient(np.concatenate(joined), windows)
 
-    def _slope(self, p: Parameters, windows: FloatArray, device: torch.device) -> NDArray[Any]:
-        """Return the networks' gradients (K, m, H, T, C), without scale and link."""
-        dtype = next(iter(p.values())).dtype
-        x = torch.as_tensor(windows, device=device, dtype=dtype).transpose(0, 1)
-        x = x.expand(len(self.flat), *x.shape).contiguous().requires_grad_(True)  # (K, T, m, C)
+    def _slope(self, p: Parameters, windows: FloatArray) -> NDArray[Any]:
+        """Return gradients (K, m, H, T, C) of networks with given parameters, unscaled."""
+        one = next(iter(p.values()))
+        x = torch.as_tensor(windows, device=one.device, dtype=one.dtype).transpose(0, 1)
+        x = x.expand(len(one), *x.shape).contiguous().requires_grad_(True)  # (K, T, m, C)
         total = self.network(p, x).mean.sum(dim=(0, 1))  # (H,); members and windows do not mix
         steps = [torch.autograd.grad(one, x, retain_graph=True)[0] for one in total]
         return torch.stack(steps).permute(1, 3, 0, 2, 4).cpu().numpy()  # (K, m, H, T, C)

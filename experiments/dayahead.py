@@ -1,0 +1,84 @@
+"""Electricity prices a day ahead: our forecasts next to the published ones, by their protocol.
+
+The last 728 days are forecast one by one at 23:00, both inputs of the day known, and the linear
+map is fitted again every week. Run it on the sets in the data folder::
+
+    python -m experiments.dayahead epf_np epf_pjm
+
+The files of published forecasts lie next to the prices (``NP-published-forecasts.csv``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+import mvlstm as mv
+from mvlstm.datasets import data_folder
+from mvlstm.evaluate.backtest import backtest
+from mvlstm.types import FloatArray
+
+DAYS, HOURS = 728, 24
+SETTINGS: dict[str, Any] = {"window": 168, "horizon": HOURS, "calendar": ["days"], "verbose": 0}
+
+
+def forecasts(
+    name: str, *, last: int = DAYS, skip: int = 0, refit: Any = "link", **settings: Any
+) -> tuple[FloatArray, FloatArray]:
+    """Return prices and our medians, (days, 24), of the ``last`` days but ``skip`` at the end."""
+    data = mv.datasets.load(name)
+    table = data.frame.iloc[: len(data.frame) - HOURS * skip]
+    model = mv.AR(**SETTINGS | settings)
+    known, options = list(data.info.known), {"every": HOURS, "refit": refit}
+    found = backtest(model, table, data.target, known=known, test=HOURS * last, **options).forecast
+    median = np.asarray(found.median, dtype=np.float64)
+    return found.actual, median.reshape(found.actual.shape)
+
+
+def published(name: str) -> pd.DataFrame:
+    """Return prices and published forecasts by hour; empty where there is no file."""
+    file = data_folder() / "epf" / f"{name.removeprefix('epf_').upper()}-published-forecasts.csv"
+    return pd.read_csv(file, index_col=0) if file.is_file() else pd.DataFrame()
+
+
+def rows(actual: FloatArray, own: dict[str, FloatArray], others: pd.DataFrame) -> pd.DataFrame:
+    """Score forecasts (days, 24); p is that of the first being no better, by Diebold and Mariano.
+
+    Its losses are the mean absolute errors of the days, taken as independent, one-sided.
+    """
+    every = own | {k: v.to_numpy().reshape(actual.shape) for k, v in others.items()}
+    daily = {k: np.abs(v - actual).mean(axis=1) for k, v in every.items()}
+    first = next(iter(daily.values()))
+    table = pd.DataFrame(index=list(every), columns=["MAE", "RMSE", "p"], dtype=float)
+    for name, found in every.items():
+        gap = first - daily[name]
+        score = np.sqrt(len(gap)) * gap.mean() / gap.std(ddof=1) if gap.any() else np.nan
+        rmse = np.sqrt(np.mean((found - actual) ** 2))
+        table.loc[name] = [daily[name].mean(), rmse, norm.cdf(score)]
+    return table
+
+
+def main() -> None:
+    """Print a table for each set named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="+")
+    parser.add_argument("--transform", default="auto")
+    parser.add_argument("--refit", default="link")
+    parser.add_argument("--skip", type=int, default=0, help="days at the end to leave alone")
+    given = parser.parse_args()
+    for name in given.names:
+        started = time.monotonic()
+        settings = {"transform": given.transform, "refit": given.refit, "skip": given.skip}
+        actual, own = forecasts(name, **settings)
+        others = pd.DataFrame() if given.skip else published(name).iloc[:, 1:]
+        print(f"{name}, {len(actual)} days, {time.monotonic() - started:.0f} s")
+        print(rows(actual, {"AR": own}, others).round(3).to_string())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+"""How intervals should follow the data: methods compared on stored and cheap forecasts.
+
+Cells are (name, step ahead or "day") with point forecasts and one standard deviation for each step,
+found on earlier rows; the methods see the normal scores of the errors. Chosen on `CHOSEN` and on
+breaks with seeds below 1000, confirmed on the rest. Run from the repository's root::
+
+    MVLSTM_DATA=... python -m experiments.intervals --choose
+    MVLSTM_DATA=... python -m experiments.intervals
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy.special import ndtri
+
+from mvlstm.datasets import load
+from mvlstm.datasets.loading import data_folder
+from mvlstm.model.adaptive import Arrivals, recalibrate, track
+from mvlstm.results.distribution import LEVELS, SCORES
+from mvlstm.types import BoolArray, FloatArray, IntArray
+
+CHOSEN = ("PJM LEAR day", "PJM ridge 1", "pm25 ridge 1", "pm25 ridge 24")
+LEAST_OF_A_MONTH = 300
+TABLES = {"pm25": 24, "energy": 24, "sml2010": 24, "etth2": 48, "NP": 48, "PJM": 48}  # lags
+GRID = (np.arange(39) + 1.0) / 40.0
+
+
+class Cell(NamedTuple):
+    """Forecasts of rows after those of the fit."""
+
+    mean: FloatArray  # (M, H)
+    sd: FloatArray
+    actual: FloatArray
+    origins: IntArray  # (M,) rows
+    months: FloatArray  # (M,)
+
+
+# ------------------------------------------------------------------------------------------- cells
+
+
+def published(market: str, method: str) -> Cell:
+    """Return the stored day-ahead forecasts of a market; the first quarter calibrates."""
+    path = data_folder() / "epf" / f"{market}-published-forecasts.csv"
+    table = pd.read_csv(path, index_col=0, parse_dates=True)
+    actual, mean = (table[c].to_numpy().reshape(-1, 24) for c in ("Real price", method))
+    first = len(actual) // 4
+    sd = _spread((actual - mean)[:first])
+    rows = slice(first, None)
+    months = pd.DatetimeIndex(table.index)[::24].to_period("M").astype(np.int64).to_numpy()
+    return Cell(mean[rows], sd, actual[rows], 24 * np.arange(len(actual))[rows], months[rows])
+
+
+def ridge(name: str, horizon: int, *, every: int = 1) -> Cell:
+    """Forecast a table's last rows by ridge on the lags; a tenth of the rows before calibrates."""
+    values, target, months, ahead = _table(name)
+    n, lags = len(values), TABLES[name]
+    test = 728 * 24 if name in ("NP", "PJM") else n // 5
+    first, train = n - test, n - test - n // 10
+    scaled = (values - values[:train].mean(axis=0)) / (values[:train].std(axis=0) + 1e-9)
+    origins = np.arange(lags - 1, n - horizon)
+    origins = origins[(origins + 1) % every == 0]
+    inputs = [scaled[origins - lag] for lag in range(lags)]
+    inputs += [scaled[origins + step][:, ahead] for step in range(1, horizon + 1)]
+    x = np.concatenate([*inputs, np.ones((len(origins), 1))], axis=1)
+    y = np.stack([values[origins + step, target] for step in range(1, horizon + 1)], axis=1)
+    fit = origins + horizon < train
+    weights = np.linalg.solve(x[fit].T @ x[fit] + 10.0 * np.eye(x.shape[1]), x[fit].T @ y[fit])
+    mean, new = x @ weights, origins >= first - 1
+    sd = _spread((y - mean)[(origins >= train) & (origins + horizon < first)])
+    return Cell(mean[new], sd, y[new], origins[new], months[origins[new] + 1])
+
+
+def _spread(errors: FloatArray) -> FloatArray:
+    """Return the deviation (H,) with which 90 % of the errors lie in a normal's interval."""
+    return np.asarray(np.quantile(np.abs(errors), 0.9, axis=0) / ndtri(0.95))
+
+
+def _table(name: str) -> tuple[FloatArray, int, IntArray, list[int]]:
+    """Return values, the target's column, each row's month, and columns known ahead."""
+    folder = {"NP": "epf", "PJM": "epf", "etth2": "ett"}.get(name)
+    if folder is None:
+        data = load(name)
+        table, target = data.frame.ffill().bfill(), data.target
+    else:
+        file = "ETTh2.csv" if name == "etth2" else f"{name}.csv"
+        table = pd.read_csv(Path(data_folder()) / folder / file, parse_dates=["date"])
+        table, target = table.set_index("date"), "OT"
+    table = table.select_dtypes("number")
+    columns = list(table.columns)
+    months = pd.DatetimeIndex(table.index).to_period("M").astype(np.int64).to_numpy()
+    ahead = [k for k, c in enumerate(columns) if c != target] if folder == "epf" else []
+    return table.to_numpy(dtype=float), columns.index(target), months, ahead
+
+
+def cells(*, choose: bool) -> dict[str, Callable[[], Cell]]:
+    """Return what makes each cell, those to choose by or those to confirm on."""
+    found: dict[str, Callable[[], Cell]] = {}
+    for market in ("NP", "PJM"):
+        for method in ("DNN", "LEAR"):
+            found[f"{market} {method} day"] = partial(published, market, f"{method} Ensemble")
+        found[f"{market} ridge day"] = partial(ridge, market, 24, every=24)
+    for name in TABLES:
+        for horizon in (1, 24):
+            found[f"{name} ridge {horizon}"] = partial(ridge, name, horizon)
+    return {name: make for name, make in found.items() if (name in CHOSEN) == choose}
+
+
+# ----------------------------------------------------------------------------------------- methods
+
+
+def static(scores: FloatArray, arrivals: Arrivals) -> FloatArray:
+    """Leave everything as it was calibrated."""
+    return np.broadcast_to(SCORES, (*scores.shape, len(LEVELS)))
+
+
+def rolling(scores: FloatArray, arrivals: Arrivals, window: int = 200) -> FloatArray:
+    """Take the quantiles of the last scores; before there are any, of a standard normal's."""
+    first = ndtri((np.arange(window) + 0.5) / window)
+    found = []
+    for h in range(scores.shape[1]):
+        every = sliding_window_view(np.concatenate([first, scores[:, h]]), window)
+        found.append(np.quantile(every[arrivals.known[:, h]], LEVELS, axis=1).T)
+    return np.stack(found, axis=1)
+
+
+def tracked(scores: FloatArray, arrivals: Arrivals) -> FloatArray:
+    """Follow each quantile alone: adaptive conformal inference on the scores."""
+    return track(scores, arrivals)
+
+
+METHODS = {"static": static, "rolling": rolling, "tracked": tracked, "adaptive": recalibrate}
+
+
+# ------------------------------------------------------------------------------------------ scores
+
+
+def arrivals_of(origins: IntArray, horizon: int) -> Arrivals:
+    """Say what is known at rows of one series."""
+    steps = range(1, horizon + 1)
+    known = np.stack([np.searchsorted(origins, origins - h, side="right") for h in steps], axis=1)
+    return Arrivals(np.array([0, len(origins)]), np.arange(len(origins)), known)
+
+
+def scored(cell: Cell, method: Callable[[FloatArray, Arrivals], FloatArray]) -> dict[str, float]:
+    """Score a method on a cell: coverages, worst month, interval score and CRPS."""
+    scores = (cell.actual - cell.mean) / cell.sd
+    knots = method(scores, arrivals_of(cell.origins, cell.mean.shape[1]))
+    values = cell.mean[..., None] + cell.sd[..., None] * knots
+    y, at = cell.actual, {round(float(p), 3): values[..., k] for k, p in enumerate(LEVELS)}
+    found: dict[str, float] = {}
+    for level, tail in ((50, 0.25), (80, 0.1), (90, 0.05), (95, 0.025)):
+        inside = (at[tail] <= y) & (y <= at[1 - tail])
+        found[f"{level} %"] = float(inside.mean())
+        if level == 90:
+            found["worst month"] = _worst(inside, cell.months)
+    low, high = at[0.05], at[0.95]
+    missed = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+    found["interval score"] = float(np.mean(high - low + 20.0 * missed))
+    found["crps"] = float(np.mean([_pinball(values, y, float(p)) for p in GRID]) * 2.0)
+    return found
+
+
+def _worst(inside: BoolArray, months: FloatArray) -> float:
+    by = pd.Series(inside.mean(axis=1)).groupby(months).agg(["mean", "size"])
+    return float(by.loc[by["size"] * inside.shape[1] >= LEAST_OF_A_MONTH, "mean"].min())
+
+
+def _pinball(values: FloatArray, y: FloatArray, p: float) -> float:
+    """Return the loss of the quantile ``p``, interpolated between the levels."""
+    score = float(ndtri(p))
+    right = int(np.clip(np.searchsorted(SCORES, score), 1, len(SCORES) - 1))
+    share = (score - SCORES[right - 1]) / (SCORES[right] - SCORES[right - 1])
+    missed = y - ((1 - share) * values[..., right - 1] + share * values[..., right])
+    return float(np.mean(np.maximum(p * missed, (p - 1.0) * missed)))
+
+
+def breaks(seeds: range, after: int = 200, rows: int = 500) -> pd.DataFrame:
+    """Simulate breaks after 500 scores: coverage from 200 outcomes on, width over the oracle's."""
+    t = np.arange(rows)
+    found = {}
+    for name, method in METHODS.items():
+        for kind in ("none", "variance doubled", "mean shifted", "trend begun"):
+            covered, width = [], []
+            for seed in seeds:
+                scores = np.random.default_rng(seed).normal(size=2 * rows)
+                factor = 2.0**0.5 if kind == "variance doubled" else 1.0
+                moved = {"mean shifted": 2.0 + 0 * t, "trend begun": 0.01 * t}.get(kind, 0.0 * t)
+                scores[rows:] = scores[rows:] * factor + moved
+                knots = method(scores[:, None], arrivals_of(np.arange(2 * rows), 1))[:, 0]
+                late = slice(rows + after, None)
+                low, high = knots[late, 2], knots[late, 8]
+                covered.append(np.mean((low <= scores[late]) & (scores[late] <= high)))
+                width.append(np.mean(high - low) / (2 * ndtri(0.95) * factor))
+            found[name, kind] = {"coverage": np.mean(covered), "width": np.mean(width)}
+    return pd.DataFrame(found).T
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--choose", action="store_true", help="the cells the method was chosen by")
+    choose = parser.parse_args().choose
+    rows = {}
+    for name, make in cells(choose=choose).items():
+        cell = make()
+        for method, function in METHODS.items():
+            rows[name, method] = scored(cell, function)
+    table = pd.DataFrame(rows).T
+    for score in ("interval score", "crps"):  # as a share of the static one's
+        base = table[score].xs("static", level=1)
+        table[score] /= base.reindex(table.index.get_level_values(0)).to_numpy()
+    print(table.round(3).to_string())
+    print(table.groupby(level=1).mean().round(3).to_string())
+    print(breaks(range(50) if choose else range(1000, 1050)).round(3).to_string())
+
+
+if __name__ == "__main__":
+    main()

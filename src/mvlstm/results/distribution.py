@@ -1,0 +1,134 @@
+r"""Predictive distributions: mixtures of normals, recalibrated by what was known at each origin.
+
+With :math:`F` the mixture of the fit, a value has the normal score :math:`z = \Phi^{-1}(F(y))`. The
+recalibrated distribution is :math:`\Phi(g(\Phi^{-1}(F(y))))` with :math:`g` rising, linear between
+``knots``: where the normal scores of `LEVELS` lie among the static ones. Quantiles, PIT and CRPS
+all come from it; without knots it is the mixture.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from mvlstm import metrics
+from mvlstm.transforms import Transform
+from mvlstm.types import FloatArray
+
+LEVELS = np.array([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99])
+SCORES = np.asarray(ndtri(LEVELS))
+FAR = 6.0  # normal score beyond which the map goes on straight
+GRID = np.array([-FAR, *SCORES, FAR])
+NODES = 5  # of the quadrature of the CRPS, between two knots
+CHUNK = 4_096  # forecasts whose CRPS is computed at once
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """Predictive distributions of any shape (...).
+
+    Parameters
+    ----------
+    weights, means, variances : (..., J)
+        The mixture, on the scale of ``transform``.
+    transform : Transform
+    knots : (..., L), optional
+        Static normal score at each of `LEVELS`, rising.
+    """
+
+    weights: FloatArray
+    means: FloatArray
+    variances: FloatArray
+    transform: Transform
+    knots: FloatArray | None = None
+
+    def take(self, rows: Any) -> Distribution:
+        """Return some of the distributions."""
+        knots = None if self.knots is None else self.knots[rows]
+        mixture = self.weights[rows], self.means[rows], self.variances[rows]
+        return Distribution(*mixture, self.transform, knots)
+
+    def quantile(self, q: float) -> FloatArray:
+        """Quantile ``q``, in units of the target."""
+        metrics.check_probability("q", q)
+        if self.knots is None:
+            found = metrics.mixture_quantile(self.weights, self.means, self.variances, q)
+            return self.transform.inverse(found)
+        return self.transform.inverse(self._at(float(ndtri(q))))
+
+    def pit(self, y: FloatArray) -> FloatArray:
+        """Probability of values up to ``y`` (...)."""
+        mixture, at = (self.weights, self.means, self.variances), self.transform.forward(y)
+        if self.knots is None:
+            return metrics.pit(*mixture, at)
+        return np.asarray(ndtr(_read(metrics.mixture_score(*mixture, at), self.table, GRID)))
+
+    def crps(self, y: FloatArray) -> FloatArray:
+        """Continuous ranked probability score; of a recalibrated distribution by quadrature."""
+        if self.knots is None:
+            return self.transform.crps(self.weights, self.means, self.variances, y)
+        out = np.full(y.shape, np.nan)
+        rows = np.nonzero(np.isfinite(y))
+        for start in range(0, len(rows[0]), CHUNK):
+            few = tuple(index[start : start + CHUNK] for index in rows)
+            values = self.transform.inverse(self.take(few).quantiles() @ BETWEEN)  # (few, nodes)
+            missed = values - y[few][:, None]
+            out[few] = 2.0 * (np.where(missed > 0, 1.0 - ALPHA, -ALPHA) * missed) @ WEIGHT
+        return out
+
+    def values_at(self, score: FloatArray) -> FloatArray:
+        """Return values (n, M, H), in units of the target, at calibrated normal scores (n, H)."""
+        right = np.clip(np.searchsorted(GRID, score), 1, len(GRID) - 1)
+        share = (score - GRID[right - 1]) / (GRID[right] - GRID[right - 1])
+        steps, values = np.arange(score.shape[1]), self.quantiles()  # (M, H, L + 2)
+        low, high = values[:, steps, right - 1], values[:, steps, right]  # (M, n, H)
+        return self.transform.inverse(np.moveaxis(low + share * (high - low), 1, 0))
+
+    @property
+    def table(self) -> FloatArray:
+        """Static normal scores (..., L + 2) at `GRID`."""
+        if self.knots is None:
+            return np.broadcast_to(GRID, (*self.means.shape[:-1], len(GRID)))
+        middle = self.knots[..., len(LEVELS) // 2, None]
+        ends = self.knots[..., [0, -1]]
+        slope = (ends - middle) / SCORES[[0, -1]]
+        low, high = np.moveaxis(ends + slope * (GRID[[0, -1]] - SCORES[[0, -1]]), -1, 0)
+        return np.concatenate([low[..., None], self.knots, high[..., None]], axis=-1)
+
+    def quantiles(self) -> FloatArray:
+        """Return the values (..., L + 2) at the normal scores `GRID`, on the transform's scale."""
+        found = [self._at(score) for score in GRID]
+        return np.maximum.accumulate(np.stack(found, axis=-1), axis=-1)
+
+    def _at(self, score: float) -> FloatArray:
+        """Return the values (...) at one calibrated normal score, on the transform's scale."""
+        place = int(np.clip(np.searchsorted(GRID, score), 1, len(GRID) - 1))
+        share = (score - GRID[place - 1]) / (GRID[place] - GRID[place - 1])
+        table = self.table
+        static = (1.0 - share) * table[..., place - 1] + share * table[..., place]
+        return metrics.mixture_at(self.weights, self.means, self.variances, static)
+
+
+def _read(x: FloatArray, at: FloatArray, values: FloatArray) -> FloatArray:
+    """Interpolate ``values`` (G,) given at rising places ``at`` (..., G) linearly at x (...)."""
+    right = np.clip(np.sum(at < x[..., None], axis=-1), 1, at.shape[-1] - 1)[..., None]
+    low, high = (np.take_along_axis(at, right - k, axis=-1)[..., 0] for k in (1, 0))
+    share = (x - low) / np.maximum(high - low, np.finfo(np.float64).tiny)
+    right = right[..., 0]
+    return np.asarray(values[right - 1] + share * (values[right] - values[right - 1]))
+
+
+def _quadrature() -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return nodes by their probabilities, weights, and how values at GRID lead to those there."""
+    points, shares = np.polynomial.legendre.leggauss(NODES)
+    width = np.diff(GRID)[:, None]
+    score = (GRID[:-1, None] + width * 0.5 * (1.0 + points)).reshape(-1)
+    weight = (width * 0.5 * shares).reshape(-1) * np.exp(-0.5 * score**2) / np.sqrt(2.0 * np.pi)
+    between = np.stack([np.interp(score, GRID, row) for row in np.eye(len(GRID))])
+    return np.asarray(ndtr(score)), weight, between
+
+
+ALPHA, WEIGHT, BETWEEN = _quadrature()

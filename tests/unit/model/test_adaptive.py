@@ -1,0 +1,277 @@
+"""Intervals that follow the outcomes of earlier forecasts, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mvlstm as mv
+from mvlstm.model.adaptive import Arrivals, recalibrate
+from mvlstm.results import Forecast
+from mvlstm.results.distribution import LEVELS, SCORES
+from mvlstm.types import FloatArray, IntArray
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*far outside the training range")
+LOW, HIGH = 2, 8  # of the 90 % interval among the levels
+
+
+def one_series(rows: int, horizon: int = 1) -> Arrivals:
+    """Origins at every row of one series."""
+    known = np.maximum(np.arange(rows)[:, None] - np.arange(horizon), 0)
+    return Arrivals(np.array([0, rows]), np.arange(rows), known)
+
+
+def held(scores: FloatArray, knots: FloatArray) -> FloatArray:
+    return np.asarray((knots[..., LOW] <= scores) & (scores <= knots[..., HIGH]))
+
+
+def made_table(rows: int = 900, *, wilder_from: int | None = None) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    noise = rng.normal(size=rows)
+    if wilder_from is not None:
+        noise[wilder_from:] *= 3.0
+    x = rng.normal(size=rows)
+    y = np.zeros(rows)
+    for t in range(1, rows):
+        y[t] = 0.5 * y[t - 1] + 0.4 * x[t - 1] + noise[t]
+    index = pd.date_range("2024-01-01", periods=rows, freq="h", name="time")
+    return pd.DataFrame({"x": x, "y": y}, index)
+
+
+def fitted_ar(horizon: int = 3, *, rows: int = 500, **settings: object) -> mv.AR:
+    table = made_table(wilder_from=600)
+    model = mv.AR(window=5, horizon=horizon, verbose=0, **settings)  # type: ignore[arg-type]
+    return model.fit(table.iloc[:rows], "y", valid=0.2)
+
+
+def static(model: mv.AR) -> mv.AR:
+    return model.holding(replace(model.fitted_, adaptive=False))
+
+
+# ------------------------------------------------------------------------------ of scores alone
+
+
+@pytest.mark.parametrize("broken", ["spread", "centre", "trend"])
+def test_coverage_comes_back_after_a_break(broken: str) -> None:
+    shares, n = [], 400
+    for seed in range(20):
+        scores = np.random.default_rng(seed).normal(size=(800, 1))
+        if broken == "spread":
+            scores[n:] *= 2.0
+        elif broken == "centre":
+            scores[n:] += 2.0
+        else:
+            scores[n:, 0] += 0.01 * np.arange(400)
+        shares.append(held(scores, recalibrate(scores, one_series(800)))[n + 200 :].mean())
+    assert 0.87 <= np.mean(shares) <= 0.93
+
+
+def test_what_needs_no_correction_hardly_gets_one() -> None:
+    widths = []
+    for seed in range(20):
+        scores = np.random.default_rng(100 + seed).normal(size=(800, 1))
+        knots = recalibrate(scores, one_series(800))[200:]
+        widths.append(np.mean(knots[..., HIGH] - knots[..., LOW]))
+    assert np.mean(widths) == pytest.approx(SCORES[HIGH] - SCORES[LOW], rel=0.03)
+
+
+def test_each_tail_is_its_own() -> None:
+    scores = np.random.default_rng(0).exponential(size=(3000, 1)) - 1.0
+    knots = recalibrate(scores, one_series(3000))[1000:]
+    below, above = scores[1000:] < knots[..., LOW], scores[1000:] > knots[..., HIGH]
+    assert below.mean() == pytest.approx(0.05, abs=0.01)
+    assert above.mean() == pytest.approx(0.05, abs=0.01)
+    assert -knots[..., LOW].mean() < 0.6 * knots[..., HIGH].mean()
+
+
+@pytest.mark.parametrize("horizon", [1, 4])
+def test_every_level_holds_its_share_of_any_series(horizon: int) -> None:
+    t = np.arange(4000)[:, None]
+    scores = 3.0 * np.sin(t / 50.0) * (1.0 + (t // 700) % 3) + 0.5 * (-1.0) ** t
+    scores = np.repeat(scores, horizon, axis=1)
+    knots = recalibrate(scores, one_series(4000, horizon))
+    for level, column in zip(LEVELS, np.moveaxis(knots, -1, 0), strict=True):
+        assert np.mean(scores <= column) == pytest.approx(level, abs=0.03)
+
+
+def test_levels_never_cross_and_nothing_known_changes_nothing() -> None:
+    scores = np.random.default_rng(1).standard_t(2, size=(500, 2))
+    knots = recalibrate(scores, one_series(500, 2))
+    assert (np.diff(knots, axis=-1) >= 0).all()
+    np.testing.assert_allclose(knots[0], np.broadcast_to(SCORES, (2, len(LEVELS))))
+    unknown = recalibrate(np.full((50, 2), np.nan), one_series(50, 2))
+    np.testing.assert_allclose(unknown, np.broadcast_to(SCORES, unknown.shape))
+
+
+def test_a_short_series_leans_on_the_others() -> None:
+    """The first scores of a series are judged by what all series show by then."""
+    rng = np.random.default_rng(2)
+    sizes: IntArray = np.array([300, 300, 300, 20])
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    times = np.concatenate([np.arange(300)] * 3 + [np.arange(280, 300)])
+    known = np.concatenate([np.arange(n) for n in sizes])[:, None]
+    scores = 4.0 * rng.normal(size=(sizes.sum(), 1))
+    together = recalibrate(scores, Arrivals(starts, times, known))[-20:]
+    alone = recalibrate(scores[-20:], one_series(20))
+    assert held(scores[-20:], together).mean() >= held(scores[-20:], alone).mean()
+    assert together[1, 0, HIGH] > 1.2 * alone[1, 0, HIGH]
+
+
+# --------------------------------------------------------------------------------- of a forecaster
+
+
+def test_intervals_are_those_of_the_fit_until_there_are_outcomes_after_it() -> None:
+    model = fitted_ar()
+    table = made_table(wilder_from=600).iloc[:500]
+    one, other = model.predict(table), static(model).predict(table)
+    pd.testing.assert_frame_equal(one.to_frame(), other.to_frame())
+    assert one.knots is None
+    pd.testing.assert_frame_equal(
+        model.forecast(table).to_frame(), static(model).forecast(table).to_frame()
+    )
+
+
+def test_intervals_widen_with_the_errors_and_the_mean_stays() -> None:
+    model = fitted_ar()
+    table = made_table(wilder_from=600)
+    one, other = model.predict(table), static(model).predict(table)
+    np.testing.assert_array_equal(one.members, other.members)
+    late = slice(-200, None)
+    assert other.take(late).score("all")["coverage"] < 0.75
+    assert 0.85 < one.take(late).score("all")["coverage"] < 0.95
+    assert one.take(late).score("all")["crps"] < other.take(late).score("all")["crps"]
+
+
+def test_an_outcome_not_yet_known_changes_no_interval() -> None:
+    model, table = fitted_ar(), made_table(wilder_from=600)
+    before = model.predict(table)
+    for row in (560, 700):
+        changed = table.copy()
+        changed.iloc[row, -1] += 50.0
+        after = model.predict(changed)
+        early = np.asarray(before.origin < table.index[row])
+        np.testing.assert_array_equal(
+            before.take(early).quantile(0.95), after.take(early).quantile(0.95)
+        )
+        assert before.knots is not None and after.knots is not None
+        assert (before.knots[~early] != after.knots[~early]).any()
+
+
+def test_forecast_and_predict_agree_at_every_origin() -> None:
+    model, table = fitted_ar(), made_table(wilder_from=600)
+    every = model.predict(table)
+    for end in (510, 640, 897):
+        row = every.origin.get_loc(table.index[end - 1])
+        last = every.take(slice(row, row + 1))
+        made = model.forecast(table.iloc[:end])
+        np.testing.assert_allclose(made.quantile(0.95), last.quantile(0.95), rtol=1e-9)
+
+
+def test_the_option_and_a_saved_model_keep_it(tmp_path: pytest.TempPathFactory) -> None:
+    path = f"{tmp_path}/model.safetensors"
+    table = made_table(wilder_from=600)
+    for calibration, adaptive in (("adaptive", True), ("static", False)):
+        model = fitted_ar(calibration=calibration)
+        model.save(path)
+        again = mv.load(path)
+        assert (again.predict(table).knots is not None) is adaptive
+        pd.testing.assert_frame_equal(
+            again.predict(table).to_frame(), model.predict(table).to_frame()
+        )
+    with pytest.raises(mv.errors.ParameterError, match="calibration='loose'"):
+        fitted_ar(calibration="loose")
+
+
+# ------------------------------------------------------------------- one distribution for all of it
+
+
+def recalibrated() -> Forecast:
+    return fitted_ar().predict(made_table(wilder_from=600)).take(slice(-100, None))
+
+
+def test_quantiles_and_pit_are_of_one_distribution() -> None:
+    forecast = recalibrated()
+    for q in (0.003, 0.05, 0.31, 0.5, 0.95, 0.998):
+        at = forecast.quantile(q).to_numpy().reshape(forecast.actual.shape)
+        np.testing.assert_allclose(forecast.distribution.pit(at), q, atol=1e-6)
+
+
+def test_crps_is_the_mean_loss_of_the_quantiles() -> None:
+    forecast = recalibrated()
+    levels = (np.arange(2000) + 0.5) / 2000
+    y = forecast.actual.reshape(-1)
+    loss = np.zeros(y.size)
+    for q in levels[::4]:
+        missed = y - forecast.quantile(float(q)).to_numpy()
+        loss += 2.0 * np.maximum(q * missed, (q - 1.0) * missed) * 4 / 2000
+    np.testing.assert_allclose(forecast.crps().to_numpy().mean(), loss.mean(), rtol=3e-3)
+
+
+def test_joined_forecasts_keep_their_intervals() -> None:
+    forecast = recalibrated()
+    one, other = forecast.take(slice(0, 40)), forecast.take(slice(40, None))
+    joined = Forecast.join([one, replace(other, knots=None)])
+    np.testing.assert_array_equal(joined.take(slice(0, 40)).quantile(0.9), one.quantile(0.9))
+    np.testing.assert_allclose(
+        joined.take(slice(40, None)).quantile(0.9), replace(other, knots=None).quantile(0.9)
+    )
+
+
+# ------------------------------------------------------------------------------------- joint paths
+
+
+def test_paths_have_each_steps_distribution_and_the_errors_dependence() -> None:
+    model, table = fitted_ar(horizon=6), made_table(wilder_from=600)
+    made = model.forecast(table)
+    paths = made.draw(4000, seed=1)
+    assert paths.shape == (4000, 1, 6)
+    for q in (0.1, 0.5, 0.9):
+        share = np.mean(paths[:, 0] <= made.quantile(q).to_numpy(), axis=0)
+        np.testing.assert_allclose(share, q, atol=0.02)
+    assert made.dependence is not None
+    assert made.dependence[0, 1] > 0.3  # errors of neighbouring steps of an autoregression
+    assert made.dependence[0, 5] < made.dependence[0, 1]
+    np.testing.assert_array_equal(made.draw(10, seed=3), made.draw(10, seed=3))
+    assert (made.draw(10, seed=3) != made.draw(10, seed=4)).all()
+
+
+def test_the_sum_over_steps_is_covered_where_independent_steps_are_not() -> None:
+    """Errors that last a while add up."""
+    rng = np.random.default_rng(0)
+    y = np.zeros(2500)
+    for t in range(1, 2500):
+        y[t] = 0.95 * y[t - 1] + rng.normal()
+    table = pd.DataFrame({"x": rng.normal(size=2500), "y": y})
+    model = mv.AR(window=3, horizon=12, verbose=0).fit(table.iloc[:1500], "y", valid=0.2)
+    forecast = model.predict(table).take(slice(-900, None))
+    together, apart = forecast.score_paths(), replace(forecast, dependence=None).score_paths()
+    assert 0.84 <= together["sum_coverage"] <= 0.96
+    assert apart["sum_coverage"] < together["sum_coverage"] - 0.15
+    assert together["energy"] < apart["energy"]
+    assert together["variogram"] < apart["variogram"]
+    high = forecast.path_quantile(0.95).to_numpy()
+    total = forecast.actual.sum(axis=1)
+    known = np.isfinite(total)
+    assert 0.9 <= np.mean(total[known] <= high[known]) <= 0.99
+
+
+def test_paths_as_a_table() -> None:
+    made = fitted_ar().forecast(made_table(wilder_from=600))
+    table = made.sample(4, seed=2)
+    assert list(table.columns) == ["path", "origin", "step", "time", "value"]
+    assert len(table) == 4 * 3
+    np.testing.assert_array_equal(table["value"], made.draw(4, seed=2).reshape(-1))
+    with pytest.raises(mv.errors.ParameterError, match="n=0"):
+        made.sample(0)
+
+
+def test_paths_of_an_older_model_file_have_independent_steps() -> None:
+    model = fitted_ar()
+    older = replace(model.fitted_, calibration=replace(model.fitted_.calibration, dependence=None))
+    made = model.holding(older).predict(made_table(wilder_from=600)).take(slice(-1, None))
+    assert made.dependence is None
+    correlation = np.corrcoef(made.draw(2000)[:, 0], rowvar=False)
+    assert np.abs(correlation - np.eye(3)).max() < 0.1
