@@ -108,7 +108,8 @@ class TestForecast:
         low, high = forecast.interval(0.9)
         inside = (low <= forecast.actual[:, 0]) & (forecast.actual[:, 0] <= high)
         assert score["coverage"] == pytest.approx(inside.to_numpy()[new].mean())
-        assert set(score) == {"rmse", "mae", "crps", "coverage", "n", "part"}
+        shares = {"pinball", "interval_score", "smape", "mape"}
+        assert set(score) == {"rmse", "mae", "mae_mean", "crps", "coverage", "n", "part"} | shares
 
     def test_score_falls_back_to_validation_and_says_so(self):
         forecast, _ = make_forecast()

@@ -1,4 +1,4 @@
-"""`mvlstm evaluate`: scores on unseen rows, with persistence for comparison."""
+"""`mvlstm evaluate`: scores on unseen rows, with naive forecasts for comparison."""
 
 from __future__ import annotations
 
@@ -27,9 +27,14 @@ def evaluate(
     ] = None,
     out: cli.TableFile = None,
 ) -> None:
-    """Score the model on rows it has not seen, next to persistence (the last value again)."""
+    """Score the model on rows it has not seen, next to naive forecasts.
+
+    These repeat the last value (persistence) and the last cycle, if there is one (seasonal).
+    More scores than on the screen are in --json and --out.
+    """
     from mvlstm import load
     from mvlstm.model.monitoring import read_time
+    from mvlstm.results.evaluation import SCORES_SHOWN
     from mvlstm.table.files import read_table
     from mvlstm.table.spacing import describe_time
 
@@ -43,15 +48,17 @@ def evaluate(
     first, last = result.period
     start = "" if since is None else f" since {describe_time(read_time(fitted.fitted_, since))}"
     title = f"Scores for {result.target} on {result.part} rows{start}, {first} to {last}"
-    output.show(table(scores, title=title))
+    shown = [*SCORES_SHOWN, "n"]
+    output.show(table(scores[["model", *shown]], title=title))
     if result.by_step is not None:
-        output.show(table(result.by_step, title="Scores by step ahead"))
+        output.show(table(result.by_step[["step", *shown]], title="Scores by step ahead"))
     if result.by_series is not None:
         title = f"Scores by series{first_of(len(result.by_series), SERIES_SHOWN)}"
-        output.show(table(result.by_series.head(SERIES_SHOWN), title=title))
+        few = result.by_series[["series", *shown]].head(SERIES_SHOWN)
+        output.show(table(few, title=title))
     if result.periods is not None:
         word = str(result.periods.columns[0])  # "from" where times are integers
         title = f"Scores by {'period' if word == 'from' else word}"
-        output.show(table(result.periods, title=title))
+        output.show(table(result.periods[[word, *shown]], title=title))
     output.notes(result.notes)
     output.wrote(out)

@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from mvlstm import metrics
 from mvlstm._words import counted
 from mvlstm.errors import DataError, ParameterError, check_option, check_whole
 from mvlstm.model.forecaster import AbstractForecaster, require_whole
-from mvlstm.model.scoring import score_row
+from mvlstm.model.scoring import score_against
 from mvlstm.model.transform_choice import choose_transform
 from mvlstm.progress import show_tasks
 from mvlstm.results import Forecast
+from mvlstm.results.drawing import Drawable
 from mvlstm.settings import expanded
 from mvlstm.table.frame import SeriesFrame, Table, check_table
 from mvlstm.table.panel import after_last
@@ -67,12 +67,12 @@ class FoldRun:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Backtest:
+class Backtest(Drawable):
     """Scores of a forecaster that was fitted anew at each of several origins."""
 
     target: str
     scores: pd.DataFrame
-    """One row per fold and one "pooled": ``rmse, mae, crps, coverage, skill, n, fit_seconds``."""
+    """One row per fold and one "pooled": the scores of `Evaluation`, and ``fit_seconds``."""
     periods: tuple[tuple[Any, Any], ...]  # first and last time of each fold
     forecast: Forecast  # those of every fold, one after another
 
@@ -159,7 +159,7 @@ def backtest(
     pooled = Forecast.join(scored)
     table_of = {
         name: {
-            **score_row(forecast.score(part="all"), persistence_rmse(forecast, frame)),
+            **score_against(forecast, frame),
             "fit_seconds": float(np.sum(spent)),
         }
         for name, forecast, spent in [
@@ -303,11 +303,3 @@ def _units(model: AbstractForecaster, table: Any, forecast: Forecast) -> FloatAr
         return np.ones(len(forecast))
     prepared = model.fitted_.prepare(model.fitted_.read(table, "predict"))
     return prepared.unit(prepared.frame.find(forecast.origin, forecast.series))
-
-
-def persistence_rmse(forecast: Forecast, frame: SeriesFrame) -> float:
-    """Return persistence's error on the rows of a forecast."""
-    rows = frame.find(forecast.origin, forecast.series)
-    last = np.broadcast_to(frame.target_values[rows][:, None], forecast.actual.shape)
-    known = np.isfinite(forecast.actual)
-    return metrics.rmse(forecast.actual[known], last[known])

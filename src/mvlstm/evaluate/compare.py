@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -17,14 +16,13 @@ from mvlstm.evaluate.backtest import (
     FoldRun,
     fold_frame,
     fold_rows,
-    persistence_rmse,
     run_fold,
 )
-from mvlstm.evaluate.methods import BUDGETS, METHODS, Budget, build, choose_methods
+from mvlstm.evaluate.methods import BUDGETS, Budget, Methods, build, choose_methods
 from mvlstm.model.adaptive import adapted
 from mvlstm.model.calibration import cover_factors
 from mvlstm.model.forecaster import AbstractForecaster
-from mvlstm.model.scoring import score_row
+from mvlstm.model.scoring import score_against
 from mvlstm.model.transform_choice import TRANSFORM_CHOICES, choose_transform
 from mvlstm.problem.splits import split_windows
 from mvlstm.problem.windows import measured_labels, origin_rows
@@ -58,7 +56,7 @@ def compare(
     columns: Columns,
     settings: ComparingSettings,
     *,
-    methods: str | Sequence[str] = "all",
+    methods: Methods = "all",
     budget: Budget = "quick",
     folds: int = 1,
     test: float = 0.2,
@@ -74,9 +72,10 @@ def compare(
     Parameters
     ----------
     table : DataFrame or SeriesFrame
-    methods : str or sequence of str
+    methods : str, forecaster, or sequence of these
         "all", or some of mvlstm, paper, indep, fusion, lstm, dual, retain, clstm, strx, arimax,
-        rf, xgt, enet, ar, gbt, seasonal. Persistence is always there.
+        rf, xgt, enet, ar, gbt, seasonal; or forecasters such as ``mv.AR(window=24)``, which keep
+        their own settings. Persistence is always there.
     budget : {"quick", "full"}
         How much each method may tune and train; every row states it.
     folds : int
@@ -102,7 +101,7 @@ def compare(
     """
     check_option("budget", budget, BUDGETS)
     require_validation(valid)
-    keys = choose_methods(methods)
+    chosen_methods = choose_methods(methods)
     cleaning = Cleaning(missing=settings.missing, gaps=settings.gaps, calendar=settings.calendar)
     frame = check_table(table, columns, cleaning)
     window, horizon, verbose = settings.window, settings.horizon, settings.verbose
@@ -120,17 +119,17 @@ def compare(
     entries: list[Entry] = []
     if own is not None:
         entries.append(_own_entry(own, own_name, frame, window, horizon, cuts))
-    with show_tasks(verbose, "compare", len(keys), every=0.0) as advance:
-        for key in keys:
+    with show_tasks(verbose, "compare", len(chosen_methods), every=0.0) as advance:
+        for label, method in chosen_methods.items():
             words = ""
             try:
                 runs = []
                 for start, end in cuts:
-                    model, words = build(key, budget=budget, n_train=n_train, shared=shared)
+                    model, words = build(method, budget=budget, n_train=n_train, shared=shared)
                     runs.append(run_fold(model, *fold_frame(frame, start, end), valid))
-                found = _entries(key, runs, frame, words)
+                found = _entries(label, runs, frame, words)
             except Exception as error:  # whatever it is, the other methods continue
-                found = [_failure(METHODS[key].label, error, words)]
+                found = [_failure(label, error, words)]
             entries += found
             advance(_progress(found[-1].row))
     noted = replace(frame, notes=(*frame.notes, *notes))
@@ -140,10 +139,10 @@ def compare(
 # -------------------------------------------------------------------------------- one method's rows
 
 
-def _entries(key: str, runs: list[FoldRun], frame: SeriesFrame, words: str) -> list[Entry]:
+def _entries(label: str, runs: list[FoldRun], frame: SeriesFrame, words: str) -> list[Entry]:
     """Score a method's forecasts; an ensemble of several gets a row for one member too."""
     common = {
-        "method": METHODS[key].label,
+        "method": label,
         "fit_seconds": float(np.sum([run.fit_seconds for run in runs])),
         "forecasts_per_second": float(np.mean([run.forecasts_per_second for run in runs])),
         "top_variables": _top_variables(runs[-1].model, frame),
@@ -163,7 +162,7 @@ def _entries(key: str, runs: list[FoldRun], frame: SeriesFrame, words: str) -> l
         row = {
             **common,
             "kind": kind,
-            **score_row(scored.score(part="all"), persistence_rmse(scored, frame)),
+            **score_against(scored, frame),
             "valid_rmse": float(_errors(Forecast.join(judged)).pow(2).mean() ** 0.5),
         }
         each = tuple(float(_errors(one).pow(2).mean() ** 0.5) for one in new)

@@ -14,11 +14,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, TypeGuard
 
+from sklearn.base import clone
+
 from mvlstm._words import did_you_mean
 from mvlstm.errors import ParameterError
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.registry import FORECASTERS, Entry, forecaster_class
 
+Methods = str | AbstractForecaster | Sequence[str | AbstractForecaster]
 Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = ("quick", "full")
 QUICK_WINDOWS = 60_000  # windows each network sees in a quick comparison, repeats counted
@@ -99,53 +102,77 @@ def find_method(key: str) -> Method:
     return Method(find_class(key).__name__, key)
 
 
-def choose_methods(names: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the methods' keys; "all" stands for every one, and persistence is always there.
+def choose_methods(methods: Methods) -> dict[str, str | AbstractForecaster]:
+    """Return each method by its label: a key, or a forecaster of the user's own settings.
+
+    "all" stands for every key, and persistence is always there.
 
     Examples
     --------
-    >>> choose_methods(["ar", "GBT"])
-    ('ar', 'gbt', 'persistence')
+    >>> list(choose_methods(["ar", "GBT"]).items())
+    [('AR', 'ar'), ('GBT', 'gbt'), ('Persistence', 'persistence')]
     """
-    given: Iterable[str] = names.split(",") if isinstance(names, str) else names
-    keys: list[str] = []
-    for name in given:
-        if not isinstance(name, str):
-            raise ParameterError(
-                f"methods are given by name, not as {name!r}; choose from all, "
-                f"{', '.join(METHODS)}. For a forecaster of your own settings use mvlstm.backtest."
-            )
-        key = name.strip().lower()
-        if key == "all":
-            keys += METHODS
-        elif key in METHODS:
-            keys.append(key)
-        elif key:
-            raise ParameterError(
-                f"There is no method '{name.strip()}'; choose from all, {', '.join(METHODS)}."
-                f"{did_you_mean(key, METHODS)}"
-            )
-    if not keys:
+    if isinstance(methods, str):
+        methods = methods.split(",")
+    given: Iterable[str | AbstractForecaster] = (
+        [methods] if isinstance(methods, AbstractForecaster) else methods
+    )
+    found: dict[str, str | AbstractForecaster] = {}
+    for one in given:
+        if isinstance(one, AbstractForecaster):
+            found[_free_label(type(one).__name__, found)] = one
+        else:
+            found |= {METHODS[key].label: key for key in _keys(one)}
+    if not found:
         raise ParameterError(f"No method is named; choose from all, {', '.join(METHODS)}.")
-    return tuple(dict.fromkeys([*keys, "persistence"]))
+    last = METHODS["persistence"].label
+    return found if last in found else {**found, last: "persistence"}
+
+
+def _keys(name: object) -> list[str]:
+    if not isinstance(name, str):
+        raise ParameterError(
+            f"methods has {name!r}, which is neither a name nor a forecaster; choose from all, "
+            f"{', '.join(METHODS)}, or give a forecaster such as mvlstm.AR(window=24)."
+        )
+    key = name.strip().lower()
+    if key and key != "all" and key not in METHODS:
+        raise ParameterError(
+            f"There is no method '{name.strip()}'; choose from all, {', '.join(METHODS)}."
+            f"{did_you_mean(key, METHODS)}"
+        )
+    return list(METHODS) if key == "all" else [key] if key else []
+
+
+def _free_label(name: str, taken: Mapping[str, object]) -> str:
+    """Return a name, numbered if there is one already."""
+    count = sum(label.split(" #")[0] == name for label in taken)
+    return f"{name} #{count + 1}" if count else name
 
 
 def build(
-    key: str, *, budget: Budget, n_train: int, shared: dict[str, Any]
+    method: str | AbstractForecaster, *, budget: Budget, n_train: int, shared: dict[str, Any]
 ) -> tuple[AbstractForecaster, str]:
     """Return a method's forecaster and its tuning budget in words.
 
     From ``n_train``, the training windows, the epochs of a quick run follow; settings that are
-    ``shared`` go to every method that has an argument of that name.
+    ``shared`` go to every method that has an argument of that name. A forecaster keeps its own.
     """
-    method = METHODS[key]
-    settings = method.known(shared)
-    settings |= method.entry.quick if budget == "quick" else method.entry.full
-    if budget == "quick" and method.kind.ensemble:
+    if isinstance(method, AbstractForecaster):
+        if method.horizon != shared["horizon"]:
+            raise ParameterError(
+                f"{type(method).__name__}(horizon={method.horizon}) is compared with "
+                f"horizon={shared['horizon']}. Give both the same."
+            )
+        return clone(method).set_params(verbose=shared["verbose"]), "its own settings"
+    found = METHODS[method]
+    settings = found.known(shared)
+    settings |= found.entry.quick if budget == "quick" else found.entry.full
+    if budget == "quick" and found.kind.ensemble:
         settings["max_epochs"] = quick_epochs(n_train)
-    model = method.create(settings)
+    model = found.create(settings)
     training = getattr(model, "training", None)  # of a network
-    return model, method.entry.words(budget).format(epochs=training and training.max_epochs)
+    return model, found.entry.words(budget).format(epochs=training and training.max_epochs)
 
 
 def quick_epochs(n_train: int, *, windows: int = QUICK_WINDOWS, most: int = QUICK_EPOCHS[1]) -> int:

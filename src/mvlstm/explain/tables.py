@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 
 from mvlstm.explain.attention import Attention, AttentionSummary
 from mvlstm.explain.importance import ErrorIncrease, headline
+from mvlstm.metrics import variance_of_mean
 from mvlstm.results import IMPORTANCE_COLUMNS
 from mvlstm.types import FloatArray
+
+WITHIN = 1.645  # standard errors to either end of a 90 % interval
 
 
 def importance_table(
@@ -81,8 +84,14 @@ def summary_table(names: list[str], summary: AttentionSummary) -> pd.DataFrame:
 
 
 def series_table(names: list[str], increase: ErrorIncrease, series: NDArray[Any]) -> pd.DataFrame:
-    """Lay out importance within each series: shares of its own rises, which sum to one."""
-    rises = pd.DataFrame(increase.by_window, columns=names).groupby(series, sort=True).mean()
+    """Lay out importance within each series: shares of its own rises, which sum to one.
+
+    Intervals allow for the dependence of its rises in time, and not for the spread of members.
+    """
+    groups = pd.DataFrame(increase.by_window, columns=names).groupby(series, sort=True)
+    rises = groups.mean()
+    spread = groups.agg(lambda rise: variance_of_mean(rise) if len(rise) > 1 else np.nan) ** 0.5
+    reach = WITHIN * spread.to_numpy(dtype=np.float64).reshape(-1)
     positive = rises.clip(lower=0.0)
     shares = positive.div(positive.sum(axis=1).replace(0.0, np.nan), axis=0)
     counts = pd.Series(series).value_counts()
@@ -92,6 +101,8 @@ def series_table(names: list[str], increase: ErrorIncrease, series: NDArray[Any]
             "variable": np.tile(names, len(rises)),
             "importance": shares.to_numpy().reshape(-1),
             "error_increase": rises.to_numpy().reshape(-1),
+            "error_increase_low": rises.to_numpy().reshape(-1) - reach,
+            "error_increase_high": rises.to_numpy().reshape(-1) + reach,
             "n_windows": np.repeat(counts[rises.index].to_numpy(), len(names)),
         }
     )

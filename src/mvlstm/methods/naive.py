@@ -8,15 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mvlstm.errors import ModelFileError, ParameterError, is_whole
-from mvlstm.explain import find_period
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.learned import Arrays, Learned, Saved
+from mvlstm.model.naive import find_season, last_cycle
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Preparation
 from mvlstm.problem.problem import Problem
 from mvlstm.settings import PersistenceSettings, SeasonalPersistenceSettings, documented
-from mvlstm.table.spacing import natural_cycles
 from mvlstm.types import FloatArray, IntArray
 
 
@@ -111,16 +110,15 @@ class LastCycle(Learned):
 
     def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
         """Repeat the last cycle; where it is not known, the last value."""
+        cycle = (self.period, self.horizon)
         if windows.prepared is None or windows.origins is None:
             y = windows.values[:, :, -1] * self.scale + self.center
-            rows = y.shape[1] - 1 - self._lags
-            return Predictive(np.where(rows >= 0, y[:, np.maximum(rows, 0)], y[:, -1:])[None])
+            end, one = np.array([y.shape[1] - 1]), np.zeros(y.shape[1], dtype=np.intp)
+            (rows,), (known,) = last_cycle(end, one, *cycle)
+            return Predictive(np.where(known, y[:, rows], y[:, -1:])[None])
         prepared, origins = windows.prepared, windows.origins
-        segments = prepared.frame.segments
-        rows = origins[:, None] - self._lags
-        inside = np.maximum(rows, 0)
-        known = (rows >= 0) & (segments[inside] == segments[origins][:, None])
-        then = prepared.target_at(inside, origins)
+        rows, known = last_cycle(origins, prepared.frame.segments, *cycle)
+        then = prepared.target_at(rows, origins)
         return Predictive(np.where(known, then, prepared.target[origins][:, None])[None])
 
     def scrambled(self, windows: Windows, columns: IntArray, donors: IntArray) -> FloatArray:
@@ -129,12 +127,6 @@ class LastCycle(Learned):
         target = windows.table.shape[1] - 1
         return members[:, donors] if target in columns else members
 
-    @property
-    def _lags(self) -> IntArray:
-        """Rows from the origin back to the value taken for each step ahead, (H,)."""
-        steps = np.arange(1, self.horizon + 1)
-        return np.asarray(self.period * -(-steps // self.period) - steps)
-
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
         """Return the period."""
         return {}, {"period": self.period}
@@ -142,17 +134,3 @@ class LastCycle(Learned):
 
 def _scale(preparation: Preparation) -> dict[str, Any]:
     return {"center": preparation.target_center, "scale": preparation.target_scale}
-
-
-def find_season(y: FloatArray, step: Any) -> tuple[int, str]:
-    """Return the rows of the cycle that fits a series best, and a sentence on it.
-
-    ``step`` is the spacing of the rows: a Timedelta, DateOffset, whole number or None.
-    """
-    longest = len(y) // 3
-    candidates = {p for p in (*natural_cycles(step), find_period(y)) if 1 < p <= longest}
-    if not candidates:
-        return 1, "No cycle was found; the forecasts are those of persistence."
-    errors = {p: float(np.mean((y[p:] - y[:-p]) ** 2)) for p in sorted(candidates)}
-    best = min(errors, key=lambda p: errors[p])
-    return best, f"The cycle of least error on the training rows has {best} rows."

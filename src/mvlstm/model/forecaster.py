@@ -254,7 +254,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         return _warned(replace(result, warnings=(*result.warnings, *doubts)))
 
     def evaluate(self, table: Table, *, since: Any = None) -> Evaluation:
-        """Score forecasts of rows the model has not seen, with persistence for comparison.
+        """Score forecasts of rows the model has not seen, with naive forecasts for comparison.
 
         If the table has no such rows, the later half of the validation rows is used and the result
         says so.
@@ -275,6 +275,14 @@ class AbstractForecaster(BaseEstimator, ABC):
         from mvlstm.model.monitoring import score_since
 
         return score_since(fitted, forecast, prepared, since)
+
+    def score(self, table: Table) -> float:
+        """Return the skill on rows the model has not seen, as scikit-learn asks of an estimator.
+
+        It is the share of the better naive method's error that is removed: see `evaluate`. With it,
+        ``cross_val_score(model, table, cv=TimeSeriesSplit(), params={"target": "y"})`` works.
+        """
+        return float(self.evaluate(table).scores["skill"].iloc[0])
 
     def update(
         self,

@@ -25,7 +25,8 @@ from scipy.special import ndtr
 
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
 from mvlstm.model.fitted import Fitted
-from mvlstm.model.scoring import persistence_forecast, score_row, score_unseen
+from mvlstm.model.naive import LAST, Naive
+from mvlstm.model.scoring import RowScores, score_unseen
 from mvlstm.problem.preparation import Prepared
 from mvlstm.results import Evaluation, Forecast
 from mvlstm.results.coverage import coverage_in_words, rolling_coverage
@@ -56,8 +57,8 @@ def score_since(fitted: Fitted, forecast: Forecast, prepared: Prepared, since: A
         )
     scored = forecast.take(chosen)
     evaluation = score_unseen(fitted, scored, prepared, whole=False)
-    rival = persistence_forecast(fitted, scored, prepared)
-    now = Reference.of_forecast(scored, scored.actual - rival.members.mean(axis=0))
+    naive = Naive.of(scored, prepared.frame)
+    now = Reference.of_forecast(scored, scored.actual - naive.values[LAST])
     found, statements = find_slips(fitted.calibration.reference, now)
     if found is not None:
         for statement in itertools.compress(statements, found["slipped"]):
@@ -66,7 +67,7 @@ def score_since(fitted: Fitted, forecast: Forecast, prepared: Prepared, since: A
     if start <= known:
         notes.append(f"The model knows the rows up to {describe_time(known)}; later ones count.")
     notes += [*statements, coverage_in_words(rolling_coverage(scored))]
-    return replace(evaluation, notes=tuple(notes), periods=by_period(scored, rival), slips=found)
+    return replace(evaluation, notes=tuple(notes), periods=by_period(scored, naive), slips=found)
 
 
 def read_time(fitted: Fitted, since: Any) -> Any:
@@ -189,15 +190,14 @@ def _sentence(row: Any) -> str:
 # ----------------------------------------------------------------------------------------- periods
 
 
-def by_period(forecast: Forecast, rival: Forecast) -> pd.DataFrame:
+def by_period(forecast: Forecast, naive: Naive) -> pd.DataFrame:
     """Score each day, week, month, quarter or year, whichever suits, or blocks of numbered rows."""
     first = pd.Index(forecast.time[:, 0])
     labels, word = _period_labels(first)
-    rows = []
+    scores, rows = RowScores.of(forecast, naive), []
     for label in pd.unique(labels):
         mine = np.flatnonzero(labels == label)
-        score, theirs = (one.take(mine).score(part="all") for one in (forecast, rival))
-        rows.append({word: label, **score_row(score, theirs["rmse"])})
+        rows.append({word: label, **scores.means(mine)})
     return pd.DataFrame(rows).sort_values(word, kind="stable", ignore_index=True)
 
 

@@ -1,4 +1,4 @@
-"""Scores on rows a model has not seen, with persistence for comparison."""
+"""Scores on rows a model has not seen, with naive forecasts for comparison."""
 
 from __future__ import annotations
 
@@ -16,15 +16,19 @@ from mvlstm.errors import DataError
 from mvlstm.model.adaptive import adapted
 from mvlstm.model.fitted import Fitted
 from mvlstm.model.forecasting import part_names
+from mvlstm.model.naive import CYCLE, LAST, Naive
 from mvlstm.model.table_warnings import numbered_rows
 from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Prepared
 from mvlstm.problem.windows import measured_labels
 from mvlstm.results import Evaluation, Forecast
+from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.spacing import describe_time
+from mvlstm.transforms import IDENTITY
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
 Scored = Literal["new", "calibration", "calibration and new"]
+PINBALL = (0.05, 0.5, 0.95)  # quantiles that the pinball loss is the mean of
 ENOUGH = 20  # new windows that a model is explained by alone
 
 
@@ -40,35 +44,29 @@ def score_unseen(
     chosen = forecast.take(rows)
     if whole:
         notes = (*notes, *_left_out(fitted, prepared, chosen.time))
-    persistence = persistence_forecast(fitted, chosen, prepared)
-    each = RowScores.of(chosen), RowScores.of(persistence)
-    reference = each[1].means()["rmse"]
-    named = zip((fitted.name, "persistence"), each, strict=True)
-    frame = pd.DataFrame({name: score_row(one.means(), reference) for name, one in named}).T
+    naive = Naive.of(chosen, prepared.frame)
+    rivals = naive_forecasts(fitted, chosen, naive, prepared)
+    each = {name: RowScores.of(one, naive) for name, one in rivals.items()}
+    own = RowScores.of(chosen, naive)
+    frame = pd.DataFrame({name: one.means() for name, one in {fitted.name: own, **each}.items()}).T
     period = (pd.Index(chosen.time[:, 0]).min(), pd.Index(chosen.time[:, -1]).max())
     return Evaluation(
         target=fitted.layout.target,
         scores=frame.astype({"n": int}),
         part=part,
         period=period,
-        notes=(*forecast.notes, *notes),
-        by_series=_by_series(chosen, *each),
-        by_step=_by_step(chosen, *each),
+        notes=(*forecast.notes, *notes, *_zero_note(frame)),
+        by_series=_by_series(chosen, own, each),
+        by_step=_by_step(chosen, own, each),
         experts=_expert_scores(fitted, chosen),
     )
 
 
-def score_row(score: Mapping[str, float], persistence: float) -> dict[str, float]:
-    """Return a row of scores: those of `Forecast.score` that are shown, and skill.
-
-    Examples
-    --------
-    >>> score = {"rmse": 3.0, "mae": 2.0, "crps": 1.5, "coverage": 0.9, "n": 100}
-    >>> score_row(score, persistence=4.0)["skill"]
-    0.25
-    """
-    shown = {name: score[name] for name in ("rmse", "mae", "crps", "coverage")}
-    return {**shown, "skill": metrics.skill(score["rmse"], persistence), "n": score["n"]}
+def _zero_note(scores: pd.DataFrame) -> tuple[str, ...]:
+    """Say that a share of the value means nothing where the value is zero."""
+    if np.isfinite(scores["mape"].iloc[0]):
+        return ()
+    return ("mape is empty, as some actual values are zero: use smape, mase or rmsse.",)
 
 
 def _expert_scores(fitted: Fitted, forecast: Forecast) -> pd.DataFrame | None:
@@ -88,78 +86,141 @@ class RowScores:
 
     squared: FloatArray
     absolute: FloatArray  # of the median
+    absolute_mean: FloatArray
     crps: FloatArray
     covered: FloatArray  # 1 where the 90 % interval holds what happened
+    relative: FloatArray  # absolute error of the median as a share of the value
+    symmetric: FloatArray  # and as a share of the mean of both sizes
+    pinball: FloatArray  # mean over `PINBALL`
+    interval: FloatArray  # interval score
+    naive: Naive
+    naive_squared: tuple[FloatArray, ...]
 
     @classmethod
-    def of(cls, forecast: Forecast) -> RowScores:
+    def of(cls, forecast: Forecast, naive: Naive) -> RowScores:
         """Score each forecast by itself, once for all the groups it belongs to."""
-        y = forecast.actual
-        low, median, high = (
-            forecast.quantile(q).to_numpy().reshape(y.shape) for q in (0.05, 0.5, 0.95)
+        y, mean = forecast.actual, forecast.members.mean(axis=0)
+        quantiles = {q: forecast.quantile(q).to_numpy().reshape(y.shape) for q in PINBALL}
+        low, median, high = quantiles.values()
+        error, size = np.abs(y - median), np.abs(y) + np.abs(median)
+        losses = [np.maximum(q * (y - x), (q - 1.0) * (y - x)) for q, x in quantiles.items()]
+        missed = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = np.where(error == 0, 0.0, error / np.abs(y))
+        return cls(
+            squared=(y - mean) ** 2,
+            absolute=error,
+            absolute_mean=np.abs(y - mean),
+            crps=np.asarray(forecast.crps(), dtype=np.float64).reshape(y.shape),
+            covered=np.where(np.isfinite(y), (low <= y) & (y <= high), np.nan),
+            relative=relative,
+            symmetric=2.0 * error / np.where(size > 0, size, 1.0),
+            pinball=np.mean(losses, axis=0),
+            interval=high - low + 20.0 * missed,
+            naive=naive,
+            naive_squared=tuple((y - value) ** 2 for value in naive.values.values()),
         )
-        inside = np.where(np.isfinite(y), (low <= y) & (y <= high), np.nan)
-        crps = np.asarray(forecast.crps(), dtype=np.float64).reshape(y.shape)
-        squared = np.asarray((y - forecast.members.mean(axis=0)) ** 2)
-        return cls(squared, np.abs(y - median), crps, inside)
 
     def means(self, at: Any = ()) -> dict[str, float]:
-        """Return the scores of `Forecast.score` of some of the forecasts, of all by default."""
+        """Return the scores of some of the forecasts, of all by default.
+
+        Skill is the share of the RMSE of the better naive method that is removed; of several
+        series, after each has been divided by the size of its own changes.
+        """
         known = np.isfinite(self.squared[at])
-        squared, absolute, crps, covered = (
-            float(values[at][known].mean()) for values in vars(self).values()
+
+        def mean(values: FloatArray) -> float:
+            chosen = values[at][known]
+            return float(chosen.mean()) if chosen.size else float("nan")
+
+        shape = self.squared.shape
+        absolute, squared = (
+            np.broadcast_to(size[:, None], shape)
+            for size in (self.naive.absolute, self.naive.squared)
         )
-        scores = {"rmse": squared**0.5, "mae": absolute, "crps": crps, "coverage": covered}
-        return {**scores, "n": int(known.sum())}
+        share = squared if self.naive.several and np.isfinite(squared[at]).all() else np.ones(shape)
+        least = min(mean(values / share) for values in self.naive_squared)
+        relative = mean(self.relative)
+        return {
+            "rmse": mean(self.squared) ** 0.5,
+            "mae": mean(self.absolute),
+            "mae_mean": mean(self.absolute_mean),
+            "crps": mean(self.crps),
+            "coverage": mean(self.covered),
+            "skill": metrics.skill(mean(self.squared / share) ** 0.5, least**0.5),
+            "rmsse": mean(self.squared / squared) ** 0.5,
+            "mase": mean(self.absolute / absolute),
+            "smape": mean(self.symmetric),
+            "mape": relative if np.isfinite(relative) else float("nan"),
+            "pinball": mean(self.pinball),
+            "interval_score": mean(self.interval),
+            "n": int(known.sum()),
+        }
 
 
-def _by_series(forecast: Forecast, model: RowScores, persistence: RowScores) -> pd.DataFrame | None:
-    """Score each series alone: one row per series, the model's scores, and skill."""
+def score_against(forecast: Forecast, frame: SeriesFrame) -> dict[str, float]:
+    """Return the scores of a forecast made from ``frame``, with its skill."""
+    return RowScores.of(forecast, Naive.of(forecast, frame)).means()
+
+
+def _by_series(
+    forecast: Forecast, own: RowScores, rivals: Mapping[str, RowScores]
+) -> pd.DataFrame | None:
+    """Score each series alone: one row per series, with the error of naive methods."""
     if forecast.series is None:
         return None
     codes, names = pd.factorize(forecast.series, sort=True)
     order = np.argsort(codes, kind="stable")
     borders = np.flatnonzero(np.diff(codes[order])) + 1
-    rows = []
-    for series, mine in zip(names, np.split(order, borders), strict=True):
-        score, reference = (one.means(mine) for one in (model, persistence))
-        rows.append({"series": str(series), **score_row(score, reference["rmse"])})
-    return pd.DataFrame(rows)
+    groups = zip(names, np.split(order, borders), strict=True)
+    return pd.DataFrame([{"series": str(n), **_beside(own, rivals, at)} for n, at in groups])
 
 
-def _by_step(forecast: Forecast, model: RowScores, persistence: RowScores) -> pd.DataFrame | None:
-    """Score each step ahead alone, where there are several: the model's scores, and skill."""
+def _by_step(
+    forecast: Forecast, own: RowScores, rivals: Mapping[str, RowScores]
+) -> pd.DataFrame | None:
+    """Score each step ahead alone, where there are several, with the error of naive methods."""
     if forecast.horizon == 1:
         return None
-    rows = []
-    for k in range(forecast.horizon):
-        if np.isfinite(forecast.actual[:, k]).any():
-            score, reference = (one.means((slice(None), k)) for one in (model, persistence))
-            rows.append({"step": k + 1, **score_row(score, reference["rmse"])})
+    known = np.flatnonzero(np.isfinite(forecast.actual).any(axis=0))
+    rows = [{"step": k + 1, **_beside(own, rivals, (slice(None), k))} for k in known.tolist()]
     return pd.DataFrame(rows)
 
 
-def persistence_forecast(fitted: Fitted, like: Forecast, prepared: Prepared) -> Forecast:
-    """Forecast the rows of ``like``, made from the same table, by the last value known."""
-    frame = prepared.frame
-    rows = frame.find(like.origin, like.series)
-    M, H = like.time.shape
-    scale = prepared.scale(rows, H)
-    last = np.broadcast_to(frame.target_values[rows][:, None, None], (M, H, 1))
-    made = Forecast(
-        origin=like.origin,
-        time=like.time,
-        target=like.target,
-        weights=np.ones((M, H, 1)),
-        means=scale.transform.forward(last),
-        variances=scale.variances(fitted.calibration.persistence),
-        members=np.moveaxis(last, -1, 0),
-        part=like.part,
-        actual=like.actual,
-        transform=scale.transform,
-        series=like.series,
-    )
-    return adapted(made, fitted.parts) if fitted.adaptive else made
+def _beside(own: RowScores, rivals: Mapping[str, RowScores], at: Any) -> dict[str, float]:
+    """Return scores of some forecasts, and after them the RMSE of the rivals."""
+    errors = {f"{name}_rmse": one.means(at)["rmse"] for name, one in rivals.items()}
+    return {**own.means(at), **errors}
+
+
+def naive_forecasts(
+    fitted: Fitted, like: Forecast, naive: Naive, prepared: Prepared
+) -> dict[str, Forecast]:
+    """Give the naive forecasts of the rows of ``like`` a distribution, as large as errors were."""
+    scale = prepared.scale(prepared.frame.find(like.origin, like.series), like.horizon)
+    spread = {LAST: scale.variances(fitted.calibration.persistence)}
+    if CYCLE in naive.values:
+        wide = np.nan_to_num(naive.spread, nan=1.0)[:, None, None]
+        spread[CYCLE] = np.broadcast_to(wide, (*like.time.shape, 1))
+    found = {}
+    for name, variances in spread.items():
+        value = naive.values[name][:, :, None]
+        transform = scale.transform if name == LAST else IDENTITY
+        made = Forecast(
+            origin=like.origin,
+            time=like.time,
+            target=like.target,
+            weights=np.ones(value.shape),
+            means=transform.forward(value),
+            variances=variances,
+            members=np.moveaxis(value, -1, 0),
+            part=like.part,
+            actual=like.actual,
+            transform=transform,
+            series=like.series,
+        )
+        found[name] = adapted(made, fitted.parts) if fitted.adaptive else made
+    return found
 
 
 def unseen_rows(

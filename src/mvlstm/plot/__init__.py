@@ -28,6 +28,7 @@ Examples
 from __future__ import annotations
 
 from mvlstm.plot._tables import variable_order
+from mvlstm.plot.drawing import draw
 from mvlstm.plot.drivers import (
     attention_histograms,
     attention_over_time,
@@ -35,11 +36,14 @@ from mvlstm.plot.drivers import (
     attention_table,
     error_increase,
     histograms,
+    importance_by_step,
+    importance_by_step_table,
     temporal_importance,
     variable_importance,
 )
 from mvlstm.plot.forecasts import (
     EXPLAINED,
+    PATHS,
     forecast,
     forecast_table,
     future_table,
@@ -54,6 +58,7 @@ from mvlstm.plot.trust import (
     calibration_table,
     coverage_over_time,
     coverage_over_time_table,
+    error_by_step,
     leakage,
     pit_histogram,
     pit_table,
@@ -73,6 +78,7 @@ from mvlstm.plot.waterfall import (
 
 __all__ = [
     "EXPLAINED",
+    "PATHS",
     "THEMES",
     "Style",
     "Theme",
@@ -90,12 +96,16 @@ __all__ = [
     "contributions",
     "coverage_over_time",
     "coverage_over_time_table",
+    "draw",
+    "error_by_step",
     "error_increase",
     "forecast",
     "forecast_table",
     "future_table",
     "get_theme",
     "histograms",
+    "importance_by_step",
+    "importance_by_step_table",
     "label",
     "lag_table",
     "leakage",

@@ -10,7 +10,6 @@ import pandas as pd
 from mvlstm.errors import DataError
 from mvlstm.plot._marks import (
     add_histogram,
-    add_marks,
     add_text,
     heat_map,
     lag_axis,
@@ -23,6 +22,7 @@ from mvlstm.plot._tables import (
     at_step,
     one_series,
     own_past,
+    plain_times,
     short_verdict,
     variable_order,
     wall_times,
@@ -42,26 +42,18 @@ VERDICTS_WIDE = 92  # pixels that the verdicts take at the right
 def variable_importance(
     explanation: Explanation, *, most: int = 25, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Draw importance as bars with 90 % intervals, attention as marks, the verdict in words."""
+    """Draw importance as bars with 90 % intervals, and the verdict in words."""
     look = get_theme(theme)
     table = explanation.importance.head(most)[::-1]
     place = np.arange(len(table))
-    figure = new_figure(
-        look, height=110 + 34 * len(table), x="share of the rise in error", legend=True
-    )
+    figure = new_figure(look, height=80 + 34 * len(table), x="share of the rise in error")
     _add_bars(figure, explanation, table, ("importance", "low", "high"), ".3f", look)
     figure.data[0].marker.opacity = BEHIND
-    marks = (("prior", "circle-open", "prior attention"), ("posterior", "circle", "posterior"))
-    for column, symbol, text in marks:
-        (values,) = numbers(table, column)
-        if np.isfinite(values).any():
-            marker = {"symbol": symbol, "size": 9, "color": look.ink, "line": {"width": 1.6}}
-            add_marks(figure, values, place, f"{text} %{{x:.3f}}", name=text, marker=marker)
     font = {"size": 11, "color": look.muted}
     for at, verdict in zip(place, table["verdict"], strict=True):
         words = label(short_verdict(str(verdict)))
         add_text(figure, words, 1, at, font, yref="y", yanchor="auto", xshift=6)
-    ends = np.nan_to_num(np.stack(numbers(table, "high", "prior", "posterior")))
+    ends = np.nan_to_num(np.stack(numbers(table, "high", "importance")))
     top = float(ends.max(initial=0.0)) or 1.0
     ticks = np.round(np.arange(0.0, 1.01, 0.2 if top > 0.5 else 0.1 if top > 0.2 else 0.05), 2)
     figure.update_xaxes(range=[0, top * 1.06], tickvals=ticks.tolist())
@@ -215,11 +207,9 @@ def attention_over_time(
     names = [str(c) for c in table.columns[2:]]
     style = styles(names, explanation.target, look)
     kind = "prior" if explanation.posterior is None else "posterior"
-    place = np.arange(len(table))
     periods = [f"{a} to {b}" for a, b in zip(table["start"], table["end"], strict=True)]
-    figure = new_figure(
-        look, height=360, y=f"{kind} attention", barmode="stack", bargap=0.08, legend=True
-    )
+    middle, width = _stretches(explanation, table, step)
+    figure = new_figure(look, height=360, y=f"{kind} attention", barmode="stack", legend=True)
     alone = _most_attended(table[names], most)
     bars = [
         (own_past(name, explanation.target), table[name].to_numpy(), style[name]) for name in alone
@@ -229,19 +219,48 @@ def attention_over_time(
         bars.append((f"{len(rest)} others", values, Style(look.grid)))
     for name, values, drawn in bars:
         figure.add_bar(
-            x=place,
+            x=middle,
             y=values,
+            width=width,
             name=label(name, 24),
             marker={"color": drawn.colour, "pattern": {"shape": drawn.hatching}},
             customdata=np.array(periods),
             hovertemplate="%{customdata}: %{y:.3f}",
         )
-    shown = np.unique(np.linspace(0, len(table) - 1, 6).astype(np.int64))
-    figure.update_xaxes(
-        tickvals=shown.tolist(), ticktext=_dates(table["start"].iloc[shown]), showgrid=False
-    )
+    figure.update_xaxes(showgrid=False)
     figure.update_yaxes(range=[0, 1])
+    plain_times(figure, middle)
     return figure
+
+
+def importance_by_step(
+    explanation: Explanation, *, most: int = 25, theme: ThemeName = "light"
+) -> go.Figure:
+    """Draw the importance of each variable at each of several steps ahead as a heat map."""
+    look = get_theme(theme)
+    table = importance_by_step_table(explanation).set_index("variable").head(most)[::-1]
+    shown = [own_past(str(name), explanation.target) for name in table.index]
+    figure = new_figure(
+        look,
+        height=120 + 30 * len(table),
+        x="steps ahead",
+        xaxis={"showgrid": False, "tick0": 1, "dtick": -(-table.shape[1] // 24)},
+        yaxis=named_rows(shown),
+    )
+    hover, most_share = ", step %{x}: %{z:.3f}", float(np.nanmax(table.to_numpy()))
+    title = "share of the rise in error"
+    figure.add_trace(heat_map(table, shown, look, title=title, hover=hover, most=most_share or 1.0))
+    return figure
+
+
+def importance_by_step_table(explanation: Explanation) -> pd.DataFrame:
+    """Return the importance by variable (rows, in their order) and step ahead (columns)."""
+    found = explanation.by_step
+    if found is None or found["importance"].isna().all():
+        raise DataError("This explanation is of one step ahead; fit with horizon=2 or more.")
+    wide = found.pivot(index="variable", columns="step", values="importance")
+    wide.columns.name = None
+    return wide.loc[list(explanation.variables)].fillna(0.0).reset_index()
 
 
 # ------------------------------------------------------------------------------------- inner parts
@@ -296,11 +315,13 @@ def _add_bars(
     figure.update_yaxes(named_rows(shown, tickfont={"size": 12}))
 
 
-def _dates(times: pd.Series[Any]) -> list[str]:
-    """Write times as dates, with the hour below where a date would stand there twice."""
-    if not pd.api.types.is_datetime64_any_dtype(times):
-        return [str(t) for t in times]
-    days = [f"{t:%Y-%m-%d}" for t in times]
-    if len(set(days)) == len(days):
-        return days
-    return [f"{t:%Y-%m-%d<br>%H:%M}" for t in times]
+def _stretches(explanation: Explanation, table: pd.DataFrame, step: int) -> tuple[Any, Any]:
+    """Return the middle of each stretch on the axis of time, and how long it is there."""
+    attended, _ = _attention(explanation)
+    every = wall_times(at_step(attended, step).index).astype(np.int64)  # seconds, or rows
+    one = int(np.median(np.diff(every))) if len(every) > 1 else 1
+    first, last = (wall_times(table[name].to_numpy()) for name in ("start", "end"))
+    long = (last.astype(np.int64) - first.astype(np.int64) + one) * 0.96
+    dated = np.issubdtype(first.dtype, np.datetime64)
+    middle = first + ((last - first) / 2).astype(first.dtype if not dated else "timedelta64[s]")
+    return middle, long * (1000 if dated else 1)  # Plotly counts milliseconds

@@ -17,6 +17,7 @@ from mvlstm.results import Forecast
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+PATHS = 20  # drawn as a fan
 PART_WORDS = {"train": "trained on", "validation": "validation", "new": "unseen"}
 EXPLAINED = "explained: choose one"  # name of the trace of points whose contributions are known
 
@@ -146,11 +147,16 @@ def _written(rows: pd.DataFrame) -> str:
 
 
 def _add_interval(
-    figure: go.Figure, times: Any, rows: pd.DataFrame, look: Theme, written: str
+    figure: go.Figure, times: Any, rows: pd.DataFrame, look: Theme, written: str, **more: Any
 ) -> None:
     line = {"width": 0, "color": look.forecast}
     _add_line(figure, times, rows["q95"], "95 %", line, written, showlegend=False)
-    lower = {"fill": "tonexty", "fillcolor": look.band, "hovertemplate": f"from %{{y:{written}}}"}
+    lower = {
+        "fill": "tonexty",
+        "fillcolor": look.band,
+        "hovertemplate": f"from %{{y:{written}}}",
+        **more,
+    }
     _add_line(figure, times, rows["q05"], "90 % interval", line, written, **lower)
 
 
@@ -173,18 +179,35 @@ def _add_explained(
 
 
 def _add_future(figure: go.Figure, future: Forecast, look: Theme) -> None:
+    """Draw one step ahead as a point with a whisker, several as a line in a band, with paths."""
     table = future_table(one_forecast(future))
     mean, low, high = numbers(table, "mean", "q05", "q95")
-    times = wall_times(table["time"].to_numpy())
+    times, written = wall_times(table["time"].to_numpy()), _written(table)
     known = np.isfinite(future.actual).any()
     if known:
         actual, line = future.actual.reshape(-1), {"color": look.ink, "width": 1.4}
-        _add_line(figure, times, actual, "what happened", line, _written(table), showlegend=False)
-    line = {"color": look.forecast, "width": 2, "dash": "dot"}
-    more = {"marker": {"color": look.forecast, "size": 10, "symbol": "diamond"}}
-    more["error_y"] = whiskers(mean, low, high, look.forecast, thickness=2, width=6)
+        _add_line(figure, times, actual, "what happened", line, written, showlegend=False)
     name = "last" if known else "next"
-    _add_line(figure, times, mean, name, line, _written(table), mode="markers+lines", **more)
+    line = {"color": look.forecast, "width": 2, "dash": "dot"}
+    if len(table) == 1 or len(future) > 1:  # single steps, of one origin or of several
+        more: dict[str, Any] = {"mode": "markers+lines"}
+        more["marker"] = {"color": look.forecast, "size": 10, "symbol": "diamond"}
+        more["error_y"] = whiskers(mean, low, high, look.forecast, thickness=2, width=6)
+        _add_line(figure, times, mean, name, line, written, **more)
+        return
+    _add_interval(figure, times, table, look, written, showlegend=False)
+    _add_paths(figure, times, future, look)
+    _add_line(figure, times, mean, name, {**line, "width": 2.5, "dash": "solid"}, written)
+
+
+def _add_paths(figure: go.Figure, times: Any, future: Forecast, look: Theme) -> None:
+    """Draw a fan of sample paths, as one trace with gaps between them."""
+    paths = future.draw(PATHS)[:, 0]  # (n, H)
+    values = np.column_stack([paths, np.full(len(paths), np.nan)]).reshape(-1)
+    gaps = np.append(times, times[-1:])
+    line = {"color": look.forecast, "width": 0.7}
+    more = {"hoverinfo": "skip", "hovertemplate": None, "opacity": 0.45}
+    _add_line(figure, np.tile(gaps, len(paths)), values, "possible paths", line, "", **more)
 
 
 def _shade_parts(figure: go.Figure, rows: pd.DataFrame, look: Theme) -> None:

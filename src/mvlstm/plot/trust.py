@@ -91,25 +91,72 @@ def coverage_over_time(
     return figure
 
 
-def pit_table(forecast: Forecast, *, part: str | None = None, bins: int = 20) -> pd.DataFrame:
-    """Return the histogram of the PIT: low, high, density (1 everywhere if calibrated)."""
-    pit = _pit(forecast, part)
-    density, edges = np.histogram(pit, bins, range=(0.0, 1.0), density=True)
-    return pd.DataFrame({"low": edges[:-1], "high": edges[1:], "density": density})
+def pit_table(
+    forecast: Forecast, *, part: str | None = None, bins: int = 20, periods: int = 1
+) -> pd.DataFrame:
+    """Return the histogram of the PIT: low, high, density (1 everywhere if calibrated).
+
+    With several ``periods``, into which times are cut, ``start`` and ``end`` of each come first.
+    """
+    pit, times = _pit(forecast, part), _pit_times(forecast, part)
+    edges = np.linspace(0.0, 1.0, bins + 1)
+    order, tables = np.argsort(times, kind="stable"), []
+    for rows in np.array_split(order, periods):
+        density, _ = np.histogram(pit[rows], edges, density=True)
+        table = pd.DataFrame({"low": edges[:-1], "high": edges[1:], "density": density})
+        if periods > 1:
+            table.insert(0, "start", times[rows[0]])
+            table.insert(1, "end", times[rows[-1]])
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
 
 
 def pit_histogram(
-    forecast: Forecast, *, part: str | None = None, theme: ThemeName = "light"
+    forecast: Forecast, *, part: str | None = None, periods: int = 1, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Draw where the values fell in their predictive distributions; flat if calibrated."""
+    """Draw where the values fell in their predictive distributions; flat if calibrated.
+
+    With several ``periods`` there is a line for each, the later the darker, on top of the whole.
+    """
     look = get_theme(theme)
     table = pit_table(forecast, part=part)
-    figure = new_figure(
-        look, height=320, x="place in the predictive distribution", y="density", bargap=0.06
-    )
+    several = periods > 1
+    title = "place in the predictive distribution"
+    figure = new_figure(look, height=320, x=title, y="density", bargap=0.06, legend=several)
     middle = (table["low"] + table["high"]) / 2
-    add_bars(figure, middle, table["density"], "%{x:.3f}: %{y:.2f}", look.forecast)
+    colour = look.wide_band if several else look.forecast
+    add_bars(figure, middle, table["density"], "%{x:.3f}: %{y:.2f}", colour)
     add_line(figure, 1.0, look.muted)
+    if several:
+        each = pit_table(forecast, part=part, bins=10, periods=periods)
+        for place, (start, rows) in enumerate(each.groupby("start", sort=True)):
+            name, share = f"from {_day(start)}", (place + 1) / periods
+            x, y = np.append(rows["low"], 1.0), np.append(rows["density"], rows["density"].iloc[-1])
+            line = {"color": look.forecast, "shape": "hv", "width": 0.8 + 1.6 * share}
+            style = {"mode": "lines", "line": line, "opacity": 0.35 + 0.65 * share, "name": name}
+            add_marks(figure, x, y, f"{name}: %{{y:.2f}}", **style)
+    return figure
+
+
+def error_by_step(by_step: pd.DataFrame, *, theme: ThemeName = "light") -> go.Figure:
+    """Draw the error at each step ahead next to those of naive methods.
+
+    ``by_step`` is what `mvlstm.results.Evaluation` calls so.
+    """
+    look = get_theme(theme)
+    figure = new_figure(look, height=320, x="steps ahead", y="RMSE", legend=True)
+    figure.update_yaxes(rangemode="tozero")
+    dashes = {"rmse": "solid", "persistence_rmse": "dot", "seasonal_rmse": "dash"}
+    for name, dash in dashes.items():
+        if name not in by_step:
+            continue
+        words = {"rmse": "this model", "persistence_rmse": "persistence"}.get(name, "last cycle")
+        own = name == "rmse"
+        line = {"color": look.forecast if own else look.muted, "dash": dash, "width": 1.4 + own}
+        style = {"mode": "lines", "name": words, "line": line}
+        add_marks(
+            figure, by_step["step"], by_step[name], f"{words}, step %{{x}}: %{{y:.4g}}", **style
+        )
     return figure
 
 
@@ -242,6 +289,14 @@ def _pit(forecast: Forecast, part: str | None) -> np.ndarray[Any, np.dtype[np.fl
     rows = np.asarray(chosen.any(axis=1))
     values = forecast.take(rows).pit().to_numpy().reshape(-1, forecast.horizon)
     return np.asarray(values[chosen[rows]])
+
+
+def _pit_times(forecast: Forecast, part: str | None) -> Any:
+    return wall_times(forecast.time[scored_rows(forecast, part)])
+
+
+def _day(time: Any) -> str:
+    return f"{time:%Y-%m-%d}" if isinstance(time, pd.Timestamp) else str(time)
 
 
 def _residuals(forecast: Forecast, step: int, part: str | None) -> tuple[Any, Any, Any]:

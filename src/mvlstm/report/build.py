@@ -27,7 +27,7 @@ from mvlstm.report.encode import (
     time_text,
     to_script,
 )
-from mvlstm.report.page import FigureBlock, Page, TableBlock
+from mvlstm.report.page import FigureBlock, Page, TableBlock, View
 from mvlstm.report.sections import report_page
 from mvlstm.results._tables import finest
 
@@ -94,11 +94,8 @@ def _environment() -> Any:
 
 
 def _library() -> str:
-    """Return Plotly's own script, from the installed package."""
-    graph_objects()
-    from plotly.offline import get_plotlyjs
-
-    return _script_text(get_plotlyjs())
+    """Return Plotly's script for lines, bars and heat maps: a third of the whole."""
+    return _asset("plotly-cartesian.min.js")
 
 
 def _asset(name: str) -> str:
@@ -126,9 +123,13 @@ def _page_data(page: Page) -> dict[str, Any]:
             block.key: {
                 "wide": figure_spec(block.figure),
                 "narrow": None if block.narrow is None else figure_spec(block.narrow),
-                "views": [
-                    {"name": view.name, "x": compact(list(view.x)), "y": compact(view.y)}
-                    for view in block.views
+                "views": _views(block.views),
+                "choices": [
+                    {
+                        "wide": None if one.figure is None else figure_spec(one.figure),
+                        "views": _views(one.views),
+                    }
+                    for one in block.choices
                 ],
             }
             for block in figures
@@ -139,6 +140,10 @@ def _page_data(page: Page) -> dict[str, Any]:
         },
         "explorer": page.explorer,
     }
+
+
+def _views(views: Sequence[View]) -> list[dict[str, Any]]:
+    return [{"name": v.name, "x": compact(list(v.x)), "y": compact(v.y)} for v in views]
 
 
 def _tables(page: Page) -> dict[str, list[list[dict[str, Any]]]]:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import pandas as pd
 
 from mvlstm import plot
-from mvlstm.report.data import ReportData
+from mvlstm.report.data import CLEARLY, ReportData
 from mvlstm.report.encode import number, percent
 from mvlstm.report.page import Check
-from mvlstm.report.words import PERSISTENCE, alike, joined, signed
+from mvlstm.report.words import NAIVE, RIVALS, alike, joined, signed
 from mvlstm.results import Explanation
 
 WARNED = "A warning from the data"
 COVERAGE, TOLERANCE = 0.9, 0.03  # promised, and how far from it any number of values may be
 SMALL = 0.1  # bias in RMSEs, and correlation of residuals, that may be let pass
 STEADY = 1.25  # ratio of errors early and late
+MOST_LAGS = 400  # of the residuals; a week of hours is among them
+LINKS = ("auto", "linear")
+LINKED = " The network adds nothing to the linear map it starts from (its link)."
 FEWEST = 20  # residuals to judge
 SHARED = 0.7  # of the leading variables, that members must have in common
 TOLD_ALIKE = 0.5  # rank correlation of attention and importance
@@ -46,14 +50,15 @@ def _score_checks(data: ReportData) -> Iterator[Check]:
             "No unseen rows",
             "The scores are from the rows that calibrated the intervals, which flatters them.",
         )
-    own = data.own["rmse"]
-    for name, other in data.rivals.items():
-        text = f"RMSE {number(own, 4)} against {number(other, 4)}."
-        same = alike(own, other)
-        if same and name != PERSISTENCE:
-            yield Check("info", f"As good as {name}", text)
+    own = data.error
+    for rival, other in data.rivals.items():
+        name = RIVALS.get(rival, rival)
+        text = f"{data.measure.upper()} {number(own, 4)} against {number(other, 4)}."
+        if rival not in NAIVE and abs(own - other) <= CLEARLY * other:
+            linear = rival == "AR" and data.settings.get("link") in LINKS
+            yield Check("info", f"As good as {name}", f"{text}{LINKED if linear else ''}")
         else:
-            good = own < other and not same
+            good = own < other and not alike(own, other)
             yield _check(good, f"Better than {name}", f"Not better than {name}", text)
 
 
@@ -102,14 +107,27 @@ def _residual_checks(data: ReportData) -> Iterator[Check]:
         f"RMSE {number(early)} in the first half of these rows, {number(late)} in the second.",
         warn=not falls,
     )
-    lags = plot.autocorrelation_table(data.forecast)
-    first, bound = float(lags["autocorrelation"].iloc[0]), float(lags["bound"].iloc[0])
-    yield _check(
-        abs(first) <= max(SMALL, bound),
+    yield _left_to_learn(data, only)
+
+
+def _left_to_learn(data: ReportData, only: str) -> Check:
+    """Look at the correlation of errors with those just before, and with those of a cycle before.
+
+    Of many lags the largest is large by chance, so that more passes at these.
+    """
+    table = plot.autocorrelation_table(data.forecast, lags=MOST_LAGS).set_index("lag")
+    found, bound = table["autocorrelation"], float(table["bound"].iloc[0])
+    widest = bound / 1.96 * float(np.sqrt(2.0 * np.log(20.0 * len(found))))
+    allowed = pd.Series(max(SMALL, widest), index=found.index)
+    allowed.iloc[0] = max(SMALL, bound)
+    lag = int((found.abs() / allowed).idxmax())
+    where = "at neighbouring times" if lag == 1 else f"{lag} rows apart"
+    return _check(
+        abs(found[lag]) <= allowed[lag],
         f"Little is left to learn{only}",
         f"Something is left to learn{only}",
-        f"The correlation between the errors at neighbouring times is {signed(first)}; up to "
-        f"{max(SMALL, bound):.2f} passes.",
+        f"Of the lags 1 to {len(found)}, the errors are most alike {where}: their correlation is "
+        f"{signed(found[lag])}, and up to {allowed[lag]:.2f} passes.",
     )
 
 

@@ -12,6 +12,8 @@ import pandas as pd
 from mvlstm.report.encode import are_days, time_text
 from mvlstm.results import Evaluation, Explanation, Forecast, History
 
+CLEARLY = 0.01  # less, as a share, before another method is called better
+
 
 @dataclass(frozen=True, eq=False)
 class ReportData:
@@ -30,6 +32,7 @@ class ReportData:
     notes: tuple[str, ...] = ()
     series: str = ""  # of several, the one whose forecasts are held
     next_values: pd.DataFrame | None = None  # the steps after the last row of every series
+    others: Mapping[str, tuple[Forecast, Forecast]] = field(default_factory=dict)  # more series
 
     @property
     def target(self) -> str:
@@ -43,10 +46,28 @@ class ReportData:
         return {str(name): float(v) for name, v in scores.to_dict("index")[self.model].items()}
 
     @property
+    def measure(self) -> str:
+        """Score by which methods are compared: of several series, one that has no unit."""
+        if self.evaluation.by_series is None:
+            return "rmse"
+        return "rmsse" if self.evaluation.scores["rmsse"].notna().all() else "rmse"
+
+    @property
+    def error(self) -> float:
+        """The model's error by that measure."""
+        return self.own[self.measure]
+
+    @property
     def rivals(self) -> dict[str, float]:
-        """RMSE of the other methods, by name."""
-        errors = self.evaluation.scores["rmse"].drop(self.model)
+        """Error of the other methods by the same measure, by name."""
+        errors = self.evaluation.scores[self.measure].drop(self.model)
         return {str(name): float(error) for name, error in errors.items()}
+
+    @property
+    def better(self) -> str:
+        """The rival whose error is clearly less than the model's; empty if there is none."""
+        best = min(self.rivals, key=lambda name: self.rivals[name], default="")
+        return best if best and self.rivals[best] < (1.0 - CLEARLY) * self.error else ""
 
     @property
     def is_ahead(self) -> bool:

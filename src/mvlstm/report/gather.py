@@ -21,6 +21,7 @@ from mvlstm.model.registry import forecaster_class, is_registered
 from mvlstm.model.scoring import score_unseen
 from mvlstm.plot import future_table
 from mvlstm.problem.part_times import PartTimes
+from mvlstm.progress import Advance, show_tasks
 from mvlstm.report import ReportData, check_libraries, render_report
 from mvlstm.report.command import fit_command
 from mvlstm.report.encode import are_days, time_text
@@ -35,7 +36,11 @@ if TYPE_CHECKING:
 
 CONTRIBUTIONS = 48  # forecasts taken apart
 PAGE_SHARE = 0.85  # of a time limit until the page is drawn
-RIVAL = "AR"
+RIVALS: dict[str, dict[str, Any]] = {"AR": {}, "GBT": {"grid": "quick", "max_rounds": 40}}
+GROWN = 20_000_000  # rows x inputs x steps that trees are grown from, about 30 s of one core
+FEWEST_ROWS = 300  # that trees can learn from
+RIVAL_SHARE = 0.25  # of a time limit
+MOST_SERIES = 12  # that can be chosen from
 LIBRARIES = ("torch", "numpy", "pandas", "scikit-learn")
 
 
@@ -77,7 +82,8 @@ def gather_report(
     frame = fitted.read(table, "report")  # checked once: what follows takes the frame
     forecast = model.predict(frame)
     scores = score_unseen(fitted, forecast, fitted.prepare(frame))
-    evaluation, notes = _with_rival(model, scores, frame)
+    with show_tasks(model.verbose, "report", len(RIVALS)) as advance:
+        evaluation, notes = _with_rivals(model, scores, frame, limit, advance)
     ahead, next_notes = _next(model, frame, forecast)
     count = min(contributions, count_apart("default", fitted.horizon))
     left = PAGE_SHARE * limit - (clock.monotonic() - started)
@@ -87,10 +93,16 @@ def gather_report(
         contributions=count if frame.panel is None else 0,
         time_limit=None if time_limit is None else max(left, 1.0),
     )
-    shown, values = "", None
-    if explanation.by_series is not None:  # the figures of forecasts show one series
+    shown, values, others = "", None, {}
+    if explanation.by_series is not None:  # the figures of forecasts show one series at a time
         shown, values = str(explanation.by_series["series"].iloc[0]), future_table(ahead)
-        explanation = explanation.of_series(shown)
+        one = explanation.of_series(shown)
+        of_all = {"importance": explanation.importance, "notes": explanation.notes}
+        explanation = replace(one, **of_all)
+        others = {
+            name: (_one_series(forecast, name), _one_series(ahead, name))
+            for name in _selected(evaluation, shown)
+        }
         forecast, ahead = _one_series(forecast, shown), _one_series(ahead, shown)
         next_notes = (*next_notes, _series_note(evaluation, shown))
     return ReportData(
@@ -107,6 +119,7 @@ def gather_report(
         notes=(*model.notes_, *frame.notes, *notes, *next_notes),
         series=shown,
         next_values=values,
+        others=others,
     )
 
 
@@ -140,6 +153,17 @@ def _one_series(forecast: Forecast, name: str) -> Forecast:
     return replace(forecast.take(np.asarray(forecast.series == name)), series=None)
 
 
+def _selected(evaluation: Evaluation, shown: str) -> list[str]:
+    """Return other series to choose from: of very many, from the worst to the best forecast."""
+    assert evaluation.by_series is not None
+    ranked = evaluation.by_series.sort_values("skill")["series"].astype(str)
+    names = ranked[ranked != shown].tolist()
+    if len(names) >= MOST_SERIES:
+        places = np.linspace(0, len(names) - 1, MOST_SERIES - 1).round().astype(int)
+        names = [names[place] for place in places]
+    return sorted(names)
+
+
 def _series_note(evaluation: Evaluation, shown: str) -> str:
     """Say which series the figures show, and how well the others fare."""
     table = evaluation.by_series
@@ -158,30 +182,45 @@ def _series_note(evaluation: Evaluation, shown: str) -> str:
     )
 
 
-def _with_rival(
-    model: AbstractForecaster, evaluation: Evaluation, frame: SeriesFrame
+def _with_rivals(
+    model: AbstractForecaster,
+    evaluation: Evaluation,
+    frame: SeriesFrame,
+    limit: float,
+    advance: Advance,
 ) -> tuple[Evaluation, tuple[str, ...]]:
-    """Put a linear autoregression, fitted to the same rows, next to the model."""
-    if type(model).__name__ == RIVAL:
-        return evaluation, ()
-    try:
-        scores = _rival_scores(model, frame)
-    except MVLSTMError as error:
-        return evaluation, (f"{RIVAL} could not be fitted for comparison: {error}",)
-    if scores is None or scores["n"].iloc[0] != evaluation.scores["n"].iloc[0]:
-        return evaluation, (
-            f"{RIVAL} is not compared: the table does not hold the rows the model was fitted to.",
-        )
-    joined = pd.concat([evaluation.scores, scores])
-    return replace(evaluation, scores=joined.astype({"n": int})), ()
+    """Put a linear autoregression and boosted trees, fitted to the same rows, next to the model."""
+    tables, notes = [evaluation.scores], []
+    for name in [name for name in RIVALS if name != type(model).__name__]:
+        scores: pd.DataFrame | str
+        try:
+            scores = _rival_scores(name, model, frame, limit)
+        except MVLSTMError as error:
+            scores = f"it could not be fitted: {error}"
+        if isinstance(scores, str):
+            notes.append(f"{name} is not compared: {scores}")
+        elif scores["n"].iloc[0] != evaluation.scores["n"].iloc[0]:
+            notes.append(f"{name} is not compared: it forecasts other rows.")
+        else:
+            tables.append(scores)
+        advance(f"{name} fitted for comparison")
+    joined = pd.concat(tables)
+    return replace(evaluation, scores=joined.astype({"n": int})), tuple(notes)
 
 
-def _rival_scores(model: AbstractForecaster, frame: SeriesFrame) -> pd.DataFrame | None:
+def _rival_scores(
+    name: str, model: AbstractForecaster, frame: SeriesFrame, limit: float
+) -> pd.DataFrame | str:
+    """Return a rival's scores, or why it has none."""
     fitted = model.fitted_
     valid, test = part_sizes(fitted.parts, frame)
     if frame.clock[0] != fitted.parts.start or not valid:
-        return None
-    make: Any = forecaster_class(RIVAL)
+        return "the table does not hold the rows the model was fitted to."
+    most = GROWN * min(1.0, RIVAL_SHARE * limit / 30.0) if name == "GBT" else np.inf
+    rows = most / (fitted.window * len(frame.columns) * fitted.horizon)
+    if (few := _latest(frame, rows, valid + test)) is None:
+        return "there are too many columns and steps ahead to grow trees in a moment."
+    make: Any = forecaster_class(name)
     rival: AbstractForecaster = make(
         window=fitted.window,
         horizon=fitted.horizon,
@@ -189,9 +228,22 @@ def _rival_scores(model: AbstractForecaster, frame: SeriesFrame) -> pd.DataFrame
         gaps=model.gaps,
         calendar=fitted.layout.calendar or "none",
         transform=fitted.preparation.transform.name,
+        verbose=0,
+        **RIVALS[name],
     )
-    found, _ = fit(rival, frame, test=test, valid=valid)
-    return rival.holding(found).evaluate(frame).scores.loc[[RIVAL]]
+    found, _ = fit(rival, few, test=test, valid=valid)
+    return rival.holding(found).evaluate(few).scores.loc[[name]]
+
+
+def _latest(frame: SeriesFrame, rows: float, kept: int) -> SeriesFrame | None:
+    """Return the latest times with about this many rows before the last ``kept`` times."""
+    each = max(1, len(frame.last_rows()) if frame.panel is not None else 1)
+    times = len(frame.clock) - kept
+    if rows >= times * each:
+        return frame
+    if rows < FEWEST_ROWS:
+        return None
+    return frame.rows(frame.order >= times - int(rows / each))
 
 
 def part_sizes(parts: PartTimes, frame: SeriesFrame) -> tuple[int, int]:

@@ -42,12 +42,21 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
+class Choice:
+    """Another figure that can take the place of the first: its name in a list, and its views."""
+
+    name: str
+    figure: Any = None  # None stands for the first
+    views: tuple[View, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
 class FigureBlock:
     """A figure with its words and its numbers.
 
     ``key`` is unique on the page (letters, digits and hyphens), ``alt`` describes the figure for
     those who cannot see it, and ``table`` has the numbers drawn. ``narrow`` is the same figure for
-    a narrow screen; the first of ``views`` is shown at first.
+    a narrow screen; the first of ``views`` is shown at first, and so is the first of ``choices``.
     """
 
     key: str
@@ -59,6 +68,7 @@ class FigureBlock:
     narrow: Any = None
     wide: bool = False
     views: tuple[View, ...] = ()
+    choices: tuple[Choice, ...] = ()
     kind: Literal["figure"] = "figure"
 
 

@@ -11,17 +11,16 @@ from mvlstm import plot
 from mvlstm.report.data import ReportData
 from mvlstm.report.encode import interval_text
 from mvlstm.report.explorer import explained_rows, explorer
-from mvlstm.report.page import AnyBlock, Block, FigureBlock, Page, Section, TableBlock, View
+from mvlstm.report.page import AnyBlock, Block, Choice, FigureBlock, Page, Section, TableBlock, View
 from mvlstm.report.summary import CAVEAT, cards, summary
 from mvlstm.report.trust import trust_blocks
-from mvlstm.report.words import heat_alt, listed, panel, told
-from mvlstm.results import IMPORTANCE_COLUMNS
+from mvlstm.report.words import even, heat_alt, listed, panel, told
+from mvlstm.results import IMPORTANCE_COLUMNS, Forecast
 
 LATEST = 200  # rows of the first view
 TOP_LAGS = 15  # of all variables, in the table of lags
 DWARFED = 0.15  # importance of the largest other variable, up to which the others get a figure
 LAG_COLUMNS = ["variable", "lag", "contribution", "low", "high", "share"]
-NARROW_COLUMNS, WIDE_COLUMNS = 2, 4
 PARTS = {  # of an explanation, in words
     "new": "unseen",
     "calibration": "validation",
@@ -32,11 +31,16 @@ QUANTILES = (
     "below q95 with 95 %, and so on."
 )
 SCORES = (
-    "RMSE: root mean squared error of the mean forecast. MAE: mean absolute error of the median. "
-    "CRPS: continuous ranked probability score, the error of the whole predictive distribution. "
-    "Less is better for these three. Skill: the share of persistence's RMSE that is removed. "
-    "Coverage: of the 90 % interval."
+    "RMSE and mae mean: root mean squared and mean absolute error of the mean forecast. MAE: mean "
+    "absolute error of the median. CRPS: error of the whole predictive distribution. RMSSE: RMSE "
+    "in the usual change from row to row, of each series its own. Less is better for these. Skill: "
+    "the share of error that is removed, compared with the better of persistence (the last value "
+    "again) and seasonal (the last cycle again). Coverage: of the 90 % interval."
 )
+SHOWN = ("rmse", "mae", "mae_mean", "crps", "rmsse", "coverage", "skill", "n")
+LEADS = 4  # lead times to choose from
+MANY_STEPS = 12  # from which a table of steps would be longer than the curve is clear
+OTHER_ROWS = 1_000  # of a figure chosen in place of the first
 
 
 def report_page(data: ReportData, *, title: str | None = None) -> Page:
@@ -70,7 +74,7 @@ def report_page(data: ReportData, *, title: str | None = None) -> Page:
                 "drivers",
                 "What drives it, and how sure is that?",
                 f"How much the error rises without a variable, all others known. {CAVEAT}",
-                [*_drivers(data), *_attention(data), *_other_tables(data)],
+                [*_drivers(data), *_other_tables(data)],
             ),
             Section(
                 "when",
@@ -103,7 +107,7 @@ def _next_lead(data: ReportData) -> str:
         if data.is_ahead
         else "Forecasts up to the last row; there is no look ahead.",
         bool(data.series)
-        and f"The figure shows series {data.series}; scores and importance are of all series.",
+        and f"The figure begins with series {data.series}; scores and importance are of all.",
     )
 
 
@@ -112,12 +116,19 @@ def _next(data: ReportData, explained: pd.DataFrame) -> Iterator[AnyBlock]:
     drawn = plot.forecast_table(data.forecast, keep=past)
     forecasts, total = int((drawn["step"] == 1).sum()), len(data.forecast)
     mean, low, high = interval_text(data.headline)
-    word = "Next" if data.is_ahead else "Last"
+    word, choices = "Next" if data.is_ahead else "Last", _choices(data)
     yield panel(
         "forecast",
-        f"Forecast and actual values{data.of_series}",
+        "Forecast and actual values"
+        if data.others
+        else f"Forecast and actual values{data.of_series}",
         told(
             "Forecasts one step ahead with their 90 % interval, and the actual values.",
+            data.future.horizon > 1
+            and data.is_ahead
+            and f"The {data.future.horizon} steps to come are a band, with {plot.PATHS} paths that "
+            "are as likely as one another.",
+            bool(choices) and "Choose another " + ("series" if data.others else "lead time") + ".",
             forecasts < total
             and f"The figure and its data have {forecasts:,} of {total:,} rows: all of the "
             "latest, and the lowest and highest of each earlier stretch.",
@@ -127,7 +138,8 @@ def _next(data: ReportData, explained: pd.DataFrame) -> Iterator[AnyBlock]:
         drawn,
         alt=f"{word} forecast {mean}, 90 % interval {low} to {high}.",
         wide=True,
-        views=_views(data, drawn),
+        views=_views(data.future, drawn),
+        choices=choices,
     )
     if len(explained):
         yield Block("explorer", "One forecast taken apart")
@@ -136,15 +148,33 @@ def _next(data: ReportData, explained: pd.DataFrame) -> Iterator[AnyBlock]:
     yield TableBlock("next-values", f"{word} values", QUANTILES, values)
 
 
-def _views(data: ReportData, drawn: pd.DataFrame) -> tuple[View, ...]:
+def _choices(data: ReportData) -> tuple[Choice, ...]:
+    """Return the same figure of other series, or, of one series, of other lead times."""
+    few = {"limit": OTHER_ROWS, "recent": OTHER_ROWS // 2}
+    made = []
+    for name, (past, ahead) in data.others.items():
+        drawn = plot.forecast_table(past, **few)
+        figure = plot.forecast(past, future=ahead, **few)
+        made.append(Choice(name, figure, _views(ahead, drawn)))
+    if made:
+        return Choice(data.series), *made
+    horizon = data.forecast.horizon
+    for step in np.unique(np.linspace(1, horizon, LEADS).astype(int))[1:].tolist():
+        figure = plot.forecast(data.forecast, step=step, future=data.future, **few)
+        drawn = plot.forecast_table(data.forecast, step=step, **few)
+        made.append(Choice(f"{step} steps ahead", figure, _views(data.future, drawn)))
+    return (Choice("1 step ahead"), *made) if made else ()
+
+
+def _views(ahead: Forecast, drawn: pd.DataFrame) -> tuple[View, ...]:
     """Return the latest rows, the unseen ones and everything as ranges of the figure."""
-    future = plot.future_table(data.future)
+    future = plot.future_table(ahead)
     last = future["time"].iloc[-1]
-    ahead = future[["q05", "q95"]].to_numpy(dtype=np.float64)
+    ends = future[["q05", "q95"]].to_numpy(dtype=np.float64)
 
     def view(name: str, rows: pd.DataFrame) -> View:
         past = rows[["q05", "q95", "actual", "mean"]].to_numpy(dtype=np.float64)
-        values = np.append(past, ahead)
+        values = np.append(past, ends)
         low, high = float(np.nanmin(values)), float(np.nanmax(values))
         margin, start = 0.05 * (high - low), rows["time"].iloc[0]
         return View(name, (start, last + (last - start) * 0.015), (low - margin, high + margin))
@@ -159,28 +189,44 @@ def _views(data: ReportData, drawn: pd.DataFrame) -> tuple[View, ...]:
 
 
 def _quality(data: ReportData) -> Iterator[AnyBlock]:
-    scores = data.evaluation.scores.rename_axis("method").reset_index()
-    yield TableBlock("scores", "Scores", SCORES, scores)
-    parts = {
-        "step": ("Scores of each step ahead", "Skill is against persistence at that step."),
-        "series": (
-            "Scores of each series",
-            "Skill is against persistence within the series, and empty where that makes no error.",
-        ),
-    }
-    for name, words in parts.items():
-        table = getattr(data.evaluation, f"by_{name}")
-        if table is not None:
-            yield TableBlock(f"{name}-scores", *words, table)
-    yield panel(
-        "methods",
-        "Error of this model and of simple rivals",
-        "RMSE on the same rows; the dotted line is persistence, for which the next value equals "
-        "the last.",
-        plot.comparison(scores),
-        plot.comparison_table(scores),
-        alt=listed(scores, "method", "rmse", 4),
-    )
+    found = data.evaluation
+    scores = found.scores.rename_axis("method").reset_index()
+    yield TableBlock("scores", "Scores", SCORES, scores[_present(scores, "method")])
+    if found.by_series is not None:
+        words = "Skill is compared with the better naive method within the series."
+        table = found.by_series[_present(found.by_series, "series")]
+        yield TableBlock("series-scores", "Scores of each series", words, table)
+    figures = [
+        panel(
+            "methods",
+            "This model and its rivals",
+            f"{data.measure.upper()} on the same rows; the dotted line is persistence, for which "
+            "the next value equals the last.",
+            plot.comparison(scores, score=data.measure),
+            plot.comparison_table(scores, score=data.measure),
+            alt=listed(scores, "method", data.measure, 4),
+        )
+    ]
+    if found.by_step is not None:
+        figures.append(
+            panel(
+                "step-scores",
+                "Error at each step ahead",
+                "Next to the last value (persistence) and the last cycle again.",
+                plot.error_by_step(found.by_step),
+                found.by_step,
+                alt=listed(found.by_step, "step", "rmse", 4),
+            )
+        )
+    yield from even([*figures, *_residuals(data)])
+
+
+def _present(table: pd.DataFrame, first: str) -> list[str]:
+    """Return the columns to show that a table has."""
+    return [name for name in (first, *SHOWN) if name in table]
+
+
+def _residuals(data: ReportData) -> Iterator[FigureBlock]:
     residuals = plot.residuals_table(data.forecast)
     total = len(plot.residuals_table(data.forecast, limit=10**9))
     yield panel(
@@ -204,8 +250,6 @@ def _quality(data: ReportData) -> Iterator[AnyBlock]:
 def _drivers(data: ReportData) -> Iterator[AnyBlock]:
     explanation = data.explanation
     table = explanation.importance
-    without = [name for name in ("prior", "posterior") if table[name].isna().all()]
-    table = table.drop(columns=without)  # the attention that the model does not have
     figure = plot.variable_importance(explanation)
     drawn = len(figure.data[0].y)
     yield panel(
@@ -214,9 +258,6 @@ def _drivers(data: ReportData) -> Iterator[AnyBlock]:
         told(
             "Bars: share of the rise in error, with its 90 % interval. The test behind a verdict "
             "is stricter than the interval.",
-            "posterior" in table
-            and "Circles: attention before (open) and after (filled) seeing the value.",
-            "prior" in table and "posterior" not in table and "Circles: attention.",
             drawn < len(table) and f"The figure has the first {drawn} of {len(table):,}.",
         ),
         figure,
@@ -224,6 +265,17 @@ def _drivers(data: ReportData) -> Iterator[AnyBlock]:
         alt=listed(table, "variable", "importance"),
         wide=True,
     )
+    if explanation.by_step is not None and explanation.by_step["importance"].notna().any():
+        steps = plot.importance_by_step_table(explanation)
+        yield panel(
+            "importance-by-step",
+            "Importance at each step ahead",
+            "Share of the rise in error at that step; every column adds up to one.",
+            plot.importance_by_step(explanation),
+            steps,
+            alt=heat_alt(steps.set_index("variable")),
+            wide=True,
+        )
     others = table[table["variable"] != data.target]
     if len(others) and float(others["importance"].max()) <= DWARFED:
         yield panel(
@@ -240,30 +292,7 @@ def _drivers(data: ReportData) -> Iterator[AnyBlock]:
         "Importance in numbers",
         f"Measured on {explanation.n_windows:,} {PARTS[explanation.part]} windows, effort "
         f"{explanation.effort}.",
-        table[[name for name in IMPORTANCE_COLUMNS if name in table]],
-    )
-
-
-def _attention(data: ReportData) -> Iterator[FigureBlock]:
-    """Show how attention is distributed, for models that have it."""
-    explanation = data.explanation
-    if explanation.prior is None:
-        return
-    both = explanation.posterior is not None
-    yield panel(
-        "attention",
-        f"Attention{' before and after seeing the value' if both else ''}{data.of_series}",
-        told(
-            "How often each variable got how much attention.",
-            both
-            and "Grey is before (prior), colour after (posterior); where the posterior lies to the "
-            "right, the model leans more on this variable once the value is known.",
-            "Attention is no measure of importance; the share of the rise in error is.",
-        ),
-        plot.attention_histograms(explanation, columns=WIDE_COLUMNS),
-        plot.attention_table(explanation),
-        narrow=plot.attention_histograms(explanation, columns=NARROW_COLUMNS),
-        wide=True,
+        table[[name for name in IMPORTANCE_COLUMNS if table[name].notna().any()]],
     )
 
 
@@ -316,7 +345,7 @@ def _lags(data: ReportData) -> Iterator[AnyBlock]:
 def _attention_in_time(data: ReportData) -> Iterator[FigureBlock]:
     """Show where in the past, and in which periods, attention lies; for models that have it."""
     explanation = data.explanation
-    if explanation.temporal is not None:
+    if explanation.temporal is not None and explanation.contribution is None:
         yield panel(
             "temporal",
             "Attention over the past",
@@ -331,10 +360,11 @@ def _attention_in_time(data: ReportData) -> Iterator[FigureBlock]:
         figure = plot.attention_over_time(explanation)
         kind = "prior" if explanation.posterior is None else "posterior"
         yield panel(
-            "attention-over-time",
+            "attention",
             f"Attention over time{data.shown_only}",
             told(
-                f"Mean {kind} attention in stretches of the {PARTS[explanation.part]} rows.",
+                f"Mean {kind} attention in stretches of the {PARTS[explanation.part]} rows. "
+                "Attention is no measure of importance.",
                 len(figure.data) < len(explanation.variables)
                 and "The variables with the least are added up; the data below have all.",
             ),

@@ -11,19 +11,21 @@ from mvlstm.report.checks import WARNED, checks
 from mvlstm.report.data import ReportData, records
 from mvlstm.report.encode import interval_text, number, percent
 from mvlstm.report.page import Card
-from mvlstm.report.words import PERSISTENCE, compared, joined, told
+from mvlstm.report.words import NAIVE, RIVALS, compared, joined, told
 from mvlstm.results import VERDICTS, Explanation
 
 CAVEAT = (
     "Predictive, not causal: importance says what a variable adds to forecasts, not what would "
     "happen if a variable were changed."
 )
+ENOUGH_MEMBERS = 10
 NEARLY_ALL = 0.995  # a share that would be written as 100 % though it is less
 
 
 def summary(data: ReportData) -> list[str]:
-    """Return the report in a few sentences."""
-    return [_next(data), _quality(data), _drivers(data), _doubts(data)]
+    """Return the report in a few paragraphs; the first warns of a method that is better."""
+    warning = [_better(data)] if data.better else []
+    return [*warning, _next(data), _quality(data), _drivers(data), _doubts(data)]
 
 
 def cards(data: ReportData) -> list[Card]:
@@ -31,8 +33,9 @@ def cards(data: ReportData) -> list[Card]:
     own = data.own
     leaders = ["its own past" if v == data.target else v for v in leading(data.explanation)]
     time, mean, low, high, happened = _headline(data)
-    other = data.rivals.get(PERSISTENCE)
-    versus = "" if other is None else f", {compared(own['rmse'], other, PERSISTENCE)}"
+    naive = {name: error for name, error in data.rivals.items() if name in NAIVE}
+    best = min(naive, key=lambda name: naive[name], default="")
+    versus = f", {compared(data.error, naive[best], best)}" if best else ""
     certain = f"no {'other ' if leaders else ''}variable can be told from noise"
     return [
         Card(
@@ -40,7 +43,11 @@ def cards(data: ReportData) -> list[Card]:
             mean,
             f"{time}; 90 % interval {low} to {high}{happened}",
         ),
-        Card(f"Error on {data.scored_on} rows{data.of_all}", number(own["rmse"]), f"RMSE{versus}"),
+        Card(
+            f"Error on {data.scored_on} rows{data.of_all}",
+            number(data.error),
+            f"{data.measure.upper()}{versus}",
+        ),
         Card(
             "Held by 90 % intervals",
             percent(own["coverage"], 1),
@@ -105,13 +112,43 @@ def _next(data: ReportData) -> str:
 
 def _quality(data: ReportData) -> str:
     own = data.own
-    versus = [compared(own["rmse"], other, name) for name, other in data.rivals.items()]
+    versus = [compared(data.error, other, name) for name, other in data.rivals.items()]
+    measure = "RMSE" if data.measure == "rmse" else "RMSSE, in each series' usual change"
     return (
         f"On {int(own['n']):,} {data.scored_on} values{data.of_all} "
-        f"({data.span(data.evaluation.period)}), the typical error (RMSE) is "
-        f"{number(own['rmse'])}{': ' if versus else ''}{joined(versus)}. The 90 % intervals held "
+        f"({data.span(data.evaluation.period)}), the typical error ({measure}) is "
+        f"{number(data.error)}{': ' if versus else ''}{joined(versus)}. The 90 % intervals held "
         f"{percent(own['coverage'], 1)} of the values."
     )
+
+
+def _better(data: ReportData) -> str:
+    """Say which method is better, by how much, and what to do."""
+    best = data.rivals[data.better]
+    name = RIVALS.get(data.better, data.better)
+    less = percent(1.0 - best / data.error, 1)
+    return (
+        f"{name[0].upper()}{name[1:]} forecasts better than this model: its "
+        f"{data.measure.upper()} is {less} less ({number(best)} against {number(data.error)}). "
+        f"Before relying on the model, {joined(_remedies(data), word='or')}; otherwise use the "
+        "better method."
+    )
+
+
+def _remedies(data: ReportData) -> list[str]:
+    """Return what might make the model better, by how it was fitted."""
+    settings = data.settings
+    members, window = settings.get("members"), settings.get("window")
+    found = [
+        (any("time limit" in note for note in data.notes), "fit it without a time limit"),
+        (settings.get("effort") == "quick", 'let it train for longer (effort="default")'),
+        (
+            isinstance(members, int) and members < ENOUGH_MEMBERS,
+            f"fit more members (members={ENOUGH_MEMBERS})",
+        ),
+        (window is not None, f"try another window (it is {window})"),
+    ]
+    return [text for holds, text in found if holds] or ["try other settings"]
 
 
 def _drivers(data: ReportData) -> str:

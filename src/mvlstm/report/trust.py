@@ -13,6 +13,8 @@ from mvlstm.report.page import AnyBlock, Block, FigureBlock
 from mvlstm.report.words import even, heat_alt, listed, panel
 from mvlstm.results.coverage import coverage_in_words
 
+PERIODS, ENOUGH = 3, 300  # of the histogram by period, and the values that it takes
+
 
 def trust_blocks(data: ReportData) -> list[AnyBlock]:
     """Return what answers "Can I trust it?"."""
@@ -28,6 +30,7 @@ def trust_blocks(data: ReportData) -> list[AnyBlock]:
 def _calibration(data: ReportData) -> Iterator[FigureBlock]:
     coverage = plot.calibration_table(data.forecast)
     n, scored = int(coverage["n"].iloc[0]), int(data.own["n"])
+    periods = PERIODS if n >= ENOUGH else 1
     others = "" if n == scored else f"; the scores are of {scored:,} values{data.of_all}"
     yield panel(
         "calibration",
@@ -42,16 +45,16 @@ def _calibration(data: ReportData) -> Iterator[FigureBlock]:
         "pit",
         f"Where values fell in their distribution{data.of_series}",
         "Flat is calibrated; a hump means that intervals are too wide, a valley that they are too "
-        "narrow.",
-        plot.pit_histogram(data.forecast),
-        plot.pit_table(data.forecast),
+        "narrow." + (" The later the period, the darker its line." if periods > 1 else ""),
+        plot.pit_histogram(data.forecast, periods=periods),
+        plot.pit_table(data.forecast, periods=periods),
     )
     rolling = plot.coverage_over_time_table(data.forecast)
     if len(rolling):
         yield panel(
             "coverage",
             f"Coverage of the 90 % interval over time{data.of_series}",
-            f"{coverage_in_words(rolling)} Chance explains the band.",
+            f"{coverage_in_words(rolling)} Within the band the difference may be chance.",
             plot.coverage_over_time(data.forecast),
             rolling,
         )

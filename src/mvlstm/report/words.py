@@ -13,6 +13,12 @@ from mvlstm.report.encode import MINUS, number, percent
 from mvlstm.report.page import FigureBlock
 
 PERSISTENCE = "persistence"  # the rival that every model has to beat
+NAIVE = (PERSISTENCE, "seasonal")  # they learn nothing
+RIVALS = {
+    "seasonal": "the seasonal repeat",
+    "AR": "a linear map (AR)",
+    "GBT": "boosted trees (GBT)",
+}
 
 
 def told(*sentences: str | bool) -> str:
@@ -26,8 +32,8 @@ def told(*sentences: str | bool) -> str:
     return " ".join(str(sentence) for sentence in sentences if sentence)
 
 
-def joined(words: Sequence[str], most: int = 99) -> str:
-    """Join with commas and a final "and"; say how many there are beyond the first ``most``.
+def joined(words: Sequence[str], most: int = 99, *, word: str = "and") -> str:
+    """Join with commas and a final ``word``; say how many there are beyond the first ``most``.
 
     Examples
     --------
@@ -37,7 +43,7 @@ def joined(words: Sequence[str], most: int = 99) -> str:
     shown = list(words[:most])
     if len(words) > most:
         shown.append(f"{len(words) - most} more")
-    return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
+    return f" {word} ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 
 def alike(own: float, other: float) -> bool:
@@ -50,9 +56,10 @@ def compared(own: float, other: float, name: str) -> str:
 
     Examples
     --------
-    >>> compared(3.0, 4.0, "AR"), compared(1.0, 1.0, "AR"), compared(1.0, 0.0, "AR")
-    ('25.0 % less than AR', 'the same as AR', 'more than AR, whose error is 0')
+    >>> compared(3.0, 4.0, "AR"), compared(1.0, 1.0, "RF"), compared(1.0, 0.0, "RF")
+    ('25.0 % less than a linear map (AR)', 'the same as RF', 'more than RF, whose error is 0')
     """
+    name = RIVALS.get(name, name)
     if alike(own, other):
         return f"the same as {name}"
     if not other:
@@ -66,7 +73,11 @@ def signed(value: float) -> str:
 
 
 def even(figures: list[FigureBlock]) -> list[FigureBlock]:
-    """Let the last of an odd number of figures take the whole width."""
+    """Make figures side by side equally high, and the last of an odd number as wide as two."""
+    for left, right in zip(figures[::2], figures[1::2], strict=False):
+        height = max(left.figure.layout.height, right.figure.layout.height)
+        for one in (left, right):
+            one.figure.update_layout(height=height)
     if len(figures) % 2:
         figures[-1] = replace(figures[-1], wide=True)
     return figures

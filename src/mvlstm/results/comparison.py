@@ -9,23 +9,26 @@ from typing import Any
 import pandas as pd
 
 from mvlstm.results._tables import page, plain, records
+from mvlstm.results.drawing import Drawable
 
 SHOWN = ("method", "kind", "rmse", "mae", "crps", "coverage", "skill", "dm_p")
 COSTS = ("fit_seconds", "forecasts_per_second", "top_variables")
-COLUMNS = (*SHOWN, "n", "valid_rmse", *COSTS, "budget", "error")
+FURTHER = ("mae_mean", "rmsse", "mase", "smape", "mape", "pinball", "interval_score")
+COLUMNS = (*SHOWN, "n", *FURTHER, "valid_rmse", *COSTS, "budget", "error")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Drawable):
     """Methods compared on the same unseen rows.
 
     ``rows`` has one row per method and kind, the smallest error first, failures last. ``kind`` is
-    "single" (one model; the first member of an ensemble) or "ensemble" (the members' mean);
-    ``skill`` the share of persistence's RMSE that is removed; ``dm_p`` how often, after Holm,
-    errors would differ as much in favour of the method best on validation rows if it were no more
-    accurate than this one (Diebold-Mariano, one-sided); ``valid_rmse`` the error on the later half
-    of the validation rows, on which that choice rests; ``top_variables`` the three whose scrambling
-    costs most; ``budget`` what was tuned; ``error`` why a method failed, else None.
+    "single" (one model; the first member of an ensemble) or "ensemble" (the members' mean); the
+    scores are those of `Evaluation`; ``dm_p`` how often, after Holm, errors would differ as much in
+    favour of the method best on validation rows if it were no more accurate than this one
+    (Diebold-Mariano, one-sided); ``valid_rmse`` the error on the later half of the validation rows,
+    on which that choice rests; ``top_variables`` the three whose scrambling
+    costs most; ``budget``
+    what was tuned; ``error`` why a method failed, else None.
     """
 
     target: str

@@ -1,4 +1,4 @@
-"""Scores, compared with those of persistence."""
+"""Scores, compared with those of naive methods."""
 
 from __future__ import annotations
 
@@ -8,17 +8,32 @@ from typing import Any
 import pandas as pd
 
 from mvlstm.results._tables import page, plain, records
+from mvlstm.results.drawing import Drawable
+
+SCORES_SHOWN = ("rmse", "mae", "mae_mean", "crps", "coverage", "skill")  # where there is no room
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation:
-    """Scores of a model and of persistence on the same rows.
+class Evaluation(Drawable):
+    """Scores of a model and of naive methods on the same rows.
 
-    ``scores`` has one row per model, ``persistence`` among them, and columns ``rmse, mae, crps,
-    coverage, skill, n``; ``skill`` is the share of persistence's RMSE that is removed. Other tables
-    are of the model alone. ``periods`` and ``slips`` come from ``evaluate(since=...)``: ``slips``
-    has one row for skill and one for coverage, with what it was on the rows held out (``then``),
-    what it is (``now``), the p-value of a fall, and whether it has ``slipped``.
+    ``scores`` has one row per method: the model, ``persistence`` (the last value again), and
+    ``seasonal`` (the last cycle again) where there is a cycle. Its columns:
+
+    - ``rmse`` and ``mae_mean`` of the mean forecast; ``mae``, ``smape`` and ``mape`` of the median,
+      the last two as shares (``mape`` is empty where a value is zero);
+    - ``crps``; ``pinball``, the mean over the quantiles 5, 50 and 95 %; ``coverage`` and
+      ``interval_score`` of the 90 % interval;
+    - ``rmsse`` and ``mase``: errors in mean changes from row to row before the rows scored, those
+      of its own series for each;
+    - ``skill``: the share of the better naive method's RMSE that is removed; of several series,
+      after each has been divided by its own changes;
+    - ``n``, the number of values.
+
+    Other tables are of the model alone, with the RMSE of naive methods. ``periods`` and ``slips``
+    come from ``evaluate(since=...)``: ``slips`` has one row for skill, here against persistence,
+    and one for coverage, with what it was on the rows held out (``then``), what it is (``now``),
+    the p-value of a fall, and whether it has ``slipped``.
     """
 
     target: str
@@ -76,7 +91,8 @@ class Evaluation:
     def __repr__(self) -> str:
         first, last = map(plain, self.period)
         head = f"Evaluation(target={self.target!r}, {self.part} rows, {first} to {last})"
-        return f"{head}\n{self.scores.to_string(float_format=lambda x: f'{x:.4g}')}"
+        scores = self.scores.filter([*SCORES_SHOWN, "n"])
+        return f"{head}\n{scores.to_string(float_format=lambda x: f'{x:.4g}')}"
 
     def _repr_html_(self) -> str:
         return page(repr(self).splitlines()[0], self.scores, self.notes)

@@ -11,6 +11,7 @@ import pandas as pd
 
 from mvlstm.errors import DataError
 from mvlstm.results._tables import matrix, page, plain, records
+from mvlstm.results.drawing import Drawable
 from mvlstm.results.point import PointExplanation
 
 VERDICTS = ("important", "weak", "not distinguishable from noise")
@@ -32,7 +33,7 @@ BY_ORIGIN = ("prior", "posterior", "contribution", "response", "expert")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation:
+class Explanation(Drawable):
     """Which variables matter for the forecast, at which lags, and how sure that is.
 
     The statement is predictive, not causal: it says what this model's forecasts rest on.
@@ -199,12 +200,13 @@ class Explanation:
         )
 
     def of_series(self, name: str) -> Explanation:
-        """Return what is told of the forecasts of one of the series explained.
+        """Return the explanation of one of the series: its importance, and its forecasts.
 
-        The tables without origins stay those of all series; ``by_series`` has its importance.
+        Verdicts are its own too, without a correction for several variables. The tables that are
+        not held by series (``temporal``, ``leakage``, ``groups``, ``stability``) stay those of all.
         """
         known = () if self.by_series is None else tuple(self.by_series["series"].unique())
-        if name not in known:
+        if self.by_series is None or name not in known:
             raise DataError(
                 f"series={name!r} is not among the {len(known)} series explained. Choose one of "
                 "explanation.by_series['series']."
@@ -215,7 +217,10 @@ class Explanation:
             if (table := getattr(self, key)) is not None
             and name in table.index.get_level_values("series")
         }
-        return replace(self, **{**dict.fromkeys(BY_ORIGIN), **tables})
+        own = _own_importance(self.importance, self.by_series[self.by_series["series"] == name])
+        note = f"Importance is that of series '{name}' alone."
+        changed: dict[str, Any] = {"importance": own, "notes": (*self.notes, note)}
+        return replace(self, **{**dict.fromkeys(BY_ORIGIN), **tables, **changed})
 
     def to_frame(self) -> pd.DataFrame:
         """Return a copy of the importance table."""
@@ -260,6 +265,21 @@ class Explanation:
         windows = f"{self.n_windows} {self.part} windows, effort {self.effort}"
         head = f"Importance for {self.target}: {windows}"
         return page(head, self.importance, self.notes)
+
+
+def _own_importance(pooled: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
+    """Return the importance table of one series, given that of all and its rows by variable."""
+    own = own.set_index("variable")
+    rises = ["error_increase", "error_increase_low", "error_increase_high"]
+    total = float(own["error_increase"].clip(lower=0.0).sum())
+    table = pooled[["variable", "posterior", "prior"]].set_index("variable")
+    table[rises] = own[rises]
+    for name, rise in zip(("importance", "low", "high"), rises, strict=True):
+        share = own[rise].clip(lower=0.0) / (total if total > 0 else np.nan)
+        table[name] = share.clip(upper=1.0)
+    table["verdict"] = np.where(table["error_increase_low"] > 0, VERDICTS[0], VERDICTS[2])
+    table = table.sort_values(["importance", "error_increase"], ascending=False, kind="stable")
+    return table.reset_index()[list(IMPORTANCE_COLUMNS)]
 
 
 def _as_time(origin: Any, times: pd.Index[Any]) -> Any:

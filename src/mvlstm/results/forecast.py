@@ -16,6 +16,7 @@ from mvlstm._words import counted
 from mvlstm.errors import DataError, ParameterError, check_option, check_whole, is_number
 from mvlstm.results._tables import page, plain, records, time_index
 from mvlstm.results.distribution import Distribution
+from mvlstm.results.drawing import Drawable
 from mvlstm.transforms import IDENTITY, Transform
 from mvlstm.types import BoolArray, FloatArray
 
@@ -25,7 +26,7 @@ BY_ORIGIN = ("time", "weights", "means", "variances", "part", "actual")  # array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Forecast:
+class Forecast(Drawable):
     """Forecasts of M origins, H steps ahead each, as predictive mixtures of J normals.
 
     Parameters
@@ -218,8 +219,10 @@ class Forecast:
 
     # ------------------------------------------------------------------------------ scores
 
-    def score(self, part: str | None = None) -> dict[str, Any]:
-        """Score against the actual values: RMSE of the mean, MAE of the median, CRPS, coverage.
+    def score(
+        self, part: str | None = None, *, history: Any = None, period: int = 1
+    ) -> dict[str, Any]:
+        """Score against the actual values: RMSE of the mean, MAE of the median, CRPS and others.
 
         Parameters
         ----------
@@ -228,11 +231,18 @@ class Forecast:
             validation rows, and failing those the training rows. ``"part"`` in the answer says
             which were used. Every step ahead counts in the part its own time lies in; the model's
             ``evaluate`` leaves out origins whose steps lie in two parts.
+        history : sequence of float, optional
+            Values of the target before those scored, of one series, to add ``mase`` and ``rmsse``.
+        period : int
+            Rows over which changes of the ``history`` are what errors are measured in.
 
         Returns
         -------
         dict
-            ``rmse``, ``mae``, ``crps``, ``coverage`` (of the 90 % interval), ``n``, ``part``.
+            ``rmse``, ``mae``, ``mae_mean`` (of the mean), ``crps``, ``coverage`` and
+            ``interval_score`` (of the 90 % interval), ``pinball`` (mean over the quantiles 5, 50
+            and 95 %), ``smape`` and ``mape`` (of the median, as shares; ``mape`` is infinite where
+            a value is zero), ``n``, ``part``.
         """
         known = np.isfinite(self.actual)
         if part is None:
@@ -252,14 +262,28 @@ class Forecast:
             self._quantiles[q][chosen] if q in self._quantiles else few.quantile(q)
             for q in (0.05, 0.5, 0.95)
         )
-        return {
+        quantiles = ((0.05, low), (0.5, median), (0.95, high))
+        found = {
             "rmse": metrics.rmse(y, mean),
             "mae": metrics.mae(y, median),
+            "mae_mean": metrics.mae(y, mean),
             "crps": float(np.mean(few.crps(y))),
             "coverage": metrics.coverage(y, low, high),
+            "interval_score": metrics.interval_score(y, low, high, level=0.9),
+            "pinball": float(np.mean([metrics.pinball(y, x, q) for q, x in quantiles])),
+            "smape": metrics.smape(y, median),
+            "mape": metrics.mape(y, median),
             "n": int(y.size),
             "part": part,
         }
+        if history is None:
+            return found
+        past = np.asarray(history, dtype=np.float64)
+        scaled = {
+            "mase": metrics.mase(y, median, past, period=period),
+            "rmsse": metrics.rmsse(y, mean, past, period=period),
+        }
+        return {**found, **scaled}
 
     # ------------------------------------------------------------------------------ tables
 

@@ -11,11 +11,12 @@ import pandas as pd
 
 from mvlstm._words import counted
 from mvlstm.results._tables import page, plain
+from mvlstm.results.drawing import Drawable
 from mvlstm.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class History:
+class History(Drawable):
     """How training went, for every member and epoch.
 
     The validation RMSE is that of the rows which stop a member, with ``leave_out`` also of those it

@@ -37,7 +37,7 @@
   // ---------------------------------------------------------------------------------- figures
   const config = (name) => ({
     responsive: true, displaylogo: false, scrollZoom: false, displayModeBar: coarse ? false : "hover",
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
     toImageButtonOptions: { filename: name, format: "svg" },
   });
   const drawn = new Map(); // element -> () => redraw
@@ -65,27 +65,34 @@
   function setUpFigure(element) {
     const key = element.dataset.figure, figure = DATA.figures[key];
     let view = figure.views.length ? 0 : null;
+    let choice = 0; // of another series or lead time
     const redraw = () => {
       const width = printing ? printWidth(element) : element.clientWidth;
       const narrow = figure.narrow && width < 560;
-      const chosen = view === null ? null : figure.views[view];
+      const other = figure.choices[choice]?.wide ? figure.choices[choice] : null;
+      const views = other?.views.length ? other.views : figure.views;
+      const chosen = view === null ? null : views[Math.min(view, views.length - 1)];
       const extra = chosen ? {
         xaxis: { range: chosen.x, autorange: false }, yaxis: { range: chosen.y, autorange: false },
       } : {};
       element.dataset.variant = narrow ? "narrow" : "wide";
-      return draw(element, narrow ? figure.narrow : figure.wide, key, extra);
+      return draw(element, other ? other.wide : narrow ? figure.narrow : figure.wide, key, extra);
     };
     const show = () => {
       if (drawn.has(element)) return;
       drawn.set(element, redraw);
       redraw();
       if (key === "forecast" && DATA.explorer) {
-        element.on("plotly_click", ({ points: [{ x, data }] }) => chooseNearest(x, data.name));
+        element.on("plotly_click", ({ points: [{ x, data }] }) => {
+          if (choice === 0) chooseNearest(x, data.name); // others are not taken apart
+        });
       }
     };
     waiting.set(element, show);
     if (MANY) inView.observe(element);
     else show();
+    const select = element.closest("figure").querySelector("[data-choice]");
+    select?.addEventListener("change", () => { choice = Number(select.value); redraw(); });
     const buttons = all("[data-view]", element.closest("figure"));
     buttons.forEach((button) => button.addEventListener("click", () => {
       view = Number(button.dataset.view);
