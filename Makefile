@@ -31,8 +31,9 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## the main job on built-in data, into ./mvlstm-demo
 	@$(BIN)/mvlstm demo
 
-results: $(STAMP)  ## RESULTS.md from the records in experiments/records
+results: $(STAMP)  ## RESULTS.md and docs/replication.md from the records in experiments/records
 	$(BIN)/python -m experiments.results > RESULTS.md
+	$(BIN)/python -m experiments.replication > docs/replication.md
 
 test: export OMP_NUM_THREADS = 1
 test: $(STAMP)  ## the fast tests
