@@ -9,8 +9,9 @@ import numpy as np
 
 from mvlstm.errors import ModelFileError, ParameterError, is_whole
 from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.form import LagForm
 from mvlstm.model.learned import Arrays, Learned, Saved
-from mvlstm.model.naive import find_season, last_cycle
+from mvlstm.model.naive import cycle_lags, find_season, last_cycle
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Preparation
@@ -47,6 +48,10 @@ class LastValue(Learned):
         else:
             last = windows.values[:, -1, -1] * self.scale + self.center
         return Predictive(np.repeat(last[None, :, None], self.horizon, axis=2))
+
+    def form(self) -> LagForm:
+        """Return that the last row counts."""
+        return LagForm(np.zeros(self.horizon, dtype=np.int64))
 
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
         """Return nothing: a file has the scale anyway."""
@@ -126,6 +131,10 @@ class LastCycle(Learned):
         members = self.predict(windows).members
         target = windows.table.shape[1] - 1
         return members[:, donors] if target in columns else members
+
+    def form(self) -> LagForm:
+        """Return the rows that count."""
+        return LagForm(cycle_lags(self.period, self.horizon))
 
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
         """Return the period."""

@@ -32,12 +32,17 @@ def find_season(y: FloatArray, step: Any) -> tuple[int, str]:
     return best, f"The cycle of least error on the training rows has {best} rows."
 
 
+def cycle_lags(period: int, horizon: int) -> IntArray:
+    """Return the rows from the origin back to the last cycle's value for each step ahead, (H,)."""
+    steps = np.arange(1, horizon + 1)
+    return np.asarray(period * -(-steps // period) - steps)
+
+
 def last_cycle(
     origins: IntArray, segments: IntArray, period: int, horizon: int
 ) -> tuple[IntArray, BoolArray]:
     """Return the rows (M, H) of the last cycle at each step ahead, and whether they are known."""
-    steps = np.arange(1, horizon + 1)
-    rows = origins[:, None] - (period * -(-steps // period) - steps)
+    rows = origins[:, None] - cycle_lags(period, horizon)
     inside = np.maximum(rows, 0)
     return inside, (rows >= 0) & (segments[inside] == segments[origins][:, None])
 
