@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from pathlib import Path
 
 import mvlstm
@@ -20,23 +21,26 @@ PAGES = {
     "gallery": ("Gallery", "gallery.md"),
     "guide": ("Guide", "guide.md"),
     "importance": ("Importance", "importance.md"),
+    "mathematics": ("Mathematics", "mathematics.md"),
     "reliability": ("Reliability", "reliability.md"),
+    "scikit-learn": ("With scikit-learn", "scikit-learn.md"),
     "serving": ("Serving", "serving.md"),
 }
 METHODS = "compare#the-methods"
 # heading: name, and the page and section that tell more of it
 GROUPS = {
     "The model": {
-        "MVLSTM": "guide#the-network",
-        "MVLSTM.paper": "guide#presets",
-        "MVLSTM.indep": "guide#presets",
-        "MVLSTM.fusion": "guide#presets",
+        "MVLSTM": "mathematics#the-network",
+        "MVLSTM.paper": "mathematics#presets",
+        "MVLSTM.indep": "mathematics#presets",
+        "MVLSTM.fusion": "mathematics#presets",
     },
     "What every forecaster does": {
         "MVLSTM.fit": "guide#from-table-to-windows",
-        "MVLSTM.predict": "guide#predictive-distribution",
-        "MVLSTM.forecast": "guide#predictive-distribution",
-        "MVLSTM.evaluate": "guide#predictive-distribution",
+        "MVLSTM.predict": "mathematics#predictive-distribution",
+        "MVLSTM.forecast": "mathematics#predictive-distribution",
+        "MVLSTM.evaluate": "guide#how-good-is-it",
+        "MVLSTM.score": "scikit-learn",
         "MVLSTM.explain": "importance#how-to-read-it",
         "MVLSTM.report": "gallery#the-report",
         "MVLSTM.update": "automation#what-an-update-does",
@@ -49,15 +53,15 @@ GROUPS = {
         "compare": "compare",
         "backtest": "compare#rolling-origins",
         "tune": "experiments#tuning-on-ones-own-table",
-        "metrics": "guide#predictive-distribution",
+        "metrics": "guide#how-good-is-it",
     },
     "Results": {
-        "Forecast": "guide#predictive-distribution",
+        "Forecast": "mathematics#predictive-distribution",
         "Evaluation": "automation#when-a-model-has-slipped",
         "Explanation": "importance#how-to-read-it",
         "Comparison": "compare#how-to-read-the-rows",
         "Tuned": "experiments#tuning-on-ones-own-table",
-        "History": "guide#the-network",
+        "History": "mathematics#the-network",
         "results": "gallery",
     },
     "Data": {
@@ -80,8 +84,8 @@ HEAD = """\
 # Public names
 
 `import mvlstm as mv` makes these names available, as `mv.MVLSTM` and so on; they are loaded when
-first used. `help(mv.MVLSTM)` shows a docstring in full, with all parameters. Every forecaster has
-the methods of `MVLSTM`, except for the presets of the paper.
+first used. `help(mv.MVLSTM)` shows a docstring in full, with all parameters; here are their names
+and defaults. Every forecaster has the methods of `MVLSTM`, except for the presets of the paper.
 
 *Made from the docstrings by [`make_api.py`](make_api.py).*
 """
@@ -100,19 +104,43 @@ def page() -> str:
 
 def _group(title: str, names: dict[str, str]) -> str:
     rows = [f"| `{name}` | {_sentence(name)} | {_link(more)} |" for name, more in names.items()]
-    return "\n".join([f"## {title}\n", "| name | what it is | more |", "|---|---|---|", *rows, ""])
+    table = [f"## {title}\n", "| name | what it is | more |", "|---|---|---|", *rows, ""]
+    signatures = [text for name in names if (text := _signature(name))]
+    return "\n".join([*table, *(["```text", *signatures, "```", ""] if signatures else [])])
+
+
+def _signature(name: str) -> str:
+    """Return a function's or class's call with its arguments and their defaults, on short lines."""
+    value = _value(name)
+    if not callable(value) or (isinstance(value, type) and issubclass(value, Exception)):
+        return ""
+    arguments = [a for a in inspect.signature(value).parameters.values() if a.name != "self"]
+    words: list[str] = []
+    for before, one in zip([None, *arguments], arguments, strict=False):
+        first = before is None or before.kind is not inspect.Parameter.KEYWORD_ONLY
+        if one.kind is inspect.Parameter.KEYWORD_ONLY and first:
+            words.append("*")
+        text = str(one.replace(annotation=inspect.Parameter.empty)).replace(" = ", "=")
+        words.append(text if len(text) < 60 else f"{one.name}=...")
+    text = f"{name}({', '.join(words)})"
+    return "\n".join(textwrap.wrap(text, 100, subsequent_indent="    ", break_long_words=False))
 
 
 def _sentence(name: str) -> str:
     """Return the first sentence of a docstring, on one line."""
     if name == "__version__":
         return "The version of the package, as text."
-    value: object = mvlstm
-    for part in name.split("."):
-        value = getattr(value, part)
+    value = _value(name)
     text = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
     first = re.split(r"(?<=\.)\s+(?=[A-Z])", text)[0]  # "et al. (2017)" goes on
     return first.replace("``", "`").replace("|", r"\|")
+
+
+def _value(name: str) -> object:
+    value: object = mvlstm
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value
 
 
 def _link(more: str) -> str:

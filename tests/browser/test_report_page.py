@@ -458,7 +458,12 @@ def test_the_menu_of_many_sections_scrolls(open_page, tmp_path):
 
 def test_no_text_of_a_figure_is_cut_on_a_narrow_screen(open_page):
     page = open_page(width=390, has_touch=True, is_mobile=True)
-    for key in ("figure-importance", "figure-stability", "figure-attention", "explorer-waterfall"):
+    for key in (
+        "figure-importance",
+        "figure-stability",
+        "figure-attention-over-time",
+        "explorer-waterfall",
+    ):
         cut = page.evaluate(
             """(id) => {
               const box = document.getElementById(id).getBoundingClientRect();

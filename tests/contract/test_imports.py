@@ -46,7 +46,7 @@ ALLOWED: dict[str, set[str]] = {
         *("metrics", "train", "storage", "progress"),
     },
     "plot": {"results"},
-    "report": {"plot", "results", "model", "problem", "table", "storage"},
+    "report": {"plot", "results", "model", "problem", "table", "storage", "progress"},
     "testing": {"model", "table", "results", "datasets"},
     # a fitted model in the form of another tool: `adapters/onnx` writes out networks and scaling
     "adapters": {"model", "nn", "problem", "table", "transforms", "storage"},

@@ -90,8 +90,8 @@ def series_table(names: list[str], increase: ErrorIncrease, series: NDArray[Any]
     """
     groups = pd.DataFrame(increase.by_window, columns=names).groupby(series, sort=True)
     rises = groups.mean()
-    spread = groups.agg(lambda rise: variance_of_mean(rise) if len(rise) > 1 else np.nan) ** 0.5
-    reach = WITHIN * spread.to_numpy(dtype=np.float64).reshape(-1)
+    spread = [[variance_of_mean(rows[name]) ** 0.5 for name in names] for _, rows in groups]
+    reach = WITHIN * np.array(spread).reshape(-1)
     positive = rises.clip(lower=0.0)
     shares = positive.div(positive.sum(axis=1).replace(0.0, np.nan), axis=0)
     counts = pd.Series(series).value_counts()

@@ -239,6 +239,7 @@ def importance_by_step(
     """Draw the importance of each variable at each of several steps ahead as a heat map."""
     look = get_theme(theme)
     table = importance_by_step_table(explanation).set_index("variable").head(most)[::-1]
+    table.columns = table.columns.astype(np.int64)
     shown = [own_past(str(name), explanation.target) for name in table.index]
     figure = new_figure(
         look,

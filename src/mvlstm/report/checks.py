@@ -120,13 +120,15 @@ def _left_to_learn(data: ReportData, only: str) -> Check:
     widest = bound / 1.96 * float(np.sqrt(2.0 * np.log(20.0 * len(found))))
     allowed = pd.Series(max(SMALL, widest), index=found.index)
     allowed.iloc[0] = max(SMALL, bound)
-    lag = int((found.abs() / allowed).idxmax())
+    ratio = found.abs() / allowed
+    first = ratio > 1.0 if (ratio > 1.0).any() else ratio == ratio.max()  # not its multiples
+    lag = int(table.index[int(first.argmax())])
     where = "at neighbouring times" if lag == 1 else f"{lag} rows apart"
     return _check(
         abs(found[lag]) <= allowed[lag],
         f"Little is left to learn{only}",
         f"Something is left to learn{only}",
-        f"Of the lags 1 to {len(found)}, the errors are most alike {where}: their correlation is "
+        f"Of the lags 1 to {len(found)}, the errors are alike {where}: their correlation is "
         f"{signed(found[lag])}, and up to {allowed[lag]:.2f} passes.",
     )
 

@@ -48,9 +48,10 @@ class ReportData:
     @property
     def measure(self) -> str:
         """Score by which methods are compared: of several series, one that has no unit."""
-        if self.evaluation.by_series is None:
+        scores = self.evaluation.scores
+        if self.evaluation.by_series is None or "rmsse" not in scores:
             return "rmse"
-        return "rmsse" if self.evaluation.scores["rmsse"].notna().all() else "rmse"
+        return "rmsse" if scores["rmsse"].notna().all() else "rmse"
 
     @property
     def error(self) -> float:

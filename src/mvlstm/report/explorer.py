@@ -15,7 +15,7 @@ from mvlstm.report.encode import are_days, compact, number, time_text
 from mvlstm.report.words import joined
 
 MOST_POINTS = 240
-MOST_NUMBERS = 150_000  # of all heat maps by lag together
+MOST_NUMBERS = 60_000  # of all heat maps by lag together
 WORTH_NAMING = 0.01  # of the largest contribution
 LEVELS = ("background", "forecast", "low", "high", "actual")
 

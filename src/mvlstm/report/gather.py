@@ -97,8 +97,7 @@ def gather_report(
     if explanation.by_series is not None:  # the figures of forecasts show one series at a time
         shown, values = str(explanation.by_series["series"].iloc[0]), future_table(ahead)
         one = explanation.of_series(shown)
-        of_all = {"importance": explanation.importance, "notes": explanation.notes}
-        explanation = replace(one, **of_all)
+        explanation = replace(one, importance=explanation.importance, notes=explanation.notes)
         others = {
             name: (_one_series(forecast, name), _one_series(ahead, name))
             for name in _selected(evaluation, shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -40,7 +41,7 @@ SCORES = (
 SHOWN = ("rmse", "mae", "mae_mean", "crps", "rmsse", "coverage", "skill", "n")
 LEADS = 4  # lead times to choose from
 MANY_STEPS = 12  # from which a table of steps would be longer than the curve is clear
-OTHER_ROWS = 1_000  # of a figure chosen in place of the first
+OTHER_ROWS = 500  # of a figure chosen in place of the first
 
 
 def report_page(data: ReportData, *, title: str | None = None) -> Page:
@@ -150,7 +151,7 @@ def _next(data: ReportData, explained: pd.DataFrame) -> Iterator[AnyBlock]:
 
 def _choices(data: ReportData) -> tuple[Choice, ...]:
     """Return the same figure of other series, or, of one series, of other lead times."""
-    few = {"limit": OTHER_ROWS, "recent": OTHER_ROWS // 2}
+    few: dict[str, Any] = {"limit": OTHER_ROWS, "recent": OTHER_ROWS // 2}
     made = []
     for name, (past, ahead) in data.others.items():
         drawn = plot.forecast_table(past, **few)
@@ -193,7 +194,10 @@ def _quality(data: ReportData) -> Iterator[AnyBlock]:
     scores = found.scores.rename_axis("method").reset_index()
     yield TableBlock("scores", "Scores", SCORES, scores[_present(scores, "method")])
     if found.by_series is not None:
-        words = "Skill is compared with the better naive method within the series."
+        words = (
+            "Skill is compared with the better naive method within the series, and empty where "
+            "that makes no error."
+        )
         table = found.by_series[_present(found.by_series, "series")]
         yield TableBlock("series-scores", "Scores of each series", words, table)
     figures = [
@@ -360,7 +364,7 @@ def _attention_in_time(data: ReportData) -> Iterator[FigureBlock]:
         figure = plot.attention_over_time(explanation)
         kind = "prior" if explanation.posterior is None else "posterior"
         yield panel(
-            "attention",
+            "attention-over-time",
             f"Attention over time{data.shown_only}",
             told(
                 f"Mean {kind} attention in stretches of the {PARTS[explanation.part]} rows. "

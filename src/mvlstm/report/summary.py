@@ -128,10 +128,9 @@ def _better(data: ReportData) -> str:
     name = RIVALS.get(data.better, data.better)
     less = percent(1.0 - best / data.error, 1)
     return (
-        f"{name[0].upper()}{name[1:]} forecasts better than this model: its "
-        f"{data.measure.upper()} is {less} less ({number(best)} against {number(data.error)}). "
-        f"Before relying on the model, {joined(_remedies(data), word='or')}; otherwise use the "
-        "better method."
+        f"A simpler method forecasts better: the {data.measure.upper()} of {name} is {less} less "
+        f"than that of this model ({number(best)} against {number(data.error)}). Before relying on "
+        f"the model, {joined(_remedies(data), word='or')}; otherwise use the better method."
     )
 
 

@@ -269,3 +269,15 @@ def test_no_method_and_no_own_forecast_is_scored_against_filled_targets(
     assert rows["error"].isna().all() and set(rows["n"]) == {80 - 14}
     assert rows.loc["own forecasts", "rmse"] == 0.0
     assert rows.loc["own forecasts", "skill"] == 1.0
+
+
+def test_a_forecaster_keeps_its_settings_in_a_comparison() -> None:
+    table = mv.datasets.load("synthetic", n=300).frame
+    own = mv.AR(window=9, verbose=0)
+    found = mv.compare(table, "y", methods=["ar", own], window=3, verbose=0)
+    rows = found.rows.set_index("method")
+    alone = own.fit(table, "y", test=0.2).evaluate(table).scores
+    assert rows.loc["AR #2", "rmse"] == pytest.approx(alone.loc["AR", "rmse"])
+    assert rows.loc["AR #2", "mase"] == pytest.approx(alone.loc["AR", "mase"])
+    assert rows.loc["AR", "rmse"] != rows.loc["AR #2", "rmse"]
+    assert "AR #2" in list(found.plot().data[0].customdata)

@@ -45,15 +45,22 @@ def test_a_quick_network_sees_as_many_windows_whatever_the_rows() -> None:
 
 
 def test_names_are_read_and_checked() -> None:
-    assert choose_methods("all") == tuple(METHODS)
-    assert choose_methods("gbt, AR") == ("gbt", "ar", "persistence")
-    assert choose_methods(["persistence", "ar"]) == ("persistence", "ar")
+    assert list(choose_methods("all").values()) == list(METHODS)
+    assert list(choose_methods("gbt, AR").values()) == ["gbt", "ar", "persistence"]
+    assert list(choose_methods(["persistence", "ar"])) == ["Persistence", "AR"]
     with pytest.raises(mv.errors.ParameterError, match="Did you mean 'arimax'"):
         choose_methods("arima")
     with pytest.raises(mv.errors.ParameterError, match="No method is named"):
         choose_methods(" ,")
 
 
-def test_a_forecaster_in_place_of_a_name_is_refused_in_words() -> None:
-    with pytest.raises(ParameterError, match="given by name"):
-        choose_methods([mv.AR(window=3)])  # type: ignore[list-item]
+def test_forecasters_are_taken_besides_names() -> None:
+    short, long = mv.AR(window=3), mv.AR(window=9)
+    found = choose_methods(["ar", short, long])
+    assert list(found) == ["AR", "AR #2", "AR #3", "Persistence"]
+    model, words = build(long, budget="quick", n_train=99, shared={"horizon": 1, "verbose": 0})
+    assert model is not long and model.window == 9 and words == "its own settings"
+    with pytest.raises(ParameterError, match=r"AR\(horizon=1\) is compared with horizon=2"):
+        build(short, budget="quick", n_train=99, shared={"horizon": 2, "verbose": 0})
+    with pytest.raises(ParameterError, match="neither a name nor a forecaster"):
+        choose_methods([3])  # type: ignore[list-item]

@@ -71,6 +71,18 @@ class TestForecast:
         np.testing.assert_allclose(ahead.y, future.mean)
         np.testing.assert_allclose(ahead.y + ahead.error_y.array, future.interval(0.9)[1])
 
+    def test_several_steps_are_a_band_with_paths(self):
+        past, ahead = make_forecast(horizon=4), make_forecast(horizon=4, future=True)
+        figure = plot.forecast(past, future=ahead)
+        line = trace(figure, "next")
+        np.testing.assert_allclose(line.y, ahead.mean)
+        assert line.error_y.array is None
+        bands = [t for t in figure.data if t.name == "90 % interval"]
+        np.testing.assert_allclose(bands[-1].y, ahead.interval(0.9)[0])
+        fan = np.asarray(trace(figure, "possible paths").y).reshape(plot.PATHS, 5)
+        np.testing.assert_allclose(fan[:, :4], ahead.draw(plot.PATHS)[:, 0])
+        assert np.isnan(fan[:, 4]).all(), "paths are not joined"
+
     def test_what_is_known_already_is_not_called_next(self, forecast):
         figure = plot.forecast(forecast, future=forecast.take(slice(-1, None)))
         np.testing.assert_allclose(trace(figure, "last").y, forecast.mean.iloc[-1:])
@@ -135,8 +147,7 @@ class TestDrivers:
         np.testing.assert_allclose(bar.x, table["importance"])
         np.testing.assert_allclose(bar.x + bar.error_x.array, table["high"])
         np.testing.assert_allclose(bar.x - bar.error_x.arrayminus, table["low"])
-        np.testing.assert_allclose(trace(figure, "prior attention").x, table["prior"])
-        np.testing.assert_allclose(trace(figure, "posterior").x, table["posterior"])
+        assert len(figure.data) == 1, "attention is another quantity"
         words = [a.text for a in figure.layout.annotations]
         assert words == ["within noise" if v.startswith("not") else v for v in table["verdict"]]
 
@@ -229,13 +240,13 @@ class TestDrivers:
             assert len(set(shown)) == len(names) and max(map(len, shown)) <= 22
         assert "(own past)" in " ".join(plot.variable_importance(explanation).layout.yaxis.ticktext)
 
-    def test_ticks_of_attention_over_time_have_hours_where_dates_repeat(self, explanation):
-        ticks = plot.attention_over_time(explanation).layout.xaxis.ticktext
-        assert len(set(ticks)) == len(ticks) and all("<br>" in t for t in ticks)
-        daily = explanation.prior.copy()
-        daily.index = pd.date_range("2024-01-01", periods=len(daily), name="origin")
-        late = Explanation(target="pm", importance=explanation.importance, prior=daily)
-        assert plot.attention_over_time(late).layout.xaxis.ticktext[0] == "2024-01-01"
+    def test_attention_lies_on_an_axis_of_time(self, explanation):
+        table = plot.attention_over_time_table(explanation)
+        bar = plot.attention_over_time(explanation).data[0]
+        middle = table["start"] + (table["end"] - table["start"]) / 2
+        assert list(pd.DatetimeIndex(bar.x)) == list(middle)
+        hours = (table["end"] - table["start"]) / pd.Timedelta("1h") + 1
+        np.testing.assert_allclose(bar.width, hours * 3_600_000 * 0.96)
 
     def test_words_fit_a_narrow_screen(self, forecast):
         names = ("a_rather_long_name_without_any_space", "other", "pm")
@@ -541,3 +552,41 @@ def test_every_figure_in_both_themes(forecast, future, explanation, theme):
     for figure in figures:
         assert figure.layout.template.layout.paper_bgcolor == paper
         assert figure.layout.height > 100
+
+
+def test_error_at_each_step_stands_next_to_naive_ones():
+    table = pd.DataFrame({"step": [1, 2], "rmse": [1.0, 2.0], "persistence_rmse": [2.0, 4.0]})
+    figure = plot.error_by_step(table)
+    assert [list(t.y) for t in figure.data] == [[1.0, 2.0], [2.0, 4.0]]
+    assert figure.data[1].name == "persistence"
+
+
+def test_importance_by_step_is_a_map_of_variables_and_steps(explanation):
+    rows = [(s, v, s / 10 + p) for s in (1, 2) for p, v in enumerate(NAMES)]
+    by_step = pd.DataFrame(rows, columns=["step", "variable", "importance"])
+    whole = replace(explanation, by_step=by_step)
+    heat = plot.importance_by_step(whole).data[0]
+    table = plot.importance_by_step_table(whole)
+    assert list(table["variable"]) == list(explanation.variables)
+    np.testing.assert_allclose(heat.z, table[[1, 2]].to_numpy()[::-1])
+    with pytest.raises(DataError, match="one step ahead"):
+        plot.importance_by_step(explanation)
+
+
+def test_pit_by_period_finds_what_changed(forecast):
+    new = np.flatnonzero(forecast.part[:, 0] == "new")
+    late = new[len(new) // 2 :]
+    actual = forecast.actual.copy()
+    actual[late, 0] = forecast.quantile(0.99).to_numpy()[late]
+    table = plot.pit_table(replace(forecast, actual=actual), bins=10, periods=2)
+    first, second = (rows["density"].to_numpy() for _, rows in table.groupby("start"))
+    assert second[-1] == pytest.approx(10.0) and first[-1] < 5
+    assert len(plot.pit_histogram(forecast, periods=2).data) == 3
+
+
+def test_results_draw_themselves(forecast, explanation):
+    assert forecast.plot() == plot.forecast(forecast)
+    assert explanation.plot(most=2) == plot.variable_importance(explanation, most=2)
+    assert make_history().plot() == plot.training_curves(make_history())
+    report = make_report()
+    assert list(report.evaluation.plot().data[0].x[::-1]) == [4.0, 4.2, 5.0]

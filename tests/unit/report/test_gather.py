@@ -55,7 +55,7 @@ def test_categories_are_among_the_variables():
 
 def test_the_rival_sees_the_same_rows(model, data):
     scores = data.evaluation.scores
-    assert list(scores.index) == ["MVLSTM", "persistence", "AR"]
+    assert list(scores.index) == ["MVLSTM", "persistence", "seasonal", "AR", "GBT"]
     assert scores["n"].nunique() == 1
     rival = mv.AR(window=4, horizon=2).fit(make_table(), "y", test=0.2)
     assert scores.loc["AR", "rmse"] == pytest.approx(
@@ -212,12 +212,16 @@ def test_a_report_of_several_series_names_the_one_shown_and_has_tables_of_all(tm
     tables = {b.key: b.frame for s in page.sections for b in s.blocks if b.kind == "table"}
     assert len(tables["next-values"]) == 6
     assert tables["series-scores"]["series"].tolist() == ["a", "b", "c"]
-    assert tables["step-scores"]["step"].tolist() == [1, 2]
+    figures = {b.key: b for s in page.sections for b in s.blocks if b.kind == "figure"}
+    assert figures["step-scores"].table["step"].tolist() == [1, 2]
+    assert [choice.name for choice in figures["forecast"].choices] == ["a", "b", "c"]
+    assert data.measure == "rmsse"
     shares = tables["series-importance"].set_index("series")
     assert list(shares.index) == ["a", "b", "c"]
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     assert data.facts["Validation"].endswith("60 rows") and data.facts["Unseen"] == "120 rows"
     found = part_sizes(model.fitted_.parts, model.fitted_.read(rows, "report"))
     assert found == (20, 40), "times, for the command"
-    assert "The next value of y in a" in page.summary[0] and "all 3 series" in page.summary[0]
+    assert page.summary[0].startswith("A simpler method forecasts better")
+    assert "The next value of y in a" in page.summary[1] and "all 3 series" in page.summary[1]
     assert page.cards[0].label == "Next y in a"

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,7 @@ from made_results import (
 )
 from mvlstm import plot
 from mvlstm.errors import MissingExtraError
-from mvlstm.report import FigureBlock, TableBlock, comparison_page, render_report
+from mvlstm.report import FigureBlock, TableBlock, build, comparison_page, render_report
 from mvlstm.report.build import report_page
 from mvlstm.report.checks import checks
 from mvlstm.report.encode import (
@@ -156,6 +157,29 @@ def blocks(data) -> dict:
     return {b.key: b for s in page.sections for b in s.blocks if b.kind in ("figure", "table")}
 
 
+def test_lead_times_and_series_can_be_chosen(data):
+    several = make_report(horizon=6)
+    names = [choice.name for choice in blocks(several)["forecast"].choices]
+    assert names == ["1 step ahead", "2 steps ahead", "4 steps ahead", "6 steps ahead"]
+    spec = page_data(render_report(several))["figures"]["forecast"]["choices"]
+    assert spec[0]["wide"] is None
+    drawn = {trace.get("name"): trace for trace in spec[-1]["wide"]["data"]}
+    last = plot.forecast_table(several.forecast, step=6, limit=500, recent=250)
+    mean = last.loc[last["step"] == 6, "mean"]
+    np.testing.assert_allclose(drawn["forecast"]["y"], mean, atol=1e-3)
+    other = (raised(data, 9.0).forecast, raised(data, 9.0).future)
+    panel = replace(data, series="a", others={"b": other})
+    choices = blocks(panel)["forecast"].choices
+    assert [choice.name for choice in choices] == ["a", "b"]
+    assert "Choose another series." in blocks(panel)["forecast"].caption
+
+
+def test_a_page_is_small_and_the_library_free_to_share(data):
+    assert len(render_report(data)) < 3_000_000
+    folder = Path(build.__file__).parent / "templates"
+    assert "MIT" in (folder / "plotly-cartesian.LICENSE.txt").read_text(encoding="utf-8")
+
+
 class TestWords:
     """What a number is of: which rows, which series, which step."""
 
@@ -183,7 +207,6 @@ class TestWords:
             "pit",
             "autocorrelation",
             "members",
-            "attention",
             "attention-over-time",
         ):
             assert "of series Berlin" in found[key].title, key
@@ -226,8 +249,6 @@ class TestWords:
         bare = data.explanation.importance.assign(prior=np.nan, posterior=np.nan)
         explanation = Explanation(target="pm", importance=bare)
         found = blocks(replace(data, explanation=explanation))
-        assert "Circles" not in found["importance"].caption
-        assert "Circles" in blocks(data)["importance"].caption
         assert not {"prior", "posterior"} & set(found["importance-table"].frame)
         prior = replace(
             data.explanation,
@@ -235,9 +256,9 @@ class TestWords:
             importance=data.explanation.importance.assign(posterior=np.nan),
         )
         found = blocks(replace(data, explanation=prior))
-        for key in ("importance", "attention", "attention-over-time"):
-            assert "after" not in found[key].caption and "posterior" not in found[key].caption
-        assert "lean" in blocks(data)["attention"].caption
+        assert "prior" in found["attention-over-time"].caption
+        assert "posterior" not in found["attention-over-time"].caption
+        assert "no measure of importance" in found["attention-over-time"].caption
 
     def test_of_steps_already_known_the_last_is_the_headline(self):
         data = make_report(horizon=3)

@@ -30,13 +30,52 @@ class TestSummary:
         text = " ".join(summary(data))
         assert number(float(data.future.mean.iloc[0])) in text
         assert (
-            "the typical error (RMSE) is 4.00: 20.0 % less than persistence and 4.8 % less than AR."
-            in text
+            "the typical error (RMSE) is 4.00: 20.0 % less than persistence and 4.8 % less than a "
+            "linear map (AR)." in text
         )
         assert "held 91.0 % of the values" in text
         top = data.explanation.importance.iloc[0]
         assert percent(top["importance"]) in text
         assert f"{NAMES[0]} cannot be told from noise" in text
+
+    def test_a_better_rival_comes_first(self, data):
+        assert "forecasts better" not in " ".join(summary(data))
+        scores = data.evaluation.scores.copy()
+        scores.loc["GBT"] = scores.loc["AR"]
+        scores.loc["GBT", "rmse"] = 3.0
+        worse = replace(
+            data,
+            evaluation=replace(data.evaluation, scores=scores),
+            settings={"window": 5, "members": 2},
+            notes=("Training stopped at the time limit.",),
+        )
+        assert summary(worse)[0] == (
+            "A simpler method forecasts better: the RMSE of boosted trees (GBT) is 25.0 % less "
+            "than that of this model (3.00 against 4.00). Before relying on the model, fit it "
+            "without a time limit, fit more members (members=10) or try another window (it is 5); "
+            "otherwise use the better method."
+        )
+
+    def test_nothing_added_to_the_link_is_told(self, data):
+        scores = data.evaluation.scores.copy()
+        scores.loc["AR", "rmse"] = 4.01
+        same = replace(
+            data,
+            evaluation=replace(data.evaluation, scores=scores),
+            settings={"link": "auto"},
+        )
+        (check,) = [c for c in checks(same) if c.title == "As good as a linear map (AR)"]
+        assert check.state == "info" and "adds nothing to the linear map" in check.text
+
+    def test_a_cycle_left_in_the_errors_is_found(self, data):
+        noise = np.random.default_rng(0).normal(size=75)
+        for residual, state, word in (
+            (noise, "pass", "passes"),
+            (noise + 3 * (np.arange(75) % 7 == 0), "warn", "7 rows apart"),
+        ):
+            found = checks(replace(data, forecast=with_residuals(data.forecast, residual)))
+            (check,) = [c for c in found if "left to learn" in c.title]
+            assert check.state == state and word in check.text
 
     def test_a_bad_model_is_called_bad(self, data):
         scores = data.evaluation.scores.copy()
@@ -98,13 +137,13 @@ class TestSummary:
         first, bound = plot.autocorrelation_table(data.forecast).iloc[0, 1:]
         assert abs(first) > 0.1 and bound == pytest.approx(1.96 / 75**0.5)
         (check,) = [c for c in checks(data) if "left to learn" in c.title]
-        assert check.state == state and f"neighbouring times is {first:.2f}; " in check.text
+        assert check.state == state and f"their correlation is {first:.2f}, " in check.text
 
     def test_equal_errors_are_called_equal(self, data):
         scores = data.evaluation.scores.copy()
         scores.loc["MVLSTM", ["rmse", "skill"]] = [5.0001, -0.00002]
         equal = replace(data, evaluation=replace(data.evaluation, scores=scores))
-        assert ": the same as persistence and" in summary(equal)[1]
+        assert ": the same as persistence and" in summary(equal)[2]
         assert cards(equal)[1].note == "RMSE, the same as persistence"
 
     def test_equal_errors_are_not_called_better(self, data):
@@ -112,7 +151,10 @@ class TestSummary:
         scores = data.evaluation.scores.assign(rmse=[4.0, 4.001, 4.001])
         equal = replace(data, evaluation=replace(data.evaluation, scores=scores))
         states = {check.title: check.state for check in checks(equal)}
-        assert states["As good as AR"] == "info" and states["Not better than persistence"] == "warn"
+        assert (
+            states["As good as a linear map (AR)"] == "info"
+            and states["Not better than persistence"] == "warn"
+        )
         assert not [title for title in states if title.startswith("Better")]
 
     def test_the_own_past_within_noise_is_called_so(self, data):
