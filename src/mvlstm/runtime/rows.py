@@ -141,8 +141,9 @@ def read_rows(columns: Columns, wanted: Wanted, *, ahead: bool = False) -> list[
     found = []
     for series, rows in _by_series(columns, layout["series"]):
         own = np.arange(len(rows)) if times is None else times[rows]
-        one = Rows(series, own, table[rows], words[rows])
-        _check_order(one, wanted.clock)
+        order = np.argsort(own, kind="stable")
+        one = Rows(series, own, table[rows], words[rows]).take(order)
+        _check_unique(one, wanted.clock)
         found.append(one)
     return found
 
@@ -176,19 +177,13 @@ def _by_series(columns: Columns, column: str | None) -> list[tuple[str | None, I
     return [(name, np.flatnonzero(names == name)) for name in sorted(set(names.tolist()))]
 
 
-def _check_order(rows: Rows, clock: Clock) -> None:
-    difference = np.diff(rows.times.astype(np.int64))
-    if (difference < 0).any():
-        row = int((difference < 0).argmax())
+def _check_unique(rows: Rows, clock: Clock) -> None:
+    repeated = rows.times[1:] == rows.times[:-1]
+    if repeated.any():
+        row = int(repeated.argmax())
         raise DataError(
-            f"The times are not in order: {rows.where(row + 1, clock)} comes after "
-            f"{rows.where(row, clock)}. Sort the table by time first."
-        )
-    if (difference == 0).any():
-        row = int((difference == 0).argmax())
-        raise DataError(
-            f"The times are not unique: {clock.text(rows.times[row])} occurs in rows {row} and "
-            f"{row + 1}. Keep one row for each time."
+            f"The times are not unique: {clock.text(rows.times[row])} occurs twice. Keep one row "
+            "for each time."
         )
 
 
