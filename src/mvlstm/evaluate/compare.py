@@ -104,7 +104,7 @@ def compare(
     check_option("budget", budget, BUDGETS)
     require_validation(valid)
     keys = choose_methods(methods)
-    cleaning = Cleaning(missing=settings.missing, gaps=settings.gaps, calendar=settings.calendar)
+    cleaning = Cleaning.of(settings)
     frame = check_table(table, columns, cleaning)
     window, horizon, verbose = settings.window, settings.horizon, settings.verbose
     split = split_windows(frame, window=window, horizon=horizon, test=test, valid=valid)
