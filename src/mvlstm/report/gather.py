@@ -223,9 +223,8 @@ def _rival_scores(
     rival: AbstractForecaster = make(
         window=fitted.window,
         horizon=fitted.horizon,
-        missing=model.missing,
-        gaps=model.gaps,
         calendar=fitted.layout.calendar or "none",
+        **{name: getattr(model, name) for name in ("missing", "gaps", "fill_limit", "duplicates")},
         transform=fitted.preparation.transform.name,
         verbose=0,
         **RIVALS[name],
