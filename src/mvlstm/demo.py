@@ -17,6 +17,7 @@ from mvlstm.methods.mvlstm import MVLSTM
 from mvlstm.report import render_report
 from mvlstm.report.gather import gather_report
 from mvlstm.results import Evaluation, Explanation, Forecast
+from mvlstm.results.evaluation import SCORES_SHOWN
 from mvlstm.storage import write_atomic
 from mvlstm.table.files import write_table
 
@@ -44,7 +45,7 @@ class Demo:
     def scores(self) -> pd.DataFrame:
         """Return the scores of the model, of persistence and of the oracle."""
         oracle = pd.DataFrame([self.oracle], index=["oracle (best possible)"])
-        table = pd.concat([self.evaluation.to_frame(), oracle])
+        table = pd.concat([self.evaluation.to_frame().filter([*SCORES_SHOWN, "n"]), oracle])
         return table.astype({"n": "Int64"}).rename_axis("model").reset_index()
 
     def importance(self) -> pd.DataFrame:
