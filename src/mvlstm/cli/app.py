@@ -18,6 +18,7 @@ from mvlstm.cli import (
     explain,
     fit,
     forecast,
+    graph,
     report,
     tune,
     update,
@@ -49,7 +50,7 @@ def root(
     """Forecast one series from many, with intervals, and see which variables matter."""
 
 
-for module in (demo, fit, forecast, evaluate, update, explain, report, compare, tune):
+for module in (demo, fit, forecast, evaluate, update, explain, report, graph, compare, tune):
     name = module.__name__.rpartition(".")[2]
     app.command(name, epilog=module.EXAMPLE)(getattr(module, name))
 app.add_typer(bench.app, name="bench")
