@@ -14,7 +14,7 @@ from mvlstm.explain.effort import get_effort
 from mvlstm.explain.importance import verdicts
 from mvlstm.explain.links import WINDOWS, Links, Past, find_links, shared_cycles, wanders
 from mvlstm.metrics import benjamini_hochberg, holm
-from mvlstm.problem.windows import gather_windows, origins_in, spread_evenly
+from mvlstm.problem.windows import check_window, gather_windows, origins_in, spread_evenly
 from mvlstm.progress import show_tasks
 from mvlstm.results.graph import CONTROLS, LINK_COLUMNS, OWN_COLUMNS, Graph
 from mvlstm.table.columns import as_in_table, as_name, as_names, column_names
@@ -85,6 +85,8 @@ def graph(
     ['x2', 'x3']
     """
     check_option("control", control, CONTROLS)
+    if window is not None:
+        check_window(window)
     rows = get_effort(effort).rows
     names = _numbered(table, targets)
     columns = Columns(

@@ -7,13 +7,14 @@ its part from s, for all targets at once.
 
 *Strength*: share of the squared error that the link takes away, each row forecast from all others.
 
-*Test*: with residuals e of the regression without i, and :math:`\Phi` the features that i adds (so
-that :math:`\Phi \Phi^\top` is its part of the kernel) after the same regression, i adds nothing if
+*Test*: with residuals e of the regression without i, and :math:`\Phi` features of i (its values,
+or its squares and products with all others) after the same regression, i adds nothing if
 :math:`z = \Phi^\top e` has mean zero: the score test of a variance component (Lin 1997), also
 called a generalised covariance measure (Shah and Peters 2020). All rows serve for the fit and for
-the test, and no forecast is needed that beats another, hence the power. The distribution of
+the test, and no forecast has to beat another, hence the power. Values and products are tested each
+(Bonferroni). The distribution of
 :math:`z^\top z` is that of a weighted sum of squares, its weights from the products of
-:math:`\Phi` and e themselves, which allows for errors that change in size.
+:math:`\Phi` with the errors of the whole regression, which may change in size.
 
 The level of a series that wanders (a unit root) is not explained by others, which would find that
 any two walks are tied: changes are forecast, and its own level is no regressor.
@@ -21,7 +22,7 @@ any two walks are tied: changes are forecast, and its own level is no regressor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -193,6 +194,14 @@ class Products:
         """Return a variable's part of it."""
         return np.asarray(self.flat[i] @ self.flat[i].T)
 
+    def squares(self, i: int) -> FloatArray:
+        """Return features (n, r) for the squares and products in which a variable has a hand."""
+        own = self.part(i)
+        n, r = len(own), min(FEATURES, len(own))
+        values, vectors = eigh(own * (2.0 * self.every - own), subset_by_index=[n - r, n - 1])
+        kept = values > 1e-10 * values[-1]
+        return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
@@ -346,15 +355,12 @@ def _of_source(
     kernel: Kernel,
     past: Past,
     products: Products,
-    plain: list[FloatArray],
+    plain: Sequence[FloatArray],
     tests: int,
 ) -> Iterator[_Link]:
     """Yield what variable i adds to each target."""
     s = products.every - products.part(i)
-    features = {
-        c: added_features(squared(products.every, c) - squared(s, c))
-        for c in np.unique(kernel.squares)
-    }
+    features = (products.flat[i], products.squares(i))
     shared: dict[tuple[float, float], FloatArray] = {}
     for j, column in enumerate(past.targets):
         own, both = int(past.owner[column]), (kernel.squares[j], kernel.penalties[j])
@@ -366,21 +372,13 @@ def _of_source(
         known = past.always(j) if own == i else past.own(j)
         solved = Solved(inverse, known, float(kernel.penalties[j]))
         label = past.labels[:, j] if own == i else past.label(j)
-        yield _measure(solved, label, features[kernel.squares[j]], plain[j], tests)
-
-
-def added_features(part: FloatArray) -> FloatArray:
-    """Return features (n, r) whose products are nearly a part (n, n) of a kernel."""
-    n, r = len(part), min(FEATURES, len(part))
-    values, vectors = eigh(part, subset_by_index=[n - r, n - 1])
-    kept = values > 1e-10 * values[-1]
-    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+        yield _measure(solved, label, features, plain[j], tests)
 
 
 def _measure(
     solved: Solved,
     label: FloatArray,
-    features: FloatArray,
+    features: Sequence[FloatArray],
     plain: FloatArray,
     tests: int,
 ) -> _Link:
@@ -390,25 +388,27 @@ def _measure(
     strength = float(rises.mean())
     around = rises - strength * errors**2 / square
     half = QUANTILE * float(np.sqrt(variance_of_mean(around)))
-    p_value, detectable = score_test(solved, label, features, tests)
+    tried = [score_test(solved, label, one, plain, len(features) * tests) for one in features]
+    p_value = min(1.0, len(features) * min(p for p, _ in tried))
+    detectable = min(least for _, least in tried)
     return _Link(strength, strength - half, min(strength + half, 1.0), p_value, detectable)
 
 
 def score_test(
-    solved: Solved, label: FloatArray, features: FloatArray, tests: int
+    solved: Solved, label: FloatArray, features: FloatArray, noise: FloatArray, tests: int
 ) -> tuple[float, float]:
     """Test whether features (n, r) say anything of what a regression leaves of its labels.
 
+    ``noise`` (n,) are errors with all variables, each row forecast from all others.
     Returns the p-value, and the share of the squared error that such features would have to
     explain to be found among this many tests.
     """
-    free = solved.penalty * solved.diagonal  # share of a row's error that it does not fit away
     left = solved.penalty * solved.apply(label)
     part = solved.penalty * solved.apply(features)
-    size = recent_size((left / free)[:, None])[:, 0]
-    weighed = left * (1.0 / size) / np.mean(1.0 / size)
-    score = part.T @ weighed
-    products = part * (weighed / np.sqrt(free))[:, None]
+    weight = 1.0 / recent_size(solved.errors(label)[:, None])
+    weight = weight / weight.mean()
+    score = part.T @ (left * weight[:, 0])
+    products = part * weight * noise[:, None]
     null = Squares.of(products.T @ products)
     p_value = null.beyond(float(score @ score))
     within = part.T @ part
@@ -428,10 +428,12 @@ class Squares(NamedTuple):
     def of(cls, covariance: FloatArray) -> Squares:
         """Return the sum of squares of variables with this covariance (r, r)."""
         weights = np.maximum(np.linalg.eigvalsh(covariance), 0.0)
-        weights = weights / max(float(weights.max(initial=0.0)), TINY)
-        top = max(float(np.linalg.norm(covariance, 2)), TINY)
+        top = float(weights.max(initial=0.0))
+        if top <= TINY:
+            return cls(0.0, 0.0, 1.0)
+        weights = weights / top
         second, third = float(np.sum(weights**2)), float(np.sum(weights**3))
-        shape = 0.5 * second**3 / max(third, TINY) ** 2
+        shape = 0.5 * second**3 / third**2
         return cls(top * float(weights.sum()), top * float(np.sqrt(2.0 * second)), shape)
 
     def beyond(self, value: float) -> float:
@@ -444,5 +446,7 @@ class Squares(NamedTuple):
 
     def reach(self, chance: float) -> float:
         """Return the value that is exceeded with this chance."""
+        if self.spread <= TINY:
+            return self.mean
         at = float(gammainccinv(self.shape, chance))
         return self.mean + self.spread * (at - self.shape) / float(np.sqrt(self.shape))

@@ -11,7 +11,7 @@ from mvlstm.report.words import heat_alt, joined, listed, panel
 from mvlstm.results import Graph
 from mvlstm.results.graph import CONTROLS
 
-MOST_ROWS = 500  # of the table of links; the graph itself has all
+MOST_ROWS = 60  # of the table of links; the graph itself has all
 NAMED = 5  # links named in the summary
 CAVEAT = "Links are predictive, not causal."
 LEAD = (
