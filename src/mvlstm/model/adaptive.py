@@ -1,59 +1,48 @@
-r"""Intervals that follow the data: recalibration by the outcomes of earlier forecasts.
-
-Every outcome after the fit has a normal score :math:`z = \Phi^{-1}(F(y))` under the distribution
-that the fit gave it. The recalibrated distribution of a step ahead at an origin uses only the
-scores of forecasts of that step whose outcome was known there, in two stages and one pass:
-
-1. *Location and scale.* Some guesses of how scores lie now (as at the fit; spread as over the last
-   5, 30 or 200; spread around a moved centre; in a panel, spread as in all series) are averaged by
-   how likely each of them made the latest scores.
-2. *Quantiles.* Of scores standardised so, the quantile of each level is moved up a little after an
-   outcome above it and down after one below, so that in the long run each level holds its share of
-   *any* bounded series (Gibbs and Candes 2021; Angelopoulos, Candes and Tibshirani 2023).
-"""
+"""Intervals that follow the data: what `mvlstm.recalibration` does, on a `Forecast`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 
 from mvlstm import metrics
 from mvlstm.problem.part_times import PartTimes
+from mvlstm.recalibration import LEVELS, Arrivals, recalibrate
 from mvlstm.results import Forecast
-from mvlstm.results.distribution import LEVELS, SCORES
+from mvlstm.results.distribution import Knots
 from mvlstm.types import BoolArray, FloatArray, IntArray
-
-MEMORIES = (5.0, 30.0, 200.0)  # scores over which a guess of the spread remembers
-MOVED = 50.0  # and one of the centre
-EVERYWHERE = 30.0  # and one of the spread in all series
-JUDGED = 50.0  # scores by which the guesses are weighed
-PRIOR = 3.0  # scores that the fit's own spread counts for
-TAILS = 4.0  # degrees of freedom of the density that judges: one wild score settles nothing
-WILDEST = 60.0  # size beyond which a score tells no more about location and scale
-RATE = 0.08  # by which a quantile moves after an outcome, in standard deviations
-DELAY = 0.75  # power of the forecasts under way, by which it moves less: their errors overlap
 
 
 def adapted(forecast: Forecast, parts: PartTimes) -> Forecast:
-    """Recalibrate every forecast by the outcomes since the fit that were known at its origin."""
+    """Recalibrate every forecast by the outcomes since the fit that were known at its origin.
+
+    The work is done when its distribution is first asked for.
+    """
     usable = usable_outcomes(forecast, parts)
     if not usable.any():
         return forecast
+    return replace(forecast, knots=Knots(partial(_knots, forecast, usable)))
+
+
+def _knots(forecast: Forecast, usable: BoolArray) -> FloatArray:
+    """Return where each of `LEVELS` lies among static normal scores, (M, H, L)."""
     order, arrivals = _arrivals(forecast)
     scores = np.full(usable.shape, np.nan)
     some = np.flatnonzero(usable.any(axis=1))
     rows = slice(some[0], some[-1] + 1)  # without a copy
     scores[rows] = _scores(forecast.take(rows))
     scores[~usable] = np.nan
+    if (np.diff(order) == 1).all():  # of one series: no need to put rows in order
+        return recalibrate(scores, arrivals)
     knots = np.empty((*usable.shape, len(LEVELS)))
     knots[order] = recalibrate(scores[order], arrivals)
-    return replace(forecast, knots=knots)
+    return knots
 
 
 def usable_outcomes(forecast: Forecast, parts: PartTimes) -> BoolArray:
@@ -66,52 +55,6 @@ def _scores(forecast: Forecast) -> FloatArray:
     """Return normal scores (M, H) of the outcomes under the distribution of the fit."""
     mixture = forecast.weights, forecast.means, forecast.variances
     return metrics.mixture_score(*mixture, forecast.transform.forward(forecast.actual))
-
-
-# ------------------------------------------------------------------------------ what is known when
-
-
-@dataclass(frozen=True, eq=False)
-class Arrivals:
-    """Which scores are known at each of R origins, one series after another, each in time order.
-
-    Parameters
-    ----------
-    starts : (S + 1,)
-        First row of each series, and the end.
-    times : (R,)
-        Number of each origin's time.
-    known : (R, H)
-        How many of its series' forecasts of each step have outcomes by then.
-    """
-
-    starts: IntArray
-    times: IntArray
-    known: IntArray
-
-    @property
-    def first(self) -> IntArray:
-        """First row of each row's series, (R,)."""
-        return np.repeat(self.starts[:-1], np.diff(self.starts))
-
-    @property
-    def delay(self) -> FloatArray:
-        """How many forecasts of each step are under way at once, at most, (H,)."""
-        place = np.arange(len(self.known)) - self.first
-        return np.asarray((place[:, None] - self.known + 1.0).max(axis=0))
-
-    def discounted(self, values: FloatArray, memory: float) -> FloatArray:
-        """Return at each origin the sum of the values (R, H) known there, of old ones less."""
-        keep = [1.0, -(1.0 - 1.0 / memory)]
-        each = [lfilter([1.0], keep, values[a:b], axis=0) for a, b in pairwise(self.starts)]
-        sums = np.concatenate(each)
-        last = np.maximum(self.first[:, None] + self.known - 1, 0)
-        return np.where(self.known > 0, np.take_along_axis(sums, last, axis=0), 0.0)
-
-    def everywhere(self, values: FloatArray) -> FloatArray:
-        """Return the mean of the values (R, H) over the series that have a row at the same time."""
-        means = pd.DataFrame(values).groupby(self.times).mean()
-        return means.to_numpy()[self.times]
 
 
 def _arrivals(forecast: Forecast) -> tuple[IntArray, Arrivals]:
@@ -135,73 +78,3 @@ def _ticks(times: NDArray[Any]) -> IntArray:
         return times.astype(np.int64)
     dates = pd.DatetimeIndex(pd.to_datetime(times.reshape(-1), utc=True))
     return np.asarray(dates.as_unit("us").asi8).reshape(times.shape)
-
-
-# ---------------------------------------------------------------------------------- the two stages
-
-
-def recalibrate(scores: FloatArray, arrivals: Arrivals) -> FloatArray:
-    """Return where each of `LEVELS` lies among normal scores (R, H; NaN unknown), (R, H, L)."""
-    center, scale = location_scale(scores, arrivals)
-    quantiles = track((scores - center) / scale, arrivals)
-    return center[..., None] + scale[..., None] * quantiles
-
-
-def location_scale(scores: FloatArray, arrivals: Arrivals) -> tuple[FloatArray, FloatArray]:
-    """Return where scores lie at each origin and how far they spread, (R, H) each."""
-    known = np.isfinite(scores)
-    z = np.clip(np.where(known, scores, 0.0), -WILDEST, WILDEST)
-    guesses = _guesses(z, known.astype(np.float64), arrivals)
-    judged = []
-    for center, scale in guesses:
-        density = -0.5 * (TAILS + 1.0) * np.log1p(((z - center) / scale) ** 2 / TAILS)
-        latest = arrivals.discounted(np.where(known, density - np.log(scale), 0.0), JUDGED)
-        judged.append(latest.mean(axis=1, keepdims=True) / arrivals.delay)
-    weights = np.exp(np.stack(judged) - np.max(judged, axis=0))
-    weights /= weights.sum(axis=0)
-    center = sum(w * one[0] for w, one in zip(weights, guesses, strict=True))
-    spread = sum(w * np.log(one[1]) for w, one in zip(weights, guesses, strict=True))
-    return np.asarray(center), np.asarray(np.exp(spread))
-
-
-def _guesses(
-    z: FloatArray, known: FloatArray, arrivals: Arrivals
-) -> list[tuple[FloatArray, FloatArray]]:
-    """Return guesses of location and scale (R, H)."""
-    zero = np.zeros_like(z)
-    found = [(zero, zero + 1.0)]
-    for memory in MEMORIES:
-        count, squares = (arrivals.discounted(x, memory) for x in (known, z**2))
-        found.append((zero, np.sqrt((squares + PRIOR) / (count + PRIOR))))
-    count, sums, squares = (arrivals.discounted(x, MOVED) for x in (known, z, z**2))
-    center = sums / (count + PRIOR * arrivals.delay)
-    around = np.maximum(squares - 2.0 * center * sums + center**2 * count, 0.0)
-    found.append((center, np.sqrt((around + PRIOR) / (count + PRIOR))))
-    if len(arrivals.starts) > 2:
-        each = (arrivals.discounted(x, EVERYWHERE) for x in (known, z**2))
-        count, squares = (arrivals.everywhere(x) for x in each)
-        found.append((zero, np.sqrt((squares + PRIOR) / (count + PRIOR))))
-    return found
-
-
-def track(standard: FloatArray, arrivals: Arrivals) -> FloatArray:
-    """Follow the quantiles of `LEVELS` of standardised scores (R, H), all series side by side."""
-    R, H = standard.shape
-    starts, sizes = arrivals.starts[:-1], np.diff(arrivals.starts)
-    longest = np.argsort(-sizes, kind="stable")
-    steps = np.arange(H)
-    rate = RATE / arrivals.delay**DELAY * np.isfinite(standard)
-    values = np.nan_to_num(standard)
-    state = np.empty((R + len(starts), H, len(LEVELS)))  # of each series, after n of its outcomes
-    found = np.empty((R, H, len(LEVELS)))
-    state[starts + np.arange(len(starts))] = SCORES
-    for n in range(int(sizes.max())):
-        series = longest[: np.searchsorted(-sizes[longest], -n, side="left")]  # with more rows
-        row = starts[series] + n
-        begin = (starts + np.arange(len(starts)))[series]
-        used = state[begin[:, None] + arrivals.known[row], steps]
-        found[row] = used
-        above = values[row][..., None] > used
-        moved = rate[row][..., None] * (LEVELS - 1.0 + above)
-        state[begin + n + 1] = state[begin + n] + moved
-    return np.sort(found, axis=-1)  # each level is followed by itself; now and then two cross

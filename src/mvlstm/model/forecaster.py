@@ -39,12 +39,12 @@ from mvlstm.problem.problem import Problem, Run
 from mvlstm.problem.windows import check_window
 from mvlstm.results import Evaluation, Explanation, Forecast, History
 from mvlstm.results.update import Refit, Update
-from mvlstm.settings import Adapting
+from mvlstm.settings import FILL_LIMIT, Adapting, Duplicates, Gaps, Missing
 from mvlstm.table.encoding import check_calendar
-from mvlstm.table.frame import SeriesFrame, build_frame
+from mvlstm.table.frame import SeriesFrame, check_table
 from mvlstm.table.layout import Layout
 from mvlstm.table.parts import require_validation
-from mvlstm.table.settings import Calendar
+from mvlstm.table.settings import Calendar, Cleaning, Codes, Columns
 
 if TYPE_CHECKING:
     from mvlstm.report import ReportData
@@ -76,8 +76,10 @@ class AbstractForecaster(BaseEstimator, ABC):
 
     window: int
     horizon: int
-    missing: Literal["error", "drop", "fill"]
-    gaps: Literal["error", "close", "respect"]
+    missing: Missing
+    gaps: Gaps
+    fill_limit: int = FILL_LIMIT
+    duplicates: Duplicates = "error"
     difference: Difference = "none"
     calendar: Calendar = "none"
     transform: TransformChoice = "none"
@@ -131,6 +133,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         exclude: str | Sequence[str] | None = None,
         known: str | Sequence[str] | None = None,
         categorical: str | Sequence[str] | None = None,
+        na_values: Codes = None,
         test: float = 0.0,
         valid: float = 0.1,
         checkpoint: str | Path | None = None,
@@ -159,6 +162,9 @@ class AbstractForecaster(BaseEstimator, ABC):
             Variables whose values are known up to the time forecast, such as holidays.
         categorical : str or sequence of str, optional
             Columns that are categorical though they hold numbers; those of text are anyway.
+        na_values : float, str or sequence of these, optional
+            Values that stand for a missing one, such as -200; an empty list says that there are
+            none. By default such values are looked for and refused.
         test : float
             Fraction of the rows, at the end, to leave unseen; or, from 1 on, their number. In a
             table of several series, of the times that they share.
@@ -181,8 +187,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         limit = None if time_limit is None else check_seconds("time_limit", time_limit)
         run = Run(None if checkpoint is None else Path(checkpoint), limit)
         require_validation(valid)
-        frame = build_frame(
-            table,
+        columns = Columns(
             target=target,
             time=time,
             series=series,
@@ -190,12 +195,9 @@ class AbstractForecaster(BaseEstimator, ABC):
             exclude=exclude,
             known=known,
             categorical=categorical,
-            calendar=self.calendar,
-            missing=self.missing,
-            gaps=self.gaps,
-            test=test,
-            valid=valid,
+            na_values=na_values,
         )
+        frame = check_table(table, columns, Cleaning.of(self), test=test, valid=valid)
         run = run.after(clock.monotonic() - started)  # reading the table counts too
         fitted, _ = fit(self, frame, test=test, valid=valid, run=run)
         self._hold(replace(fitted, seconds=clock.monotonic() - started))
@@ -401,6 +403,30 @@ class AbstractForecaster(BaseEstimator, ABC):
         from mvlstm.model.saving import save
 
         save(self, self._require_fitted("save"), path)
+
+    def export(
+        self,
+        path: str | Path,
+        *,
+        quantiles: Sequence[float] = (0.05, 0.5, 0.95),
+        table: Table | None = None,
+    ) -> None:
+        """Write the model to one ``.onnx`` file, from raw rows to forecasts: see `docs/serving.md`.
+
+        It holds preparation, members and the calibration of the fit. `mvlstm.runtime` runs it
+        without torch, and lets intervals follow the outcomes in a table as `forecast` does.
+
+        Parameters
+        ----------
+        path : str or Path
+        quantiles : sequence of float
+            The graph gives these, and 0.05, 0.5 and 0.95 in any case.
+        table : DataFrame or SeriesFrame, optional
+            To tell in the file how good the model is on rows it has not seen, and what matters.
+        """
+        from mvlstm.adapters.onnx.export import export
+
+        export(self, self._require_fitted("export"), path, quantiles=quantiles, table=table)
 
     # ------------------------------------------------------------------------------ what fit found
 
