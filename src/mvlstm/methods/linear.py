@@ -80,8 +80,10 @@ class LearnedLinear(Learned):
         slope = self.linear.gradient(windows)
         return np.broadcast_to(slope, (1, len(windows), *slope.shape[1:]))
 
-    def form(self) -> LinearForm:
-        """Return the map."""
+    def form(self) -> LinearForm | None:
+        """Return the map, if it is the same at all times of day."""
+        if isinstance(self.linear, Daily):
+            return None
         return LinearForm(self.linear.weights, self.linear.intercept)
 
     def own_importance(self, groups: tuple[int, ...]) -> FloatArray | None:
