@@ -24,17 +24,18 @@ ALLOWED: dict[str, set[str]] = {
     "progress": set(),
     "storage": set(),
     "metrics": set(),
+    "recalibration": set(),  # numpy alone, for `runtime`
     "nn": set(),
     "transforms": {"metrics"},
     "table": {"storage"},
     "datasets": {"table", "storage"},
     "train": {"nn", "storage", "progress"},
     "problem": {"table", "transforms", "storage", "train"},  # of train the settings of a member
-    "results": {"metrics", "transforms"},
+    "results": {"metrics", "transforms", "recalibration"},
     "explain": {"results", "metrics"},
     "model": {
         *("problem", "table", "explain", "results", "metrics", "transforms", "storage"),
-        *("progress", "train"),
+        *("progress", "train", "recalibration"),
     },
     "methods": {
         *("model", "problem", "table", "nn", "train", "explain", "results", "metrics"),
@@ -50,6 +51,8 @@ ALLOWED: dict[str, set[str]] = {
     "testing": {"model", "table", "results", "datasets"},
     # a fitted model in the form of another tool: `adapters/onnx` writes out networks and scaling
     "adapters": {"model", "nn", "problem", "table", "transforms", "storage"},
+    # forecasts of an exported model where neither torch nor pandas need be installed
+    "runtime": {"recalibration"},
     "demo": {"methods", "datasets", "table", "storage", "report", "results"},
     "cli": EVERYTHING,
     "__main__": {"cli"},
@@ -67,7 +70,9 @@ NO_MODEL = {"report": "gather.py"}
 LIGHT_LAYERS = {"cli", "__init__", "errors", "settings"}
 TORCH_LAYERS = {"nn", "train", "methods", "model"}
 FORBIDDEN_LIBRARIES = {"nn": {"pandas", "sklearn", "rich", "safetensors"}}
-LATE_LIBRARIES = {"plotly", "jinja2", "ray", "xgboost", "statsmodels", "pyarrow", "onnx"}
+LATE_LIBRARIES = {
+    *("plotly", "jinja2", "ray", "xgboost", "statsmodels", "pyarrow", "onnx", "onnxruntime"),
+}
 HEAVY_LIBRARIES = {"torch", "pandas", "numpy", "scipy", "sklearn", "safetensors"} | LATE_LIBRARIES
 
 
