@@ -15,6 +15,7 @@ from mvlstm.model.registry import FORECASTERS
 PAGES = {
     "automation": ("Life with a model", "automation.md"),
     "compare": ("Comparing methods", "compare.md"),
+    "graph": ("The graph of a table", "graph.md"),
     "contributing": ("Contributing", "../CONTRIBUTING.md"),
     "experiments": ("Experiments", "experiments.md"),
     "gallery": ("Gallery", "gallery.md"),
@@ -47,6 +48,7 @@ GROUPS = {
     "Other forecasters": {name: METHODS for name in FORECASTERS if name != "MVLSTM"},
     "Comparing and tuning": {
         "compare": "compare",
+        "graph": "graph",
         "backtest": "compare#rolling-origins",
         "tune": "experiments#tuning-on-ones-own-table",
         "metrics": "guide#predictive-distribution",
@@ -56,6 +58,7 @@ GROUPS = {
         "Evaluation": "automation#when-a-model-has-slipped",
         "Explanation": "importance#how-to-read-it",
         "Comparison": "compare#how-to-read-the-rows",
+        "Graph": "graph#how-to-read-it",
         "Tuned": "experiments#tuning-on-ones-own-table",
         "History": "guide#the-network",
         "results": "gallery",
