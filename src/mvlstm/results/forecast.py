@@ -124,6 +124,11 @@ class Forecast:
         """Median of the predictive distribution."""
         return self._series(self._quantile(0.5), "median")
 
+    @property
+    def variance(self) -> pd.Series[float]:
+        """Variance of the predictive distribution."""
+        return self._series(self.distribution.variance(), "variance")
+
     def quantile(self, q: float) -> pd.Series[float]:
         """Quantile ``q`` (between 0 and 1) of the predictive distribution."""
         _check_number("q", q)
