@@ -9,10 +9,10 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install -qq --constra
 PYTEST := $(BIN)/python -m pytest -q
 # One worker per core, each with one thread.
 SPREAD := --numprocesses auto --dist worksteal
-FAST   := not slow and not gpu and not browser
+FAST   := not slow and not gpu and not browser and not serving
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo results test test-all test-browser test-wheel test-ray lint format types wheel hashed pythons fuzz clean
+.PHONY: help venv demo results test test-all test-browser test-wheel test-ray test-serving lint format types wheel hashed pythons fuzz clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
@@ -31,8 +31,9 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## the main job on built-in data, into ./mvlstm-demo
 	@$(BIN)/mvlstm demo
 
-results: $(STAMP)  ## RESULTS.md from the records in experiments/records
+results: $(STAMP)  ## RESULTS.md and docs/replication.md from the records in experiments/records
 	$(BIN)/python -m experiments.results > RESULTS.md
+	$(BIN)/python -m experiments.replication > docs/replication.md
 
 test: export OMP_NUM_THREADS = 1
 test: $(STAMP)  ## the fast tests
@@ -49,6 +50,11 @@ test-browser: $(STAMP)  ## the report in a headless Chromium, Debian's where the
 test-ray: $(STAMP)  ## experiments on Ray, which is installed for it
 	@$(PIP) --no-build-isolation --editable '.[$(EXTRAS),ray]'
 	$(PYTEST) tests/reliability/test_bench.py -k ray
+
+test-serving: export OMP_NUM_THREADS = 1
+test-serving: $(STAMP)  ## models as ONNX graphs, run without torch
+	@$(PIP) --no-build-isolation --editable '.[$(EXTRAS),export,runtime]'
+	MVLSTM_NEEDS_SERVING=1 $(PYTEST) $(SPREAD) -m serving tests/serving
 
 test-wheel: $(STAMP)  ## build the wheel and run the demo from it in an empty environment
 	$(PYTEST) tests/packaging

@@ -21,6 +21,7 @@ PAGES = {
     "guide": ("Guide", "guide.md"),
     "importance": ("Importance", "importance.md"),
     "reliability": ("Reliability", "reliability.md"),
+    "serving": ("Serving", "serving.md"),
 }
 METHODS = "compare#the-methods"
 # heading: name, and the page and section that tell more of it
@@ -40,6 +41,7 @@ GROUPS = {
         "MVLSTM.report": "gallery#the-report",
         "MVLSTM.update": "automation#what-an-update-does",
         "MVLSTM.save": "reliability#files",
+        "MVLSTM.export": "serving#the-file",
         "load": "reliability#files",
     },
     "Other forecasters": {name: METHODS for name in FORECASTERS if name != "MVLSTM"},

@@ -9,7 +9,12 @@ from pathlib import Path
 
 ROOMS = [  # floors from the top; (name, what it holds)
     [("cli", "one module per command: parse, call one function, print")],
-    [("report", "one HTML page"), ("bench", "suites, records, tables"), ("testing", "contract")],
+    [
+        ("report", "one HTML page"),
+        ("bench", "suites, records, tables"),
+        ("testing", "contract"),
+        ("adapters", "other tools"),
+    ],
     [("plot", "figures"), ("evaluate", "compare, backtest")],
     [("methods", "what learns: one file each")],
     [("model", "estimator, Fitted: fit, predict, score, save, update")],

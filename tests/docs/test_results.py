@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from experiments.replication import page, printed_cells
 from experiments.results import results
 from mvlstm.bench.document import Document
+from mvlstm.bench.records import read_records
 from mvlstm.bench.tables import make_tables
 
 PROJECT = Path(__file__).parents[2]
@@ -34,3 +36,13 @@ def test_every_suite_is_printed_in_full(document: Document) -> None:
     chapters = [section.title for section in document.sections if section.level == 1]
     assert chapters == [f"Suite {name}" for name in SUITES]
     assert len(document.tables) == 503
+
+
+def test_every_printed_number_of_the_paper_stands_next_to_ours() -> None:
+    records = read_records(PROJECT / "experiments" / "records")
+    cells = printed_cells(records)
+    assert len(cells) == 264 and all(cell.ours is not None for cell in cells)
+    written = (PROJECT / "docs" / "replication.md").read_text(encoding="utf-8")
+    assert page(records) == written, "run: make results"
+    rows = {line for line in written.splitlines() if line.startswith("| ")}
+    assert all(any(str(cell) in row for row in rows) for cell in cells)

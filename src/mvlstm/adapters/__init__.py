@@ -1,1 +1,1 @@
-"""The package inside other libraries; each module needs the library that it is named after."""
+"""Models in the forms of other tools; each module needs the library that it is named after."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from mvlstm.model.fitted import Fitted
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.windows import measured_labels
 from mvlstm.results import Forecast
+from mvlstm.results.distribution import Knots
 from mvlstm.table.parts import PartName
 from mvlstm.types import FloatArray, IntArray
 
@@ -83,8 +85,12 @@ def _mix(forecasts: Sequence[Forecast]) -> Forecast:
         means=np.concatenate([one.means for one in forecasts], axis=2),
         variances=np.concatenate([one.variances for one in forecasts], axis=2),
         members=members,
-        knots=np.mean(knots, axis=0) if knots else None,
+        knots=Knots(partial(_mean, knots)) if knots else None,
     )
+
+
+def _mean(knots: Sequence[Knots]) -> FloatArray:
+    return np.asarray(np.mean([one.values for one in knots], axis=0))
 
 
 def score(scored: Scored, cell: Cell) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from mvlstm.cli import (
     demo,
     evaluate,
     explain,
+    export,
     fit,
     forecast,
     report,
@@ -49,7 +50,7 @@ def root(
     """Forecast one series from many, with intervals, and see which variables matter."""
 
 
-for module in (demo, fit, forecast, evaluate, update, explain, report, compare, tune):
+for module in (demo, fit, forecast, evaluate, update, explain, report, compare, tune, export):
     name = module.__name__.rpartition(".")[2]
     app.command(name, epilog=module.EXAMPLE)(getattr(module, name))
 app.add_typer(bench.app, name="bench")

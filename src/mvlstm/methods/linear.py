@@ -11,6 +11,7 @@ import numpy as np
 from mvlstm.errors import check_option
 from mvlstm.methods.ridge import Ridge, fit_ridge
 from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.form import LinearForm
 from mvlstm.model.learned import Arrays, Learned, Saved, by_variable
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.moments import Moments, as_lags, join_steps
@@ -77,6 +78,10 @@ class LearnedLinear(Learned):
         """Return the weights, the same for every window."""
         slope = self.linear.gradient(windows.shape[1])
         return np.broadcast_to(slope, (1, len(windows), *slope.shape))
+
+    def form(self) -> LinearForm:
+        """Return the map."""
+        return LinearForm(self.linear.weights, self.linear.intercept)
 
     def own_importance(self, groups: tuple[int, ...]) -> FloatArray | None:
         """Sum the sizes of each variable's weights over lags and steps, as shares of one."""

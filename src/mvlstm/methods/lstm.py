@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -10,12 +10,14 @@ import numpy as np
 from mvlstm.errors import check_option
 from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
 from mvlstm.methods.network.trained import TrainedNetwork
+from mvlstm.model.form import NetworkForm
 from mvlstm.model.learned import Saved
 from mvlstm.nn.lstm import Loss, LSTMNetwork
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Mixture, Predictive
 from mvlstm.settings import LSTMSettings, documented
 from mvlstm.table.layout import Layout
+from mvlstm.types import FloatArray
 
 
 @documented
@@ -62,5 +64,14 @@ class LearnedNormal(LearnedNetwork):
         members = self.trained.forecasts(windows, exact=exact)
         if self.trained.network.loss_name == "mse" or not spread:
             return Predictive(members)
-        sigma2 = np.exp(self.trained.parameter("log_sigma2")) * self.trained.labels.scale**2
+        sigma2 = self._sigma2() * self.trained.labels.scale**2
         return Predictive(members, Mixture.of_members(members, sigma2))
+
+    def _sigma2(self) -> FloatArray:
+        return np.exp(self.trained.parameter("log_sigma2"))
+
+    def form(self) -> NetworkForm:
+        """Return the members with the variance learned, if any was."""
+        plain = super().form()
+        mse = self.trained.network.loss_name == "mse"
+        return plain if mse else replace(plain, sigma2=self._sigma2())

@@ -15,6 +15,7 @@ from mvlstm.methods.network.kinds import fit_mixed
 from mvlstm.methods.network.link import LINKS
 from mvlstm.methods.network.trained import TrainedNetwork, in_double
 from mvlstm.methods.network.training import Outcome, fit_network
+from mvlstm.model.form import NetworkForm
 from mvlstm.model.learned import AttentionArrays, Saved
 from mvlstm.nn.cell import Cell, Gates
 from mvlstm.nn.leakage import leakage
@@ -218,6 +219,11 @@ class LearnedMixture(LearnedNetwork):
         return self.trained.scale.outputs(labels, self.trained.guess(windows))
 
     # --------------------------------------------------------------------------------- forecasting
+
+    def form(self) -> NetworkForm:
+        """Return the members with the variance of their components, if these count."""
+        plain = super().form()
+        return replace(plain, sigma2=self.sigma2, mixture=True) if self.mixture else plain
 
     def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
         """Return the members' mixtures on the scale of labels."""

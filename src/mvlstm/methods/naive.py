@@ -10,6 +10,7 @@ import numpy as np
 from mvlstm.errors import ModelFileError, ParameterError, is_whole
 from mvlstm.explain import find_period
 from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.form import LagForm
 from mvlstm.model.learned import Arrays, Learned, Saved
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
@@ -48,6 +49,10 @@ class LastValue(Learned):
         else:
             last = windows.values[:, -1, -1] * self.scale + self.center
         return Predictive(np.repeat(last[None, :, None], self.horizon, axis=2))
+
+    def form(self) -> LagForm:
+        """Return that the last row counts."""
+        return LagForm(np.zeros(self.horizon, dtype=np.int64))
 
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
         """Return nothing: a file has the scale anyway."""
@@ -128,6 +133,10 @@ class LastCycle(Learned):
         members = self.predict(windows).members
         target = windows.table.shape[1] - 1
         return members[:, donors] if target in columns else members
+
+    def form(self) -> LagForm:
+        """Return the rows that count."""
+        return LagForm(self._lags)
 
     @property
     def _lags(self) -> IntArray:

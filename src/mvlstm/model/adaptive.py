@@ -15,6 +15,7 @@ scores of forecasts of that step whose outcome was known there, in two stages an
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -26,7 +27,7 @@ from scipy.signal import lfilter
 from mvlstm import metrics
 from mvlstm.problem.part_times import PartTimes
 from mvlstm.results import Forecast
-from mvlstm.results.distribution import LEVELS, SCORES
+from mvlstm.results.distribution import LEVELS, SCORES, Knots
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
 MEMORIES = (5.0, 30.0, 200.0)  # scores over which a guess of the spread remembers
@@ -41,19 +42,29 @@ DELAY = 0.75  # power of the forecasts under way, by which it moves less: their 
 
 
 def adapted(forecast: Forecast, parts: PartTimes) -> Forecast:
-    """Recalibrate every forecast by the outcomes since the fit that were known at its origin."""
+    """Recalibrate every forecast by the outcomes since the fit that were known at its origin.
+
+    The work is done when its distribution is first asked for.
+    """
     usable = usable_outcomes(forecast, parts)
     if not usable.any():
         return forecast
+    return replace(forecast, knots=Knots(partial(_knots, forecast, usable)))
+
+
+def _knots(forecast: Forecast, usable: BoolArray) -> FloatArray:
+    """Return where each of `LEVELS` lies among static normal scores, (M, H, L)."""
     order, arrivals = _arrivals(forecast)
     scores = np.full(usable.shape, np.nan)
     some = np.flatnonzero(usable.any(axis=1))
     rows = slice(some[0], some[-1] + 1)  # without a copy
     scores[rows] = _scores(forecast.take(rows))
     scores[~usable] = np.nan
+    if (np.diff(order) == 1).all():  # of one series: no need to put rows in order
+        return recalibrate(scores, arrivals)
     knots = np.empty((*usable.shape, len(LEVELS)))
     knots[order] = recalibrate(scores[order], arrivals)
-    return replace(forecast, knots=knots)
+    return knots
 
 
 def usable_outcomes(forecast: Forecast, parts: PartTimes) -> BoolArray:
@@ -89,29 +100,42 @@ class Arrivals:
     times: IntArray
     known: IntArray
 
-    @property
+    @cached_property
     def first(self) -> IntArray:
         """First row of each row's series, (R,)."""
         return np.repeat(self.starts[:-1], np.diff(self.starts))
 
     @property
+    def place(self) -> IntArray:
+        """Place of each row in its series, (R,)."""
+        return np.arange(len(self.known)) - self.first
+
+    @cached_property
     def delay(self) -> FloatArray:
         """How many forecasts of each step are under way at once, at most, (H,)."""
-        place = np.arange(len(self.known)) - self.first
-        return np.asarray((place[:, None] - self.known + 1.0).max(axis=0))
+        return np.asarray((self.place[:, None] - self.known + 1.0).max(axis=0))
+
+    @cached_property
+    def _latest(self) -> tuple[IntArray, BoolArray]:
+        """Place in (H, R) of the latest score known at each origin, and where there is none."""
+        H, R = self.known.shape[1], len(self.known)
+        rows = np.maximum(self.first + self.known.T - 1, 0)
+        return np.arange(H)[:, None] * R + rows, self.known.T == 0
 
     def discounted(self, values: FloatArray, memory: float) -> FloatArray:
-        """Return at each origin the sum of the values (R, H) known there, of old ones less."""
+        """Return at each origin the sum of the values (H, R) known there, of old ones less."""
         keep = [1.0, -(1.0 - 1.0 / memory)]
-        each = [lfilter([1.0], keep, values[a:b], axis=0) for a, b in pairwise(self.starts)]
-        sums = np.concatenate(each)
-        last = np.maximum(self.first[:, None] + self.known - 1, 0)
-        return np.where(self.known > 0, np.take_along_axis(sums, last, axis=0), 0.0)
+        each = [lfilter([1.0], keep, values[:, a:b]) for a, b in pairwise(self.starts)]
+        sums = each[0] if len(each) == 1 else np.concatenate(each, axis=1)
+        latest, none = self._latest
+        found = sums.reshape(-1).take(latest)
+        found[none] = 0.0
+        return np.asarray(found)
 
     def everywhere(self, values: FloatArray) -> FloatArray:
-        """Return the mean of the values (R, H) over the series that have a row at the same time."""
-        means = pd.DataFrame(values).groupby(self.times).mean()
-        return means.to_numpy()[self.times]
+        """Return the mean of the values (H, R) over the series that have a row at the same time."""
+        means = pd.DataFrame(values.T).groupby(self.times).mean()
+        return means.to_numpy().T[:, self.times]
 
 
 def _arrivals(forecast: Forecast) -> tuple[IntArray, Arrivals]:
@@ -143,38 +167,40 @@ def _ticks(times: NDArray[Any]) -> IntArray:
 def recalibrate(scores: FloatArray, arrivals: Arrivals) -> FloatArray:
     """Return where each of `LEVELS` lies among normal scores (R, H; NaN unknown), (R, H, L)."""
     center, scale = location_scale(scores, arrivals)
-    quantiles = track((scores - center) / scale, arrivals)
-    return center[..., None] + scale[..., None] * quantiles
+    knots = track((scores - center) / scale, arrivals)
+    knots *= scale[..., None]
+    knots += center[..., None]
+    return knots
 
 
 def location_scale(scores: FloatArray, arrivals: Arrivals) -> tuple[FloatArray, FloatArray]:
     """Return where scores lie at each origin and how far they spread, (R, H) each."""
-    known = np.isfinite(scores)
-    z = np.clip(np.where(known, scores, 0.0), -WILDEST, WILDEST)
+    known = np.isfinite(scores.T)
+    z = np.clip(np.where(known, scores.T, 0.0), -WILDEST, WILDEST)  # (H, R): filters run along rows
     guesses = _guesses(z, known.astype(np.float64), arrivals)
     judged = []
     for center, scale in guesses:
         density = -0.5 * (TAILS + 1.0) * np.log1p(((z - center) / scale) ** 2 / TAILS)
         latest = arrivals.discounted(np.where(known, density - np.log(scale), 0.0), JUDGED)
-        judged.append(latest.mean(axis=1, keepdims=True) / arrivals.delay)
+        judged.append(latest.mean(axis=0) / arrivals.delay[:, None])
     weights = np.exp(np.stack(judged) - np.max(judged, axis=0))
     weights /= weights.sum(axis=0)
     center = sum(w * one[0] for w, one in zip(weights, guesses, strict=True))
     spread = sum(w * np.log(one[1]) for w, one in zip(weights, guesses, strict=True))
-    return np.asarray(center), np.asarray(np.exp(spread))
+    return np.ascontiguousarray(center.T), np.exp(spread).T.copy()
 
 
 def _guesses(
     z: FloatArray, known: FloatArray, arrivals: Arrivals
 ) -> list[tuple[FloatArray, FloatArray]]:
-    """Return guesses of location and scale (R, H)."""
+    """Return guesses of location and scale (H, R)."""
     zero = np.zeros_like(z)
     found = [(zero, zero + 1.0)]
     for memory in MEMORIES:
         count, squares = (arrivals.discounted(x, memory) for x in (known, z**2))
         found.append((zero, np.sqrt((squares + PRIOR) / (count + PRIOR))))
     count, sums, squares = (arrivals.discounted(x, MOVED) for x in (known, z, z**2))
-    center = sums / (count + PRIOR * arrivals.delay)
+    center = sums / (count + PRIOR * arrivals.delay[:, None])
     around = np.maximum(squares - 2.0 * center * sums + center**2 * count, 0.0)
     found.append((center, np.sqrt((around + PRIOR) / (count + PRIOR))))
     if len(arrivals.starts) > 2:
@@ -187,21 +213,28 @@ def _guesses(
 def track(standard: FloatArray, arrivals: Arrivals) -> FloatArray:
     """Follow the quantiles of `LEVELS` of standardised scores (R, H), all series side by side."""
     R, H = standard.shape
-    starts, sizes = arrivals.starts[:-1], np.diff(arrivals.starts)
-    longest = np.argsort(-sizes, kind="stable")
-    steps = np.arange(H)
-    rate = RATE / arrivals.delay**DELAY * np.isfinite(standard)
-    values = np.nan_to_num(standard)
-    state = np.empty((R + len(starts), H, len(LEVELS)))  # of each series, after n of its outcomes
+    sizes = np.diff(arrivals.starts)
+    rank = np.empty(len(sizes), dtype=np.int64)
+    rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))  # the longest first
+    rank = np.repeat(rank, sizes)
+    order = np.lexsort((rank, arrivals.place))  # the first rows of all series, the second, ...
+    counts = np.bincount(arrivals.place)
+    begins = np.cumsum([0, len(sizes), *counts])  # of states after so many outcomes, by rank
+    state = np.empty((len(sizes) + R, H, len(LEVELS)))
+    state[: len(sizes)] = SCORES
+    flat = state.reshape(-1, len(LEVELS))
+    used = (begins[arrivals.known[order]] + rank[order, None]) * H + np.arange(H)
+    rate = (RATE / arrivals.delay**DELAY * np.isfinite(standard[order]))[..., None]
+    values, below = np.nan_to_num(standard[order])[..., None], LEVELS - 1.0
+    row = 0
+    for n, count in enumerate(counts):
+        now = slice(row, row + count)
+        moved = rate[now] * (below + (values[now] > flat.take(used[now], axis=0)))
+        before = begins[n]
+        np.add(state[before : before + count], moved, out=state[begins[n + 1] :][:count])
+        row += count
     found = np.empty((R, H, len(LEVELS)))
-    state[starts + np.arange(len(starts))] = SCORES
-    for n in range(int(sizes.max())):
-        series = longest[: np.searchsorted(-sizes[longest], -n, side="left")]  # with more rows
-        row = starts[series] + n
-        begin = (starts + np.arange(len(starts)))[series]
-        used = state[begin[:, None] + arrivals.known[row], steps]
-        found[row] = used
-        above = values[row][..., None] > used
-        moved = rate[row][..., None] * (LEVELS - 1.0 + above)
-        state[begin + n + 1] = state[begin + n] + moved
-    return np.sort(found, axis=-1)  # each level is followed by itself; now and then two cross
+    found[order] = flat[used]
+    crossed = (found[..., 1:] < found[..., :-1]).any(axis=-1)  # each level is followed by itself
+    found[crossed] = np.sort(found[crossed], axis=-1)
+    return found

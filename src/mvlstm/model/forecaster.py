@@ -402,6 +402,30 @@ class AbstractForecaster(BaseEstimator, ABC):
 
         save(self, self._require_fitted("save"), path)
 
+    def export(
+        self,
+        path: str | Path,
+        *,
+        quantiles: Sequence[float] = (0.05, 0.5, 0.95),
+        table: Table | None = None,
+    ) -> None:
+        """Write the model to one ``.onnx`` file, from raw rows to forecasts: see `docs/serving.md`.
+
+        It holds preparation, members and the calibration of the fit. `mvlstm.runtime` runs it
+        without torch, and lets intervals follow the outcomes in a table as `forecast` does.
+
+        Parameters
+        ----------
+        path : str or Path
+        quantiles : sequence of float
+            The graph gives these, and 0.05, 0.5 and 0.95 in any case.
+        table : DataFrame or SeriesFrame, optional
+            To tell in the file how good the model is on rows it has not seen, and what matters.
+        """
+        from mvlstm.adapters.onnx.export import export
+
+        export(self, self._require_fitted("export"), path, quantiles=quantiles, table=table)
+
     # ------------------------------------------------------------------------------ what fit found
 
     @property

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from mvlstm.errors import ModelFileError
+from mvlstm.model.form import Form
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Preparation
@@ -88,6 +89,10 @@ class Learned(ABC):
 
     def gradient(self, windows: FloatArray) -> FloatArray | None:
         """Return the gradient of members' forecasts (K, M, H, T, C), if there is one."""
+        return None
+
+    def form(self) -> Form | None:
+        """Return what it computes of a window, for `export`; None if windows are not enough."""
         return None
 
     def attention(self, windows: Windows) -> AttentionArrays | None:

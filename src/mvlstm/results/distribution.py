@@ -8,7 +8,9 @@ all come from it; without knots it is the mixture.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,25 @@ FAR = 6.0  # normal score beyond which the map goes on straight
 GRID = np.array([-FAR, *SCORES, FAR])
 NODES = 5  # of the quadrature of the CRPS, between two knots
 CHUNK = 4_096  # forecasts whose CRPS is computed at once
+
+
+@dataclass(frozen=True, eq=False)
+class Knots:
+    """Static normal scores (..., L) at each of `LEVELS`, found when they are first asked for."""
+
+    find: Callable[[], FloatArray]
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """The scores, rising along the last axis."""
+        return self.find()
+
+    def __getitem__(self, rows: Any) -> Knots:
+        return Knots(partial(_some, self, rows))
+
+
+def _some(knots: Knots, rows: Any) -> FloatArray:
+    return np.asarray(knots.values[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +119,17 @@ class Distribution:
         """Static normal scores (..., L + 2) at `GRID`."""
         if self.knots is None:
             return np.broadcast_to(GRID, (*self.means.shape[:-1], len(GRID)))
-        middle = self.knots[..., len(LEVELS) // 2, None]
-        ends = self.knots[..., [0, -1]]
-        slope = (ends - middle) / SCORES[[0, -1]]
-        low, high = np.moveaxis(ends + slope * (GRID[[0, -1]] - SCORES[[0, -1]]), -1, 0)
-        return np.concatenate([low[..., None], self.knots, high[..., None]], axis=-1)
+        return np.stack([self._scores(place) for place in range(len(GRID))], axis=-1)
+
+    def _scores(self, place: int) -> FloatArray | float:
+        """Return the static normal scores (...) at one place of `GRID`; beyond the knots, on."""
+        if self.knots is None:
+            return float(GRID[place])
+        if 0 < place < len(GRID) - 1:
+            return self.knots[..., place - 1]
+        middle, end = self.knots[..., len(LEVELS) // 2], 0 if place == 0 else -1
+        slope = (self.knots[..., end] - middle) / SCORES[end]
+        return np.asarray(self.knots[..., end] + slope * (GRID[end] - SCORES[end]))
 
     def quantiles(self) -> FloatArray:
         """Return the values (..., L + 2) at the normal scores `GRID`, on the transform's scale."""
@@ -113,8 +140,7 @@ class Distribution:
         """Return the values (...) at one calibrated normal score, on the transform's scale."""
         place = int(np.clip(np.searchsorted(GRID, score), 1, len(GRID) - 1))
         share = (score - GRID[place - 1]) / (GRID[place] - GRID[place - 1])
-        table = self.table
-        static = (1.0 - share) * table[..., place - 1] + share * table[..., place]
+        static = (1.0 - share) * self._scores(place - 1) + share * self._scores(place)
         return metrics.mixture_at(self.weights, self.means, self.variances, static)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -15,7 +16,7 @@ from mvlstm import metrics
 from mvlstm._words import counted
 from mvlstm.errors import DataError, ParameterError, check_option, check_whole, is_number
 from mvlstm.results._tables import page, plain, records, time_index
-from mvlstm.results.distribution import Distribution
+from mvlstm.results.distribution import Distribution, Knots
 from mvlstm.transforms import IDENTITY, Transform
 from mvlstm.types import BoolArray, FloatArray
 
@@ -54,7 +55,7 @@ class Forecast:
         Everything this class returns is in units of the target.
     series : array of str (M,), optional
         The series of each origin, where there are several.
-    knots : array (M, H, L), optional
+    knots : Knots (M, H, L), optional
         How the distribution was recalibrated by later outcomes: see `distribution`.
     dependence : array (H, H), optional
         Correlation of the steps' normal scores, by which paths are drawn.
@@ -73,7 +74,7 @@ class Forecast:
     warnings: tuple[str, ...] = ()
     transform: Transform = IDENTITY
     series: NDArray[Any] | None = None
-    knots: FloatArray | None = None
+    knots: Knots | None = None
     dependence: FloatArray | None = None
     _quantiles: dict[float, FloatArray] = field(default_factory=dict, init=False)
 
@@ -112,7 +113,8 @@ class Forecast:
     def distribution(self) -> Distribution:
         """The calibrated predictive distributions (M, H)."""
         mixture = self.weights, self.means, self.variances
-        return Distribution(*mixture, self.transform, self.knots)
+        knots = None if self.knots is None else self.knots.values
+        return Distribution(*mixture, self.transform, knots)
 
     @property
     def mean(self) -> pd.Series[float]:
@@ -301,9 +303,7 @@ class Forecast:
             name: np.concatenate([getattr(one, name) for one in forecasts]) for name in names
         }
         if any(one.knots is not None for one in forecasts):
-            parts["knots"] = np.concatenate(
-                [one.distribution.table[..., 1:-1] for one in forecasts]
-            )
+            parts["knots"] = Knots(partial(_joined_knots, tuple(forecasts)))
         origin = first.origin.append([one.origin for one in forecasts[1:]])
         members = np.concatenate([one.members for one in forecasts], axis=1)
         return replace(first, origin=origin, members=members, **parts)
@@ -378,6 +378,10 @@ class Forecast:
 
     def _series(self, values: FloatArray, name: str) -> pd.Series[float]:
         return pd.Series(values.reshape(-1), index=self.index, name=name)
+
+
+def _joined_knots(forecasts: Sequence[Forecast]) -> FloatArray:
+    return np.concatenate([one.distribution.table[..., 1:-1] for one in forecasts])
 
 
 def _part_counts(part: NDArray[np.str_], where: BoolArray) -> str:

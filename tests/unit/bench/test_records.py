@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,16 @@ def test_a_compact_file_holds_the_same_records_and_tables(
             if tested is not None:
                 unit = np.sqrt(np.mean(np.square(tested))) / 2**14
                 assert np.abs(mine[name] - tested).max() <= 0.51 * unit
-    assert make_tables(small).markdown() == make_tables(folder).markdown()
+    assert_same_but_for_last_digits(make_tables(small).markdown(), make_tables(folder).markdown())
+
+
+def assert_same_but_for_last_digits(mine: str, theirs: str) -> None:
+    """Errors are rounded to 1/16384 of their size, which may tip the last digit of a p-value."""
+    number = re.compile(r"\d+\.\d+")
+    assert number.sub("#", mine) == number.sub("#", theirs)
+    for a, b in zip(number.findall(mine), number.findall(theirs), strict=True):
+        last = 10.0 ** -len(b.partition(".")[2])
+        assert abs(float(a) - float(b)) < 1.5 * last, (a, b)
 
 
 def test_loose_records_are_added_to_a_compact_file(

@@ -157,7 +157,7 @@ def test_an_outcome_not_yet_known_changes_no_interval() -> None:
             before.take(early).quantile(0.95), after.take(early).quantile(0.95)
         )
         assert before.knots is not None and after.knots is not None
-        assert (before.knots[~early] != after.knots[~early]).any()
+        assert (before.knots.values[~early] != after.knots.values[~early]).any()
 
 
 def test_forecast_and_predict_agree_at_every_origin() -> None:

@@ -21,6 +21,7 @@ from mvlstm.methods.network.trained import (
 )
 from mvlstm.methods.network.training import Outcome, Training, fit_network
 from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.form import NetworkForm
 from mvlstm.model.learned import Arrays, Learned, Saved
 from mvlstm.nn.parameters import count
 from mvlstm.problem.inputs import Windows
@@ -52,6 +53,10 @@ class LearnedNetwork(Learned):
     def gradient(self, windows: FloatArray) -> FloatArray:
         """Return the gradient of each member's forecast."""
         return self.trained.gradient(windows)
+
+    def form(self) -> NetworkForm:
+        """Return the members and their scale."""
+        return NetworkForm(self.trained.network, self.trained.flat, self.trained.scale)
 
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
         """Return weights, kinds and link, and what follows from them."""

@@ -1,0 +1,1 @@
+"""A fitted model as one ONNX graph, from raw rows to forecasts."""
