@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mvlstm.methods.trees import GBT, RF, XGT
     from mvlstm.model.saving import load
     from mvlstm.results import Comparison, Evaluation, Explanation, Forecast, History
+    from mvlstm.table.nixtla import from_nixtla
 
 __all__ = [
     "AR",
@@ -65,6 +66,7 @@ __all__ = [
     "datasets",
     "errors",
     "explain",
+    "from_nixtla",
     "load",
     "metrics",
     "plot",
@@ -82,6 +84,7 @@ _NAMES = {
     "load": "mvlstm.model.saving",
     "backtest": "mvlstm.evaluate.backtest",
     "compare": "mvlstm.evaluate.compare",
+    "from_nixtla": "mvlstm.table.nixtla",
     "tune": "mvlstm.bench.tune",
     "Tuned": "mvlstm.bench.tune",
     **dict.fromkeys(_RESULTS, "mvlstm.results"),

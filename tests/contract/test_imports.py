@@ -49,7 +49,9 @@ ALLOWED: dict[str, set[str]] = {
     "report": {"plot", "results", "model", "problem", "table", "storage"},
     "testing": {"model", "table", "results", "datasets"},
     # a fitted model in the form of another tool: `adapters/onnx` writes out networks and scaling
-    "adapters": {"model", "nn", "problem", "table", "transforms", "storage"},
+    "adapters": {
+        *("model", "nn", "problem", "table", "transforms", "storage", "methods", "results"),
+    },
     "demo": {"methods", "datasets", "table", "storage", "report", "results"},
     "cli": EVERYTHING,
     "__main__": {"cli"},
@@ -67,7 +69,10 @@ NO_MODEL = {"report": "gather.py"}
 LIGHT_LAYERS = {"cli", "__init__", "errors", "settings"}
 TORCH_LAYERS = {"nn", "train", "methods", "model"}
 FORBIDDEN_LIBRARIES = {"nn": {"pandas", "sklearn", "rich", "safetensors"}}
-LATE_LIBRARIES = {"plotly", "jinja2", "ray", "xgboost", "statsmodels", "pyarrow", "onnx"}
+LATE_LIBRARIES = {"plotly", "jinja2", "ray", "xgboost", "statsmodels", "pyarrow", "onnx"} | {
+    "polars",
+    "shap",
+}
 HEAVY_LIBRARIES = {"torch", "pandas", "numpy", "scipy", "sklearn", "safetensors"} | LATE_LIBRARIES
 
 

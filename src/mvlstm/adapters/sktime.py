@@ -44,9 +44,10 @@ Past = str | Sequence[str] | None
 class _Adapter(BaseForecaster):  # type: ignore[misc]
     """What sktime asks of a forecaster, by one of ours.
 
-    The horizon is the furthest step of ``fh``, and the window no shorter where X is known ahead. The rows seen so far are kept, since forecasts
-    are made from the last of them. Forecasts within the sample are those one step ahead; the
-    first rows, which have no full window before them, have none.
+    The horizon is the furthest step of ``fh``, and the window no shorter where X is known ahead.
+    The rows seen so far are kept, since forecasts are made from the last of them. Forecasts within
+    the sample are those one step ahead; the first rows, which have no full window before them, have
+    none.
     """
 
     _tags = {  # noqa: RUF012
@@ -86,7 +87,8 @@ class _Adapter(BaseForecaster):  # type: ignore[misc]
         if self._known:  # its windows end at the last step ahead, and must reach back to the first
             model.set_params(window=max(model.window, horizon))
         least = model.window + (1 + LEAST_VALID) * horizon
-        self._seen_y, self._seen_X = (_lengthened(one, least) for one in (y, X))
+        self._seen_y: pd.DataFrame = _lengthened(y, least)
+        self._seen_X = None if X is None else _lengthened(X, least)
         table, columns = self._table()
         times = self._seen_y.index.get_level_values(-1).nunique()
         asked = self.valid * times if self.valid < 1 else self.valid
@@ -241,9 +243,9 @@ def _known_ahead(names: list[str], past: Past) -> list[str]:
     return [name for name in names if name not in given]
 
 
-def _lengthened(frame: pd.DataFrame | None, least: int) -> pd.DataFrame | None:
+def _lengthened(frame: pd.DataFrame, least: int) -> pd.DataFrame:
     """Repeat the first row before the first, in each series, where there are too few times."""
-    if frame is None or (lacking := least - frame.index.get_level_values(-1).nunique()) <= 0:
+    if (lacking := least - frame.index.get_level_values(-1).nunique()) <= 0:
         return frame
     if frame.index.nlevels == 1:
         return pd.concat([_before(frame, lacking), frame])
@@ -258,7 +260,7 @@ def _before(frame: pd.DataFrame, rows: int) -> pd.DataFrame:
     """Return the first row of a series at as many times before it."""
     times = frame.index.get_level_values(-1)
     if isinstance(times, pd.DatetimeIndex):
-        step = times.freq or pd.infer_freq(times) or times[1] - times[0]
+        step: Any = times.freq or pd.infer_freq(times) or times[1] - times[0]
         earlier: Any = pd.date_range(end=times[0], periods=rows + 1, freq=step)[:-1]
     else:
         step = 1 if isinstance(times, pd.PeriodIndex) else times[1] - times[0]
@@ -286,7 +288,7 @@ def _joined(
     series, time = "series", "time"
     if {series, time} & {*taken, target}:
         raise DataError("Columns of a panel may not be named 'series' or 'time'. Rename them.")
-    table = table.assign(**{series: _series_names(y.index), time: times})
+    table[series], table[time] = _series_names(y.index), times
     return table, {"target": target, "series": series, "time": time}
 
 
@@ -316,7 +318,7 @@ def _appended(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
 
 def _rows_of(forecast: Forecast, levels: tuple[float, ...]) -> pd.DataFrame:
     """Return what sktime asks for of a forecast, one row per origin and step."""
-    rows = forecast.to_frame(levels).assign(variance=forecast.variance.to_numpy())
+    rows = forecast.to_pandas(levels).assign(variance=forecast.variance.to_numpy())
     return rows if "series" in rows else rows.assign(series="")
 
 
