@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 LONGEST = 2_000  # characters of a message; names of columns and files may be of any length
 _UNSEEN = re.compile(  # control characters, those that turn the direction of text, halves of others
@@ -30,12 +30,16 @@ def printable(text: str, longest: int | None = None) -> str:
 
 
 class _Message(Exception):
-    """Something with a message, which may quote what came from outside."""
+    """Something with a message, which may quote what came from outside.
 
-    def __init__(self, *args: object) -> None:
+    ``remedy`` says what the message advises: arguments with the values that would help.
+    """
+
+    def __init__(self, *args: object, remedy: Mapping[str, Any] | None = None) -> None:
         super().__init__(
             *(printable(arg, LONGEST) if isinstance(arg, str) else arg for arg in args)
         )
+        self.remedy = dict(remedy or {})
 
 
 class MVLSTMError(_Message):
@@ -52,6 +56,10 @@ class StorageError(DataError):
 
 class ParameterError(MVLSTMError, ValueError):
     """A setting has a value it cannot have."""
+
+
+class ArgumentError(ParameterError, TypeError):
+    """An argument was given to a function that does not have it."""
 
 
 class NotFittedError(MVLSTMError, ValueError, AttributeError):

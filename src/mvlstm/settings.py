@@ -96,6 +96,12 @@ def declared(cls: type) -> tuple[Setting, ...]:
     return tuple(sorted(found, key=lambda one: [*PANELS, one.panel].index(one.panel)))
 
 
+def declared_in(cls: type, name: str) -> Any:
+    """Declare a setting as another class does, with its default and text."""
+    (one,) = (one for one in declared(cls) if one.name == name)
+    return setting(default=one.default, doc=one.doc, panel=one.panel)
+
+
 def documented(cls: type[Class]) -> type[Class]:
     """Add the "Parameters" section to a class's docstring; for use as a decorator."""
     cls.__doc__ = _with_parameters(cls, cls)
@@ -232,8 +238,10 @@ def _kind_text(kind: Any) -> str:
 
 # --------------------------------------------------------------------------------- shared settings
 
-Missing = Literal["error", "drop", "fill"]
-Gaps = Literal["error", "close", "respect"]
+Missing = Literal["error", "drop", "fill", "mask"]
+Gaps = Literal["error", "close", "respect", "insert"]
+Duplicates = Literal["error", "first", "last", "mean"]
+FILL_LIMIT = 24  # rows: a day of hours; a longer hole is more guess than gap
 Adapting = Literal["adaptive", "static"]
 Transform = Literal["none", "log1p", "asinh", "auto"]
 Link = Literal["none", "last", "linear"]
@@ -274,12 +282,24 @@ class CleaningSettings:
     missing: Missing = setting(
         default="error",
         doc='What to do about missing values: "error" stops, "drop" drops their rows, "fill" '
-        "repeats the last value.",
+        'repeats the last value, "mask" repeats it too and tells the model where it did; missing '
+        "text is a level of its own then.",
+    )
+    fill_limit: int = setting(
+        default=FILL_LIMIT,
+        doc='Most rows in a row that missing="fill" fills, or gaps="insert" inserts. Longer holes '
+        'are gaps, if gaps="error" does not refuse these.',
     )
     gaps: Gaps = setting(
         default="error",
         doc='What to do about irregular times: "error" stops, "close" takes the rows as '
-        'consecutive, "respect" lets no window cross a gap.',
+        'consecutive, "respect" lets no window cross a gap, "insert" inserts missing times with '
+        "the last values and respects longer gaps.",
+    )
+    duplicates: Duplicates = setting(
+        default="error",
+        doc='What to do about times that occur twice: "error" stops; or keep their "first" row, '
+        'the "last", or the "mean" of them.',
     )
 
 

@@ -125,7 +125,7 @@ def test_fit_options_mirror_the_constructor() -> None:
 
     options = set(inspect.signature(fit).parameters)
     columns = {"target", "time", "variables", "exclude", "test", "valid"}
-    columns |= {"series", "known", "categorical", "checkpoint", "time_limit"}
+    columns |= {"series", "known", "categorical", "na_values", "checkpoint", "time_limit"}
     command_only = {"data", "out", "sep", "decimal", "preset", "quiet", "as_json", "debug"}
     command_only |= {"resume"}
     constructor = set(inspect.signature(mvlstm.MVLSTM).parameters)

@@ -56,7 +56,7 @@ def test_the_section_of_parameters() -> None:
     section = parameters_section(MVLSTMSettings)
     assert section.startswith("Parameters\n----------\nwindow : int, default 30\n    Rows that")
     for words in (
-        'missing : {"error", "drop", "fill"}, default "error"',
+        'missing : {"error", "drop", "fill", "mask"}, default "error"',
         'sigma : float, "learned", "predicted" or "calibrated", default "predicted"',
         'calendar : str or sequence of str, default "none"',
         "l2_sum : bool, default False",
@@ -113,7 +113,7 @@ def test_an_estimator_takes_its_constructor_from_the_settings() -> None:
     model = Toy(shrink=0.5)
     assert model.get_params() == {
         **{"calibration": "adaptive", "gaps": "error", "horizon": 1, "missing": "error"},
-        **{"shrink": 0.5, "verbose": 1, "window": 7},
+        **{"shrink": 0.5, "verbose": 1, "window": 7, "duplicates": "error", "fill_limit": 24},
     }
     copy = clone(model.set_params(window=4).fit())
     assert copy.get_params() == model.get_params() and not hasattr(copy, "learned_")

@@ -56,6 +56,8 @@ def _words(option: str, text: str) -> str | None:
         return (yes if value else no) or None
     if value is None:
         return None
+    if value == [] and option == "--na-values":
+        return f"{option} none"
     if isinstance(value, list):
         return option if value in ([], [...]) else f"{option} {_quoted(','.join(map(str, value)))}"
     return f"{option} {_quoted(str(value) if isinstance(value, str) else text)}"

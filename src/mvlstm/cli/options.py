@@ -17,7 +17,13 @@ from typer.models import OptionInfo
 
 from mvlstm.cli.messages import translate
 from mvlstm.cli.session import session
-from mvlstm.cli.words import fraction_or_count, named_columns, number_or_word, word_or_words
+from mvlstm.cli.words import (
+    codes,
+    fraction_or_count,
+    named_columns,
+    number_or_word,
+    word_or_words,
+)
 from mvlstm.errors import ParameterError, check_option, reachable
 from mvlstm.settings import (
     MODEL,
@@ -219,7 +225,9 @@ FLAGS = {"l2_sum": "--l2-sum/--l2-mean"}
 METAVARS = {
     **{"target": "COL", "series": "COL", "sep": "CHAR", "decimal": "CHAR", "address": "HOST:PORT"},
     **{"calendar": "none|auto|PART[,PART...]", "device": "auto|cpu|cuda"},
+    "na_values": "none|VALUE[,VALUE...]",
 }
+READERS = {"calendar": word_or_words, "na_values": codes}
 
 
 def option_group(cls: type, *names: str) -> Group:
@@ -232,7 +240,7 @@ def option_group(cls: type, *names: str) -> Group:
     return Group(
         {name: _option(one, spelled) for name, one in chosen.items()},
         required=tuple(name for name, one in chosen.items() if one.default is NEEDED),
-        readers=readers | ({"calendar": word_or_words} if "calendar" in chosen else {}),
+        readers=readers | {name: READERS[name] for name in READERS if name in chosen},
     )
 
 

@@ -85,6 +85,17 @@ def word_or_words(text: str) -> str | list[str]:
     return text if text in ("none", "auto") else words([text])
 
 
+def codes(text: str) -> tuple[float | str, ...]:
+    """Read values that stand for missing ones; ``none`` says that there are none.
+
+    Examples
+    --------
+    >>> codes("-200,?"), codes("none")
+    ((-200, '?'), ())
+    """
+    return () if text == "none" else tuple(number_or_word(word) for word in words([text]))
+
+
 def number_or_word(
     text: str, kinds: Iterable[Callable[[str], Any]] = (int, float)
 ) -> int | float | str:

@@ -162,7 +162,7 @@ def backtest(
     [1, 2, 'pooled']
     """
     _check_forecaster(model)
-    cleaning = Cleaning(missing=model.missing, gaps=model.gaps, calendar=model.calendar)
+    cleaning = Cleaning.of(model)
     frame = check_table(table, columns, cleaning)
     if every is None:
         cuts = fold_rows(len(frame.clock), folds=folds, test=test, valid=valid)

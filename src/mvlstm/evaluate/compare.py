@@ -23,6 +23,7 @@ from mvlstm.evaluate.backtest import (
 from mvlstm.evaluate.methods import BUDGETS, METHODS, Budget, build, choose_methods
 from mvlstm.model.adaptive import adapted
 from mvlstm.model.calibration import cover_factors
+from mvlstm.model.explaining import reliance
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.scoring import score_row
 from mvlstm.model.transform_choice import TRANSFORM_CHOICES, choose_transform
@@ -104,7 +105,7 @@ def compare(
     check_option("budget", budget, BUDGETS)
     require_validation(valid)
     keys = choose_methods(methods)
-    cleaning = Cleaning(missing=settings.missing, gaps=settings.gaps, calendar=settings.calendar)
+    cleaning = Cleaning.of(settings)
     frame = check_table(table, columns, cleaning)
     window, horizon, verbose = settings.window, settings.horizon, settings.verbose
     split = split_windows(frame, window=window, horizon=horizon, test=test, valid=valid)
@@ -211,12 +212,10 @@ def _top_variables(model: AbstractForecaster, rows: Any) -> tuple[str, ...]:
     """Return the variables whose scrambling costs most on the unseen rows; none if nothing does."""
     try:
         with warnings.catch_warnings(action="ignore"):
-            explanation = model.set_params(verbose=0).explain(rows, effort="quick")
+            costs = reliance(model.fitted_, rows, "quick").sort_values(ascending=False)
     except DataError:  # too few unseen rows to scramble; the scores are valid all the same
         return ()
-    table = explanation.importance.sort_values("leans_on", ascending=False)
-    costly = table.loc[table["leans_on"] > ROUNDING * table["leans_on"].max(), "variable"]
-    return tuple(str(name) for name in costly[:TOP])
+    return tuple(costs.index[costs > ROUNDING * costs.max()][:TOP])
 
 
 def _errors(forecast: Forecast) -> pd.Series[float]:

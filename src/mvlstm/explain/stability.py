@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from mvlstm.metrics import kendall_tau
 from mvlstm.types import FloatArray
 
 SETTLED = 0.95  # share of bootstrap draws that must agree on which of two variables comes first
@@ -21,17 +20,23 @@ def agreement(scores: FloatArray, *, top: int) -> dict[str, float]:
     Returns ``kendall_tau`` (1 for the same order, 0 for none in common) and ``top_overlap``, the
     share of the ``top`` leading variables that two rankings have in common. NaN for one ranking.
     """
-    pairs = list(combinations(range(scores.shape[0]), 2))
-    top = int(np.clip(top, 1, max(1, scores.shape[1])))
-    if not pairs or scores.shape[1] < 2:
+    K, N = scores.shape
+    top = int(np.clip(top, 1, max(1, N)))
+    if K < 2 or N < 2:
         return {"kendall_tau": float("nan"), "top_overlap": float("nan")}
-    leaders = [set(np.argsort(-row, kind="stable")[:top].tolist()) for row in scores]
-    taus = np.array([kendall_tau(scores[i], scores[j]) for i, j in pairs])
-    shared = [len(leaders[i] & leaders[j]) / top for i, j in pairs]
+    pairs = np.triu_indices(K, 1)
+    first, second = np.triu_indices(N, 1)
+    order = np.sign(scores[:, first] - scores[:, second])  # (K, pairs of variables)
+    untied = np.count_nonzero(order, axis=1)
+    with np.errstate(invalid="ignore"):
+        taus = ((order @ order.T) / np.sqrt(np.outer(untied, untied)))[pairs]
+    leads = np.zeros((K, N))
+    leaders = np.argsort(-scores, axis=1, kind="stable")[:, :top]
+    np.put_along_axis(leads, leaders, 1.0, axis=1)
     known = taus[np.isfinite(taus)]
     return {
         "kendall_tau": float(known.mean()) if known.size else float("nan"),
-        "top_overlap": float(np.mean(shared)),
+        "top_overlap": float(np.mean((leads @ leads.T)[pairs] / top)),
     }
 
 

@@ -25,7 +25,7 @@ from mvlstm.explain import (
 )
 from mvlstm.explain.conditional import Others
 from mvlstm.explain.effort import Effort
-from mvlstm.explain.importance import Scrambled
+from mvlstm.explain.importance import Scrambled, leaning
 from mvlstm.explain.lags import lag_table
 from mvlstm.model.decomposition import (
     by_origin,
@@ -188,6 +188,14 @@ def explain(
         effort=effort,
         **{**vars(measured), **changed, **({} if apart is None else apart.tables)},
     )
+
+
+def reliance(fitted: Fitted, table: Any, effort: str) -> pd.Series[float]:
+    """Return by how much scrambling each variable raises the squared error; nothing more."""
+    seen = examine(fitted, table, effort)
+    variables = seen.prepared.frame.variables
+    each = [(i,) for i in range(len(variables))]
+    return pd.Series(leaning(seen.base, seen.held, seen.scrambled, each), index=list(variables))
 
 
 def _require_measured(fitted: Fitted, frame: SeriesFrame, unseen: IntArray) -> None:

@@ -25,20 +25,14 @@ from mvlstm.model.transform_choice import (
 from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Preparation, transformed
 from mvlstm.problem.problem import Problem, Run
-from mvlstm.problem.splits import origins_by_part, split_windows
+from mvlstm.problem.splits import WORDS, origins_by_part, split_windows
 from mvlstm.settings import Adapting
 from mvlstm.table.columns import name_list
 from mvlstm.table.frame import SeriesFrame
-from mvlstm.table.parts import HELD_OUT, PartName, chronological
+from mvlstm.table.parts import HELD_OUT, chronological
 from mvlstm.train.config import Member
 from mvlstm.types import BoolArray
 
-WORDS: dict[PartName, str] = {
-    "train": "training",
-    "stop": "earlier validation",
-    "calibration": "later validation",
-    "new": "test",
-}
 LARGEST = 1e140  # size of a target that can be squared and added up
 
 

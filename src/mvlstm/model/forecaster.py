@@ -39,13 +39,13 @@ from mvlstm.problem.problem import Problem, Run
 from mvlstm.problem.windows import check_window
 from mvlstm.results import Evaluation, Explanation, Forecast, History
 from mvlstm.results.update import Refit, Update
-from mvlstm.settings import Adapting
+from mvlstm.settings import FILL_LIMIT, Adapting, Duplicates, Gaps, Missing
 from mvlstm.table.encoding import check_calendar
-from mvlstm.table.frame import build_frame
+from mvlstm.table.frame import check_table
 from mvlstm.table.kinds import kind_of
 from mvlstm.table.layout import Layout
 from mvlstm.table.parts import require_validation
-from mvlstm.table.settings import Calendar
+from mvlstm.table.settings import Calendar, Cleaning, Codes, Columns
 
 if TYPE_CHECKING:
     from mvlstm.report import ReportData
@@ -77,8 +77,10 @@ class AbstractForecaster(BaseEstimator, ABC):
 
     window: int
     horizon: int
-    missing: Literal["error", "drop", "fill"]
-    gaps: Literal["error", "close", "respect"]
+    missing: Missing
+    gaps: Gaps
+    fill_limit: int = FILL_LIMIT
+    duplicates: Duplicates = "error"
     difference: Difference = "none"
     calendar: Calendar = "none"
     transform: TransformChoice = "none"
@@ -132,6 +134,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         exclude: str | Sequence[str] | None = None,
         known: str | Sequence[str] | None = None,
         categorical: str | Sequence[str] | None = None,
+        na_values: Codes = None,
         test: float = 0.0,
         valid: float = 0.1,
         checkpoint: str | Path | None = None,
@@ -162,6 +165,9 @@ class AbstractForecaster(BaseEstimator, ABC):
             Variables whose values are known up to the time forecast, such as holidays.
         categorical : str or sequence of str, optional
             Columns that are categorical though they hold numbers; those of text are anyway.
+        na_values : float, str or sequence of these, optional
+            Values that stand for a missing one, such as -200; an empty list says that there are
+            none. By default such values are looked for and refused.
         test : float
             Fraction of the rows, at the end, to leave unseen; or, from 1 on, their number. In a
             table of several series, of the times that they share.
@@ -184,8 +190,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         limit = None if time_limit is None else check_seconds("time_limit", time_limit)
         run = Run(None if checkpoint is None else Path(checkpoint), limit)
         require_validation(valid)
-        frame = build_frame(
-            table,
+        columns = Columns(
             target=target,
             time=time,
             series=series,
@@ -193,12 +198,9 @@ class AbstractForecaster(BaseEstimator, ABC):
             exclude=exclude,
             known=known,
             categorical=categorical,
-            calendar=self.calendar,
-            missing=self.missing,
-            gaps=self.gaps,
-            test=test,
-            valid=valid,
+            na_values=na_values,
         )
+        frame = check_table(table, columns, Cleaning.of(self), test=test, valid=valid)
         run = run.after(clock.monotonic() - started)  # reading the table counts too
         fitted, _ = fit(self, frame, test=test, valid=valid, run=run)
         self._hold(replace(fitted, seconds=clock.monotonic() - started))

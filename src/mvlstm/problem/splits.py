@@ -10,6 +10,12 @@ from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.parts import HELD_OUT, PartName, Parts, chronological
 from mvlstm.types import IntArray
 
+WORDS: dict[PartName, str] = {
+    "train": "training",
+    "stop": "earlier validation",
+    "calibration": "later validation",
+    "new": "test",
+}
 SHORT_PARTS: dict[PartName, tuple[str, str]] = {
     "stop": ("Of the validation rows the earlier half has", "valid"),
     "calibration": ("Of the validation rows the later half has", "valid"),
@@ -69,12 +75,22 @@ def split_windows(
         )
     if frame.panel is not None:
         _check_longest_series(frame.panel.codes, frame.layout.series, window, horizon)
-    longest = int(np.unique(frame.segments, return_counts=True)[1].max())
+    longest = _longest_stretch(frame, parts.rows(empty[0]))
     raise DataError(
-        f"No window fits into the {empty[0]} rows: {settings} needs {window + horizon} rows "
-        f"without a gap there, and the longest stretch anywhere has {longest:,}. Shorten the "
-        "window, or use gaps='close'."
+        f"No window ends in the {WORDS[empty[0]]} rows: {settings} needs {window + horizon} rows "
+        f"without a gap, and the longest stretch that ends in them has {longest:,}. "
+        "Shorten the window, fill the gaps with gaps='insert' and a larger fill_limit=..., or use "
+        "gaps='close'.",
+        remedy={"gaps": "close"},
     )
+
+
+def _longest_stretch(frame: SeriesFrame, part: slice) -> int:
+    """Return the most rows without a gap that end in a part."""
+    order, segments = frame.order, frame.segments
+    inside = np.unique(segments[(order >= part.start) & (order < part.stop)])
+    rows = np.isin(segments, inside) & (order < part.stop)
+    return int(np.bincount(segments[rows]).max(initial=0))
 
 
 def _check_longest_series(codes: IntArray, column: str | None, window: int, horizon: int) -> None:

@@ -185,9 +185,8 @@ def _rival_scores(model: AbstractForecaster, frame: SeriesFrame) -> pd.DataFrame
     rival: AbstractForecaster = make(
         window=fitted.window,
         horizon=fitted.horizon,
-        missing=model.missing,
-        gaps=model.gaps,
         calendar=fitted.layout.calendar or "none",
+        **{name: getattr(model, name) for name in ("missing", "gaps", "fill_limit", "duplicates")},
         transform=fitted.preparation.transform.name,
     )
     found, _ = fit(rival, frame, test=test, valid=valid)

@@ -11,10 +11,11 @@ from typing import Any, NoReturn
 import numpy as np
 import pandas as pd
 
-from mvlstm.errors import DataError, ParameterError
-from mvlstm.types import FloatArray
+from mvlstm.errors import DataError, ParameterError, is_number
+from mvlstm.types import BoolArray, FloatArray
 
 _SHOWN = 8
+CLOSE = 1e-7  # share by which a code may differ: -3.4028235e38 is written in many ways
 MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _TIME = re.compile(
     r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}:\d{2}"
@@ -173,13 +174,14 @@ def numeric_columns(
     where: Callable[[int], str],
     *,
     skip: Container[str] = (),
+    na_values: Sequence[float | str] = (),
     fitting: bool,
 ) -> FloatArray:
     """Copy the wanted columns, the target last, into one float array of shape (rows, columns).
 
-    Booleans and integers become floats, missing entries and columns to ``skip`` NaN. Text counts
-    as numbers only if every entry can be read as one. ``where`` describes a row in words, and
-    ``fitting`` says whether columns can still be chosen, both for messages.
+    Booleans and integers become floats, missing entries, ``na_values`` and columns to ``skip`` NaN.
+    Text counts as numbers only if every entry can be read as one. ``where`` describes a row in
+    words, and ``fitting`` says whether columns can still be chosen, both for messages.
     """
     place = {name: i for i, name in enumerate(names)}
     values = np.empty((len(table), len(wanted)), dtype=np.float64)
@@ -188,7 +190,7 @@ def numeric_columns(
         if name in skip:
             values[:, j] = np.nan
             continue
-        column = table.iloc[:, place[name]]
+        column = without_codes(table.iloc[:, place[name]], na_values)
         numbers, row = _as_floats(column)
         if numbers is None:
             bad.append((name, row, column.iloc[row]))
@@ -197,6 +199,36 @@ def numeric_columns(
     if bad:
         raise DataError(_not_numeric_message(bad, where, wanted[-1], fitting=fitting))
     return values
+
+
+def without_codes(column: pd.Series[Any], codes: Sequence[float | str]) -> pd.Series[Any]:
+    """Empty the cells that hold one of the ``codes``, as a number or as text.
+
+    Examples
+    --------
+    >>> without_codes(pd.Series([1, -200, 2]), [-200.0]).tolist()
+    [1.0, nan, 2.0]
+    """
+    if not codes or not len(column):
+        return column
+    numbers = [float(code) for code in codes if is_number(code)]
+    if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype):
+        return column.mask(_equals(column, numbers))
+    if not (pd.api.types.is_object_dtype(column.dtype) or pd.api.types.is_string_dtype(column)):
+        return column
+    entries = column.astype(object)
+    words = [code for code in codes if isinstance(code, str)]
+    bare = entries.map(lambda entry: entry.strip() if isinstance(entry, str) else entry)
+    read = pd.to_numeric(entries, errors="coerce")
+    found = bare.isin(words) | _equals(read, numbers)
+    return entries.mask(found) if found.any() else column
+
+
+def _equals(column: pd.Series[Any], numbers: Sequence[float]) -> BoolArray:
+    """Say which numbers are one of these, up to how they are written."""
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    same = [np.isclose(values, one, rtol=CLOSE, atol=0.0) for one in numbers]
+    return np.asarray(np.any(same, axis=0)) if same else np.zeros(len(values), dtype=bool)
 
 
 def _as_floats(column: pd.Series[Any]) -> tuple[FloatArray | None, int]:

@@ -69,10 +69,12 @@ def _is_number(entry: Any) -> bool:
     return True
 
 
-def category_codes(column: pd.Series[Any]) -> tuple[FloatArray, tuple[str, ...]]:
+def category_codes(
+    column: pd.Series[Any], *, missing: str | None = None
+) -> tuple[FloatArray, tuple[str, ...]]:
     """Return a number for each entry, NaN where it is missing, and the levels they stand for.
 
-    Text that is blank is missing.
+    Text that is blank is missing. With ``missing`` it is a level of this name.
     """
     try:
         codes, entries = pd.factorize(column)
@@ -82,6 +84,9 @@ def category_codes(column: pd.Series[Any]) -> tuple[FloatArray, tuple[str, ...]]
             "number is needed. Make its values text first, or choose another column."
         ) from error
     names = [level_name(entry) for entry in entries]
+    if missing is not None and ((codes < 0).any() or "" in names):
+        codes = np.where(codes < 0, len(names), codes)
+        names = [*(name or missing for name in names), missing]
     levels = sorted({*names} - {""})
     place = {level: float(k) for k, level in enumerate(levels)}
     numbers = np.array([*(place.get(name, np.nan) for name in names), np.nan])  # -1: missing

@@ -19,9 +19,15 @@ import pandas as pd
 
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError, reachable
 from mvlstm.storage import write_atomic
+from mvlstm.table.columns import without_codes
+from mvlstm.table.encoding import is_category
+from mvlstm.table.settings import Codes, read_codes
 
 SEPARATORS = (",", ";", "\t", "|")
 PARQUET_SUFFIXES = (".parquet", ".pq")
+MISSING = ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"]
+MISSING += ["1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"]
+NONE = "None"  # a level among words, as of holidays; missing elsewhere
 _HEAD = 65_536
 _MARK = r"[. \u00a0\u2009\u202f]"  # of thousands: a dot or a space, which may be narrow or fixed
 _MARKED = rf"\s*[+-]?(?:[1-9]\d{{0,2}}(?:{_MARK}\d{{3}})+|\d+)(?:,\d*)?\s*"  # 1.234.567,8
@@ -32,7 +38,11 @@ _OFFSET = r":\d\d(?:\.\d+)?(?:[+-]\d\d:?\d\d|Z)$"  # from UTC, at the end of a t
 
 
 def read_table(
-    path: str | os.PathLike[str], *, sep: str | None = None, decimal: str = "."
+    path: str | os.PathLike[str],
+    *,
+    sep: str | None = None,
+    decimal: str = ".",
+    na_values: Codes = None,
 ) -> pd.DataFrame:
     """Read a table from a CSV or Parquet file.
 
@@ -41,15 +51,17 @@ def read_table(
     whichever the header holds most of, unless ``sep`` names one. A first column without a name, as
     pandas writes its index, becomes the index; dates with changing offsets from UTC become UTC.
     Others that have neither name nor value are left out, and so are rows of several columns at the
-    end without any value.
+    end without any value. The word ``None`` is a level in a column of words, and missing elsewhere;
+    so are ``na_values`` everywhere, such as -200.
     """
+    codes = read_codes(na_values) or ()
     file = reachable(path)
     _check_readable(file)
     if file.suffix.lower() in PARQUET_SUFFIXES:
-        return _read_parquet(file)
+        return _read_parquet(file).apply(without_codes, codes=codes)
     if file.suffix.lower() in (".xls", ".xlsx", ".ods"):
         raise DataError(f"'{file}' is a spreadsheet; save it as CSV or Parquet first.")
-    return _read_text(file, sep, decimal)
+    return _read_text(file, sep, decimal).apply(without_codes, codes=codes)
 
 
 def _check_readable(file: Path) -> None:
@@ -115,6 +127,7 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
             f"'{file}' cannot be read as a table: {_first_line(error)}. If the separator is not a "
             "comma, name it: sep=';' or another."
         ) from error
+    table = table.apply(_without_none)
     if decimal == ",":
         table = table.apply(_without_thousands)
     elif separator != ",":
@@ -147,7 +160,22 @@ def _parse(
         compression="gzip" if file.suffix.lower() == ".gz" else None,
         nrows=nrows,
         dtype=dtype,
+        keep_default_na=False,
+        na_values=MISSING,
     )
+
+
+def _without_none(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Let the word ``None`` be missing, but in a column of words."""
+    if not (pd.api.types.is_object_dtype(column.dtype) or pd.api.types.is_string_dtype(column)):
+        return column
+    nothing = column == NONE
+    if not nothing.any() or is_category(column[~nothing]):
+        return column
+    column = column.mask(nothing)
+    with contextlib.suppress(ValueError, TypeError):
+        return pd.to_numeric(column)
+    return column
 
 
 def _doubt_dots(file: Path, texts: pd.DataFrame) -> None:

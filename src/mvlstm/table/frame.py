@@ -28,18 +28,19 @@ from mvlstm.table.encoding import (
     encode,
     unseen_note,
 )
-from mvlstm.table.holes import check_series_steps, check_spacing, find_segments, usable_rows
+from mvlstm.table.gaps import check_series_steps, check_spacing, find_segments, usable_rows
 from mvlstm.table.kinds import as_pandas
 from mvlstm.table.layout import Layout
 from mvlstm.table.nixtla import recognised
 from mvlstm.table.panel import stacked_rows
 from mvlstm.table.parts import chronological
-from mvlstm.table.reading import Raw, choose_columns, read_values, suspicions, take_rows
+from mvlstm.table.reading import Raw, choose_columns, read_values, take_rows
 from mvlstm.table.series_frame import Category, Future, SeriesFrame, filled_ends
-from mvlstm.table.settings import Cleaning, Columns
-from mvlstm.table.spacing import find_step, ticks
+from mvlstm.table.settings import Cleaning, Columns, read_codes
+from mvlstm.table.spacing import ticks
+from mvlstm.table.suspicions import suspicions
 from mvlstm.table.times import read_times
-from mvlstm.types import FloatArray, IntArray
+from mvlstm.types import BoolArray, FloatArray, IntArray
 
 Table: TypeAlias = Any  # a DataFrame of any library, a SeriesFrame, or a path
 NUMBERED = (
@@ -82,9 +83,10 @@ def check_table(
         raw, notes = take_rows(table, layout), [*table.notes]
     else:
         layout, raw, notes = _read_table(table, columns, cleaning)
+    if layout.missing == "mask" and not layout.typical:
+        layout = replace(layout, typical=_typical(raw, layout, test, valid))
     _check_constant(raw.rows.values, layout.columns, raw.levels)
-    times, panel = raw.rows.times, raw.rows.panel
-    step = find_step(times if panel is None else times[panel.longest()])
+    times, panel, step = raw.rows.times, raw.rows.panel, raw.rows.step
     layout = replace(
         layout,
         step=step,
@@ -97,10 +99,10 @@ def check_table(
         times, step, layout.gaps, dropped=raw.dropped, fitting=True, panel=panel
     )
     if isinstance(table, pd.DataFrame):
-        numbers, far = suspicions(raw, layout)
-        for message in far:
-            warnings.warn(message, MVLSTMWarning, stacklevel=4)
-        notes += [*raw.notes, *gap_notes, *numbers, *far]
+        odd, doubts = suspicions(raw, layout, segments)
+        for message in doubts:
+            warnings.warn(message, MVLSTMWarning, stacklevel=3)
+        notes += [*raw.notes, *gap_notes, *odd, *doubts]
     elif table.layout.gaps != layout.gaps:
         notes += gap_notes
     return _assemble(raw, segments, layout, notes)
@@ -123,6 +125,8 @@ def _read_table(
         missing=cleaning.missing,
         fill_limit=cleaning.fill_limit,
         gaps=cleaning.gaps,
+        duplicates=cleaning.duplicates,
+        na_values=read_codes(columns.na_values),
         known=as_names("known", columns.known, names),
         series=None if own is None else as_in_table(as_name("series", own), names),
     )
@@ -182,6 +186,8 @@ def _chosen_again(frame: SeriesFrame, columns: Columns, cleaning: Cleaning) -> L
         missing=cleaning.missing,
         fill_limit=cleaning.fill_limit,
         gaps=cleaning.gaps,
+        duplicates=cleaning.duplicates,
+        typical=old.typical if cleaning.missing == "mask" else (),
     )
 
 
@@ -198,7 +204,7 @@ def rebuild_frame(table: Table, layout: Layout, *, caller: str = "predict") -> S
     else:
         raw, notes, extra = _read_again(table, layout, caller)
     times, panel = raw.rows.times, raw.rows.panel
-    step = layout.step if layout.step is not None else find_step(times)
+    step = layout.step or raw.rows.step
     if step is not None:
         check_spacing(times, step, layout.gaps, caller, panel)
     segments, gap_notes = find_segments(
@@ -277,14 +283,34 @@ def time_columns(table: pd.DataFrame, names: Sequence[str], layout: Layout) -> t
     return (name,) if counted_only else ()
 
 
+def _training_rows(raw: Raw, test: float, valid: float) -> BoolArray:
+    """Say which rows are for training."""
+    order = np.unique(ticks(raw.rows.times), return_inverse=True)[1]
+    return np.asarray(order < chronological(int(order.max()) + 1, test=test, valid=valid).a)
+
+
+def _typical(raw: Raw, layout: Layout, test: float, valid: float) -> tuple[tuple[str, float], ...]:
+    """Return the median of each variable with missing values, which goes in before the first."""
+    found: list[tuple[str, float]] = []
+    if not raw.absent.any():
+        return ()
+    training = _training_rows(raw, test, valid)
+    for j, name in enumerate(layout.columns):
+        if name not in raw.levels and raw.absent[:, j].any():
+            column, there = raw.rows.values[:, j], ~raw.absent[:, j]
+            own = column[there & training] if (there & training).any() else column[there]
+            found.append((name, float(np.median(own))))
+            column[np.isnan(column)] = found[-1][1]
+    return tuple(found)
+
+
 def _training_levels(
     raw: Raw, layout: Layout, test: float, valid: float
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the levels of each category that occur in the training rows."""
     if not raw.levels:
         return ()
-    order = np.unique(ticks(raw.rows.times), return_inverse=True)[1]
-    training = order < chronological(int(order.max()) + 1, test=test, valid=valid).a
+    training = _training_rows(raw, test, valid)
     found = {
         name: tuple(levels[int(k)] for k in np.unique(raw.rows.values[training, j]))
         for j, name in enumerate(layout.columns)
@@ -297,7 +323,7 @@ def _training_levels(
 
 def _assemble(raw: Raw, segments: IntArray, layout: Layout, notes: Sequence[str]) -> SeriesFrame:
     rows = raw.rows
-    values, unseen = _encode(rows.values, rows.times, raw.levels, layout)
+    values, unseen = _encode(rows.values, rows.times, raw.levels, layout, raw.absent)
     future, codes_ahead, unseen_ahead = _future(raw, segments, layout)
     categories = tuple(
         Category(name, levels, rows.values[:, j].astype(np.int64), codes_ahead[:, j])
@@ -311,7 +337,7 @@ def _assemble(raw: Raw, segments: IntArray, layout: Layout, notes: Sequence[str]
         groups=layout.groups,
         times=rows.times,
         segments=segments,
-        step=layout.step if layout.step is not None else find_step(rows.times),
+        step=layout.step or rows.step,
         layout=layout,
         notes=(*notes, *unseen, *unseen_ahead),
         doubts=tuple(dict.fromkeys([*raw.doubts, *filled_ends(raw.measured, rows.panel)])),
@@ -342,7 +368,8 @@ def _future(
     codes = np.zeros(known.shape, dtype=np.int64)
     for j in map(layout.columns.index, raw.levels):
         codes[:, j] = known[:, j]
-    values, notes = _encode(known, rows.times, raw.levels, layout, ahead=True)
+    there = np.zeros(known.shape, dtype=bool)
+    values, notes = _encode(known, rows.times, raw.levels, layout, there, ahead=True)
     values[:, ~np.array(layout.ahead)] = np.nan
     continued = np.full(len(values), segments[-1])
     if raw.rows.panel is not None and rows.panel is not None:
@@ -356,14 +383,16 @@ def _encode(
     times: pd.Index,
     found: dict[str, tuple[str, ...]],
     layout: Layout,
+    absent: BoolArray,
     *,
     ahead: bool = False,
 ) -> tuple[FloatArray, list[str]]:
-    """Replace codes by one column per level and add the calendar; note levels never seen.
+    """Replace codes by one column per level, add the calendar and marks of what is ``absent``.
 
-    With ``ahead`` the rows come after the last target, and only what is known there is noted.
+    Levels never seen are noted. With ``ahead`` the rows come after the last target, and only what
+    is known there is noted.
     """
-    if not layout.levels and not layout.calendar:
+    if not layout.levels and not layout.calendar and not layout.typical:
         return values, []
     levels = dict(layout.levels)
     result = np.empty((len(values), len(layout.inputs)))
@@ -378,6 +407,8 @@ def _encode(
             column, unseen = encode(values[:, j], found[name], levels[name])
             if unseen.any() and (not ahead or name in layout.known):
                 notes.append(unseen_note(name, unseen, values[:, j], found[name], ahead=ahead))
+        if name in layout.masked:
+            column = np.stack([absent[:, j], values[:, j]], axis=1)
         result[:, place : place + column.shape[1]] = column
         place += column.shape[1]
     return result, notes

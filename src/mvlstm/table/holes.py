@@ -1,64 +1,85 @@
-"""Holes in a table: missing values and uneven spacing are refused, mended or respected."""
+"""Missing values: refused, dropped with their rows, or filled in, with or without a mark."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
+from mvlstm.table.gaps import with_missing_times
 from mvlstm.table.layout import Layout
-from mvlstm.table.panel import Panel, Rows
-from mvlstm.table.spacing import (
-    Step,
-    describe_distance,
-    describe_step,
-    describe_time,
-    lower_median,
-    spacing,
-)
-from mvlstm.types import BoolArray, FloatArray, IntArray
+from mvlstm.table.panel import Rows
+from mvlstm.table.spacing import Step
+from mvlstm.types import BoolArray, FloatArray
 
 _CHUNK = 65_536
-FEWEST = 5  # distances that tell the step of a series
 
 
-def handle_missing(
-    rows: Rows, layout: Layout, *, fitting: bool
-) -> tuple[Rows, BoolArray | None, list[str]]:
-    """Return rows without missing entries, which were kept (None: all) and notes on what was done.
+class Mended(NamedTuple):
+    """Rows without missing entries."""
+
+    rows: Rows
+    absent: BoolArray  # (rows, columns) whether a value was missing, and is filled in
+    notes: list[str]  # what was done
+    dropped: bool = False  # whether any rows were
+
+
+def handle_missing(rows: Rows, layout: Layout, step: Step | None, *, fitting: bool) -> Mended:
+    """Return rows without missing entries, which those were, and notes on what was done.
 
     The values may be changed in place. Infinite entries count as missing. Filling repeats the
-    last known value of the same column and series, at most ``fill_limit`` rows long, and never
-    looks ahead; rows before a column's first value cannot be filled and are dropped.
+    last known value of the same column and series and never looks ahead. With ``gaps="insert"``
+    rows come in at missing times, and are filled too.
     """
-    absent, columns = ~np.isfinite(rows.values), layout.columns
+    absent = ~np.isfinite(rows.values)
+    notes, count = [], len(rows.values)
+    if absent.any():
+        whole = absent.all(axis=0) & ~np.isin(layout.columns, layout.masked)
+        if whole.any():  # neither dropping nor filling would help
+            raise _hopeless(absent * whole, layout, fitting=fitting)
+        if layout.missing == "error":
+            raise _refusal(rows, absent, layout, fitting=fitting)
+        if layout.missing == "drop":
+            keep = np.logical_not(absent.any(axis=1))
+            if not keep.any():
+                raise _hopeless(absent, layout, fitting=fitting)
+            rows, absent = _kept(rows, keep), absent[keep]
+            notes = [f"Dropped {count - len(absent):,} of {count:,} rows with missing values."]
+    if layout.gaps == "insert":
+        rows, inserted = with_missing_times(rows, step, layout.fill_limit)
+        if inserted:
+            absent = ~np.isfinite(rows.values)
+            notes.append(f"Inserted {counted(inserted, 'row')} at missing times.")
     if not absent.any():
-        return rows, None, []
-    if absent.all(axis=0).any():  # neither dropping nor filling would help
-        raise _hopeless(absent, columns, fitting=fitting)
-    if layout.missing == "error":
-        advice = (
-            "Use missing='drop' to leave these rows out, missing='fill' to repeat the last known "
-            "value, or correct the table first."
-            if fitting
-            else "The model was fitted with missing='error': correct the table, or fit again with "
-            "missing='drop' or missing='fill'."
-        )
-        raise DataError(f"{_what_is_missing(rows, absent, columns)} {advice}")
-    if layout.missing == "fill":
-        keep, notes = _fill_forward(rows, absent, layout, fitting=fitting)
-    else:
-        keep = np.logical_not(absent.any(axis=1))
-        notes = [f"Dropped {len(keep) - keep.sum():,} of {len(keep):,} rows with missing values."]
-    if keep.all():
-        return rows, None, notes
-    if not keep.any():
-        raise _hopeless(absent, columns, fitting=fitting)
+        return Mended(rows, absent, notes, len(rows.values) < count)
+    keep, told = _fill_forward(rows, absent, layout, fitting=fitting)
+    notes += told
+    if not keep.all():
+        if not keep.any():
+            raise _hopeless(absent, layout, fitting=fitting)
+        rows, absent = _kept(rows, keep), absent[keep]
+    return Mended(rows, absent, notes, len(rows.values) < count)
+
+
+def _refusal(rows: Rows, absent: BoolArray, layout: Layout, *, fitting: bool) -> DataError:
+    """Say what is missing, and what may be done."""
+    advice = (
+        "Use missing='mask' to repeat the last value and tell the model where, missing='fill' to "
+        "repeat it for some rows, or missing='drop' to leave these rows out."
+        if fitting
+        else "The model was fitted with missing='error': correct the table, or fit again with "
+        "missing='mask', missing='fill' or missing='drop'."
+    )
+    told = f"{_what_is_missing(rows, absent, layout.columns)} {advice}"
+    return DataError(told, remedy={"missing": "mask"})
+
+
+def _kept(rows: Rows, keep: BoolArray) -> Rows:
     panel = None if rows.panel is None else rows.panel.take(keep)
-    return Rows(_compress(rows.values, keep), rows.times[keep], panel), keep, notes
+    return Rows(_compress(rows.values, keep), rows.times[keep], panel)
 
 
 def _what_is_missing(rows: Rows, absent: BoolArray, columns: Sequence[str]) -> str:
@@ -90,186 +111,83 @@ def _compress(values: FloatArray, keep: BoolArray) -> FloatArray:
     return values[:end]
 
 
-def _hopeless(absent: BoolArray, columns: Sequence[str], *, fitting: bool) -> DataError:
+def _hopeless(absent: BoolArray, layout: Layout, *, fitting: bool) -> DataError:
     """Name the column that has no value, or lacks the most where no row is complete."""
     counts = absent.sum(axis=0)
     worst = int(counts.argmax())
-    remedy = "Correct the table."
-    if fitting:
-        others = "Choose another target or correct the table."
-        remedy = others if worst == len(columns) - 1 else f"Use exclude=['{columns[worst]}']."
+    name, target = layout.columns[worst], worst == len(layout.columns) - 1
+    remedy = {"exclude": [name]} if fitting and not target else {}
     if counts[worst] == len(absent):
-        return DataError(f"Column '{columns[worst]}' has no value at all. {remedy}")
+        advice = "Choose another target or correct the table."
+        if not target:
+            advice = f"Use exclude=['{name}']." if fitting else "Correct the table."
+        return DataError(f"Column '{name}' has no value at all. {advice}", remedy=remedy)
+    advice = "Use missing='mask' in place of it." if fitting else "Correct the table."
     return DataError(
-        f"No row is complete: dropping rows with missing values leaves none of {len(absent):,}. "
-        f"Column '{columns[worst]}' lacks the most ({int(counts[worst]):,}). {remedy}"
+        f"No row is complete: dropping rows with missing values leaves none of {len(absent):,}, "
+        f"and column '{name}' lacks the most ({int(counts[worst]):,}). {advice}",
+        remedy={"missing": "mask"} if fitting else {},
     )
 
 
 def _fill_forward(
     table: Rows, absent: BoolArray, layout: Layout, *, fitting: bool
 ) -> tuple[BoolArray, list[str]]:
-    """Repeat the last known value, column by column; return the rows to keep, and notes."""
-    values, columns, limit = table.values, layout.columns, layout.fill_limit
-    rows, filled = np.arange(len(values)), 0
+    """Repeat the last known value, column by column; return the rows to keep, and notes.
+
+    More than ``fill_limit`` in a row are a gap, unless the model is told that they are missing.
+    """
+    values, typical = table.values, dict(layout.typical)
+    rows, long = np.arange(len(values)), np.zeros(len(values), dtype=bool)
+    filled = early = 0
     starts = 0 if table.panel is None else table.panel.starts
     keep = np.ones(len(values), dtype=bool)
     for j in np.flatnonzero(absent.any(axis=0)).tolist():
-        gone = absent[:, j]
+        name, gone = layout.columns[j], absent[:, j]
         source = np.maximum.accumulate(np.where(gone, -1, rows))  # the last row with a value
         source[source < starts] = -1  # of another series
-        age = np.where(source < 0, 0, rows - source)
-        longest = int(age.max())
-        if longest > limit:
-            begin = table.where(int(age.argmax()) - longest + 1)
-            again = "use" if fitting else "fit again with"
-            raise DataError(
-                f"Column '{columns[j]}' lacks {longest:,} values in a row from {begin}, more than "
-                f"the {limit} that are filled (fill_limit). Fill this stretch before, or {again} "
-                "missing='drop'."
-            )
         take = np.flatnonzero(gone & (source >= 0))
         values[take, j] = values[source[take], j]
         filled += len(take)
-        keep[source < 0] = False
-    notes = [f"Filled {counted(filled, 'missing value')} with the last known one."] * (filled > 0)
+        if layout.missing != "mask":
+            long |= _too_long(np.where(source < 0, 0, rows - source), name, table, layout, fitting)
+        if name in typical or (layout.missing == "mask" and fitting):
+            early += int((source < 0).sum())
+            values[source < 0, j] = typical.get(name, np.nan)  # in a fit, found afterwards
+        else:
+            keep[source < 0] = False
+    how = "with the last known one"
+    if layout.missing == "mask":
+        how += f"{' (the median before the first)' if early else ''}, and marked as missing"
+    notes = [f"Filled {counted(filled + early, 'missing value')} {how}."] * (filled + early > 0)
     dropped = int(len(keep) - keep.sum())
     if dropped:
         first = "the first row" if dropped == 1 else f"the first {dropped:,} rows"
         which = f"{first}," if table.panel is None else f"{counted(dropped, 'row')} of series"
         notes.append(f"Dropped {which} before every column had a value.")
-    return keep, notes
-
-
-def check_spacing(
-    times: pd.Index, step: Step, gaps: str, caller: str, panel: Panel | None = None
-) -> None:
-    """Refuse a table sampled at another rate than the one the model was fitted on."""
-    distances, unit = spacing(times, step)
-    if panel is not None:
-        if gaps == "close":
-            check_series_steps(times, step, panel)
-        distances = distances[~panel.borders]
-    if len(distances) < 2:
-        return
-    middle = lower_median(distances)
-    if gaps == "close":
-        other = middle * 2 <= unit or middle >= unit * 2
-    else:
-        other = not (distances == unit).any()
-    if other:
-        raise DataError(
-            f"{caller}() received rows {describe_distance(middle, step)} apart, but fit() saw "
-            f"rows {describe_step(step)} apart. Resample the table to that step, or fit a model "
-            "on data of this one."
+    if long.any():
+        notes.append(
+            f"Left out {counted(int(long.sum()), 'row')} in holes longer than "
+            f"{counted(layout.fill_limit, 'row')} (fill_limit)."
         )
+    return keep & ~long, notes
 
 
-def check_series_steps(times: pd.Index, step: Step, panel: Panel) -> None:
-    """Refuse a series whose rows are never one step apart: one model has one step for all.
-
-    Closing its gaps would date its forecasts wrongly, and respecting them leaves it no window.
-    """
-    distances, unit = spacing(times, step)
-    inner = ~panel.borders
-    distances, codes = distances[inner], panel.codes[1:][inner]
-    count = len(panel.names)
-    fitting = np.bincount(codes[distances == unit], minlength=count)
-    for code in np.flatnonzero((np.bincount(codes, minlength=count) >= FEWEST) & (fitting == 0)):
-        middle = lower_median(distances[codes == code])
-        if middle * 2 <= unit or middle >= unit * 2:
-            raise DataError(
-                f"The rows of series '{panel.names[code]}' are {describe_distance(middle, step)} "
-                f"apart, and the step of the model is {describe_step(step)}. Resample all series "
-                "to one step, leave this one out, or fit a model of its own to it."
-            )
-
-
-def find_segments(
-    times: pd.Index,
-    step: Step | None,
-    gaps: str,
-    *,
-    dropped: bool,
-    fitting: bool,
-    panel: Panel | None = None,
-) -> tuple[IntArray, list[str]]:
-    """Give every stretch without a gap a number, or refuse gaps.
-
-    ``step`` is the distance rows should have. Each series begins a segment of its own. Whether
-    rows were ``dropped``, and options can still be chosen (``fitting``), is for messages.
-    """
-    segments = np.zeros(len(times), dtype=np.int64)
-    if panel is not None:
-        segments[:] = panel.codes
-    if step is None or len(times) < 2:
-        return segments, []
-    distances, unit = spacing(times, step)
-    uneven = distances != unit
-    if panel is not None:
-        uneven &= ~panel.borders
-    count = int(uneven.sum())
-    if not count:
-        return segments, []
-    if gaps == "error":
-        row = int(uneven.argmax())
-        place = f"row {row}" if panel is None else f"series '{panel.name(row)}'"
-        advice = (
-            "Use gaps='close' to take the rows as consecutive, or gaps='respect' to let no window "
-            "cross a gap."
-            if fitting
-            else f"The model was fitted with gaps='error': supply rows {describe_step(step)} "
-            "apart, or fit again with gaps='close' or gaps='respect'."
-        )
-        cause = " (dropping rows with missing values opens gaps)" if dropped else ""
-        raise DataError(
-            f"The rows are not evenly spaced{cause}: the step is {describe_step(step)}, but "
-            f"{count:,} of {len(distances):,} {'differs' if count == 1 else 'differ'}, first "
-            f"between {describe_time(times[row])} and {describe_time(times[row + 1])} "
-            f"({describe_distance(int(distances[row]), step)}, {place}). {advice}"
-        )
-    if gaps == "close":
-        note = f"Closed {counted(count, 'gap')}: rows on both sides count as consecutive."
-        return segments, [note]
-    new = uneven if panel is None else uneven | panel.borders
-    segments = np.concatenate([[0], np.cumsum(new)])
-    return segments, [f"No window crosses the {counted(count, 'gap')} between the rows."]
-
-
-def usable_rows(
-    rows: Rows, after: Rows, complete: BoolArray, step: Step | None, gaps: str
-) -> BoolArray:
-    """Say which future rows continue their series without a gap and without a missing value.
-
-    ``complete`` says of which rows all that is known ahead is given. Gaps are refused, do not
-    matter ("close"), or end what is usable ("respect").
-    """
-    times, panel = rows.times, rows.panel
-    joined = times.append(after.times)
-    codes = np.zeros(len(joined), dtype=np.int64)
-    if panel is not None and after.panel is not None:
-        codes = np.concatenate([panel.codes, after.panel.codes])
-    order = np.argsort(codes, kind="stable")  # future rows after the rows of their series
-    same = np.concatenate([[False], np.diff(codes[order]) == 0])
-    broken = np.zeros(len(joined), dtype=bool)
-    if step is not None and gaps != "close" and len(joined) > 1:
-        distances, unit = spacing(joined[order], step)
-        broken[1:] = distances != unit
-    broken &= same & (order >= len(times))  # gaps between other rows are looked at elsewhere
-    cut_off = np.unique(codes[order[broken]])  # series that are not continued
-    if gaps == "error" and len(cut_off) == len(np.unique(codes[len(times) :])) > 0:
-        place = int(np.flatnonzero(broken)[0])
-        before, here = joined[order[place - 1]], joined[order[place]]
-        where = "" if panel is None else f" in series '{panel.names[codes[order[place]]]}'"
-        raise DataError(
-            f"The rows given for the future do not continue from the last one known{where}: "
-            f"{describe_time(here)} comes after {describe_time(before)}. Supply every row between."
-        )
-    broken |= ~np.concatenate([np.ones(len(times), dtype=bool), complete])[order]
-    broken |= ~same & (order >= len(times))  # a series without a past
-    count = np.cumsum(broken)
-    first = np.flatnonzero(~same)
-    before_first = np.repeat(count[first] - broken[first], np.diff(np.append(first, len(order))))
-    fine = np.empty(len(joined), dtype=bool)
-    fine[order] = count == before_first
-    return np.asarray(fine[len(times) :])
+def _too_long(age: FloatArray, name: str, table: Rows, layout: Layout, fitting: bool) -> BoolArray:
+    """Say which rows lie in a hole longer than what is filled; refuse it where gaps are."""
+    limit = layout.fill_limit
+    ends = np.flatnonzero((age > limit) & (np.append(age[1:], 0) == 0))
+    long = np.zeros(len(age), dtype=bool)
+    for end in ends.tolist():
+        long[end - int(age[end]) + 1 : end + 1] = True
+    if not len(ends) or layout.gaps != "error":
+        return long
+    longest = int(age.max())
+    begin = table.where(int(age.argmax()) - longest + 1)
+    again = "Use" if fitting else "Fit again with"
+    raise DataError(
+        f"Column '{name}' lacks {longest:,} values in a row from {begin}, and "
+        f"fill_limit={limit} fills no more than {limit}. {again} missing='mask', "
+        f"fill_limit={longest}, or gaps='respect' to take it for a gap.",
+        remedy={"missing": "mask"},
+    )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from math import isfinite
 from typing import Any, Literal
 
 from mvlstm.errors import ModelFileError
-from mvlstm.table.settings import CALENDAR_PARTS, DAYS, FILL_LIMIT, Cleaning, Gaps, Missing
+from mvlstm.settings import FILL_LIMIT, Duplicates, Gaps, Missing
+from mvlstm.table.settings import CALENDAR_PARTS, DAYS, Cleaning, read_codes
 from mvlstm.table.spacing import Step, is_zone, step_from_json, step_to_json
 
 CALENDAR = "calendar"  # the variable that owns the calendar's columns
+MISSING = "missing"  # the level of a category that is missing, and the mark of a value that is
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,11 @@ class Layout:
     series: str | None = None
     index_name: str | None = None  # of an index that held the times: in a file, it is a column
     numbered: bool = False  # whether rows without times are numbered within each series
+    duplicates: Duplicates = "error"
+    na_values: tuple[float | str, ...] | None = None  # that stand for a missing value
+    typical: tuple[tuple[str, float], ...] = ()
+    """The variables of which a model sees whether each value is missing, with the median of the
+    training rows, which stands in before the first value."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -48,6 +56,7 @@ class Layout:
         }
         plain["step"] = step_to_json(self.step)
         plain["levels"] = {name: list(levels) for name, levels in self.levels}
+        plain["typical"] = dict(self.typical)
         return plain
 
     @classmethod
@@ -61,6 +70,9 @@ class Layout:
             levels = dict(plain.get("levels", {})).items()
             plain["levels"] = tuple((name, _read_names("levels", own)) for name, own in levels)
             plain["step"] = step_from_json(plain.get("step"))
+            plain["na_values"] = read_codes(plain.get("na_values"))
+            typical = dict(plain.get("typical", {})).items()
+            plain["typical"] = tuple((name, float(value)) for name, value in typical)
             layout = cls(**plain)
             layout._check()
         except (TypeError, ValueError, KeyError) as error:
@@ -71,7 +83,8 @@ class Layout:
 
     def _check(self) -> None:
         """Raise `ValueError` if a field has a value it cannot have."""
-        Cleaning(missing=self.missing, fill_limit=self.fill_limit, gaps=self.gaps).check()
+        own = ("missing", "fill_limit", "gaps", "duplicates")
+        Cleaning(**{name: getattr(self, name) for name in own}).check()
         zone = self.time_zone
         sound = {
             "target": isinstance(self.target, str),
@@ -82,6 +95,8 @@ class Layout:
             "index_name": isinstance(self.index_name, str | None),
             "numbered": isinstance(self.numbered, bool),
             "levels": set(self.categories) <= set(self.variables or ()),
+            "typical": set(self.masked) <= {*self.columns} - {*self.categories}
+            and all(isfinite(value) for _, value in self.typical),
             "known": set(self.known) <= set(self.variables or ()),
             "calendar": set(self.calendar) <= set(CALENDAR_PARTS),
         }
@@ -100,6 +115,11 @@ class Layout:
         return tuple(name for name, _ in self.levels)
 
     @property
+    def masked(self) -> tuple[str, ...]:
+        """Names of the variables of which a model sees whether each value is missing."""
+        return tuple(name for name, _ in self.typical)
+
+    @property
     def _clock(self) -> tuple[str, ...]:
         return (CALENDAR,) if self.calendar else ()
 
@@ -110,8 +130,12 @@ class Layout:
 
     @cached_property
     def _owned(self) -> tuple[tuple[str, ...], ...]:
-        """The inputs of each variable: a level has one, a cycle two, the days seven."""
+        """The inputs of each variable: a level has one, a cycle two, the days seven.
+
+        The mark of what is missing comes before the value.
+        """
         made = {name: tuple(f"{name}={level}" for level in own) for name, own in self.levels}
+        made |= {name: (f"{name} {MISSING}", name) for name in self.masked}
         if self.calendar:
             each = {part: DAYS if part == "days" else ("sin", "cos") for part in self.calendar}
             made[CALENDAR] = tuple(f"{part} {one}" for part, own in each.items() for one in own)
@@ -134,8 +158,10 @@ class Layout:
 
     @cached_property
     def measured(self) -> tuple[bool, ...]:
-        """For each input, whether it is a number measured, not a level or a cycle."""
-        return tuple(not made for made in self._inputs_of({*self.categories, *self._clock}))
+        """For each input, whether it is a number measured: no level, cycle or mark."""
+        made = {*self.categories, *self._clock}
+        each = zip(self.names, self._owned, strict=True)
+        return tuple(name not in made and one == own[-1] for name, own in each for one in own)
 
     @property
     def clock_columns(self) -> tuple[int, ...]:

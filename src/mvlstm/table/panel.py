@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
+from mvlstm.settings import Duplicates
 from mvlstm.table.columns import check_columns
 from mvlstm.table.encoding import category_codes
-from mvlstm.table.spacing import describe_time, ticks
+from mvlstm.table.spacing import Step, describe_time, find_step, ticks
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
+FEW = 0.2  # share of the rows above which repeated times are rather those of several series
 SEVERAL = "If the table holds several series, say with series=... which column names them."
 
 
@@ -64,6 +66,11 @@ class Rows(NamedTuple):
         panel = None if self.panel is None else self.panel.take(keep)
         return Rows(self.values[keep], self.times[keep], panel)
 
+    @property
+    def step(self) -> Step | None:
+        """The usual distance of rows, in the longest series where there are several."""
+        return find_step(self.times if self.panel is None else self.times[self.panel.longest()])
+
     def where(self, row: int) -> str:
         """Say where a row is: its time and its number (from 0), or its time and series."""
         time = self.times[row]
@@ -73,32 +80,40 @@ class Rows(NamedTuple):
             return f"{describe_time(time)} (row {row})"
         return f"row {row}" if time == row else f"time {time} (row {row})"
 
-    def check_order(self) -> None:
-        """Raise `DataError` unless times rise strictly, within each series where there are some."""
-        times, panel = self.times, self.panel
-        difference = np.diff(ticks(times))
-        if panel is not None:
-            difference[panel.borders] = 1
-        wrong, backward = (np.flatnonzero(one) for one in (difference <= 0, difference < 0))
-        several = "" if panel else f" {SEVERAL}"
-        if len(backward):
-            at = int(backward[0])
-            raise DataError(
-                f"The times are not in order: {self.where(at + 1)} comes after {self.where(at)}, "
-                f"and so in {counted(len(backward), 'place')}. Sort the table by time first (in "
-                f"pandas: table.sort_values(COLUMN) or table.sort_index()).{several}"
-            )
-        if not len(wrong):
-            return
-        row, hint = int(wrong[0]), ""
+    def in_order(self, duplicates: Duplicates) -> tuple[IntArray, IntArray] | None:
+        """Return the order of the rows in time, and for each in this order its number among times.
+
+        None where they rise already. Series stay one after another. Raises `DataError` where a time
+        occurs twice and nothing is said about ``duplicates``.
+        """
+        moments = ticks(self.times)
+        rises = np.diff(moments) > 0
+        if rises.all() or (self.panel is not None and (rises | self.panel.borders).all()):
+            return None
+        codes = np.zeros(len(moments), dtype=np.int64) if self.panel is None else self.panel.codes
+        order = np.lexsort((moments, codes))
+        steps, same = np.diff(moments[order]), np.diff(codes[order]) == 0
+        repeated = same & (steps == 0)
+        if repeated.any() and duplicates == "error":
+            self._refuse_repeats(order, repeated)
+        return order, np.concatenate([[0], np.cumsum(~repeated)])[: len(order)]
+
+    def _refuse_repeats(self, order: IntArray, repeated: BoolArray) -> NoReturn:
+        at, hint = int(repeated.argmax()), ""
+        row, other = sorted(order[at : at + 2].tolist())
+        times, count = self.times, int(repeated.sum())
         if isinstance(times, pd.DatetimeIndex) and times.tz is None and times[row].hour < 4:
             hint = " If it is the hour repeated when clocks go back, give the times in UTC."
-        twice = f"{describe_time(times[row])} occurs in rows {row} and {row + 1}"
-        twice = twice if panel is None else f"{self.where(row)} occurs twice"
+        few = count <= FEW * len(order)
+        if self.panel is None and not few:
+            hint = f" {SEVERAL}"
+        twice = f"{describe_time(times[row])} occurs in rows {row} and {other}"
+        twice = twice if self.panel is None else f"{self.where(row)} occurs twice"
         raise DataError(
-            f"The times are not unique: {twice} ({counted(len(wrong), 'repeat')} in all). Keep one "
-            "row for each time (in pandas: table.drop_duplicates(COLUMN), or a mean by "
-            f"groupby(COLUMN)).{hint}{several}"
+            f"The times are not unique: {twice} ({counted(count, 'repeat')} in all). Use "
+            "duplicates='mean' for the mean of these rows, or duplicates='first' or "
+            f"duplicates='last' to keep one.{hint}",
+            remedy={"duplicates": "mean"} if few else {},
         )
 
 

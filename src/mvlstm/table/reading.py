@@ -1,8 +1,8 @@
-"""The rows of a table as numbers: read and cleaned, or from a checked frame; what looks wrong."""
+"""The rows of a table as numbers: read and cleaned, or from a checked frame."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,24 +11,22 @@ import pandas as pd
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
+from mvlstm.table.codes import check_codes
 from mvlstm.table.columns import (
     as_names,
     check_columns,
     choose_variables,
     name_list,
     numeric_columns,
+    without_codes,
 )
 from mvlstm.table.encoding import category_codes, is_category
 from mvlstm.table.holes import handle_missing
-from mvlstm.table.layout import Layout
+from mvlstm.table.layout import MISSING, Layout
 from mvlstm.table.panel import Rows, after_last, read_panel
 from mvlstm.table.series_frame import SeriesFrame
 from mvlstm.table.settings import Columns
-from mvlstm.types import BoolArray, FloatArray
-
-FAR = 10.0  # spans of all other values that one alone may be away from them
-COMMON = 0.1  # share of the rows above which a value is not odd
-FEWEST_VALUES = 20  # different ones, for some to be far from the others
+from mvlstm.types import BoolArray, IntArray
 
 
 class Raw(NamedTuple):
@@ -38,6 +36,7 @@ class Raw(NamedTuple):
     after: Rows  # those without a target at the end
     levels: dict[str, tuple[str, ...]]  # what the codes stand for
     notes: list[str]
+    absent: BoolArray  # (rows, columns) whether a value was missing, and is filled in
     measured: BoolArray  # rows whose target was there, and not filled in
     dropped: bool = False  # whether any rows were
     doubts: Sequence[str] = ()  # what is to be said of rows dropped at the end
@@ -92,22 +91,41 @@ def read_values(
     fitting: bool,
 ) -> Raw:
     """Put series together, check the order of times, read numbers, deal with missing ones."""
-    panel = None
+    panel, order, notes = None, np.arange(len(table)), []
     if layout.series is not None:
         panel, order = read_panel(table, names, layout.series)
-        table, times = table.iloc[order], times[order]
-    rows = Rows(np.empty((len(table), 0)), times, panel)
-    rows.check_order()
+    rows = Rows(np.empty((len(table), 0)), times[order], panel)
+    sorting = rows.in_order(layout.duplicates)
+    if sorting is not None:
+        late = int((np.diff(sorting[0]) < 0).sum())
+        if late:
+            notes.append(f"Sorted the rows by time, which fell in {counted(late, 'place')}.")
+        rows, order = rows.take(sorting[0]), order[sorting[0]]
+    if panel is not None or sorting is not None:
+        table = table.iloc[order]
+    codes = layout.na_values or ()
     values = numeric_columns(
-        table, names, layout.columns, rows.where, skip=categories, fitting=fitting
+        table,
+        names,
+        layout.columns,
+        rows.where,
+        skip=categories,
+        na_values=codes,
+        fitting=fitting,
     )
     levels: dict[str, tuple[str, ...]] = {}
+    missing = MISSING if layout.missing == "mask" else None
     for name in categories:
-        column = table.iloc[:, list(names).index(name)]
-        values[:, layout.columns.index(name)], levels[name] = category_codes(column)
+        column, j = table.iloc[:, list(names).index(name)], layout.columns.index(name)
+        values[:, j], levels[name] = category_codes(without_codes(column, codes), missing=missing)
     rows = rows._replace(values=values)
+    if sorting is not None and sorting[1][-1] + 1 < len(order):
+        notes.append(_merged_note(len(order) - int(sorting[1][-1]) - 1, layout.duplicates))
+        rows = _merged(rows, sorting[1], layout, levels)
+    if fitting and layout.na_values is None:
+        check_codes(rows, layout, levels)
     ends = _dropped_ends(rows, layout)
-    later = np.zeros(len(values), dtype=bool)
+    later = np.zeros(len(rows.values), dtype=bool)
     if layout.known:
         later = _future_rows(rows, layout.missing)
     after = rows.take(later)
@@ -115,13 +133,42 @@ def read_values(
         if later.all():
             raise DataError(f"Target '{layout.target}' has no value at all. Correct the table.")
         rows = rows.take(~later)
-    measured = np.isfinite(rows.values[:, -1])
-    rows, keep, notes = handle_missing(rows, layout, fitting=fitting)
+    step = layout.step or rows.step
+    mended = handle_missing(rows, layout, step, fitting=fitting)
+    notes += mended.notes
     incomplete = int(np.isfinite(after.values[:, -1]).sum())
     if incomplete:
         notes.append(f"Dropped {counted(incomplete, 'row')} at the end with missing values.")
-    measured = measured if keep is None else measured[keep]
-    return Raw(rows, after, levels, notes, measured, incomplete > 0 or keep is not None, ends)
+    return Raw(
+        mended.rows,
+        after,
+        levels,
+        notes,
+        mended.absent,
+        ~mended.absent[:, -1],
+        incomplete > 0 or mended.dropped,
+        ends,
+    )
+
+
+def _merged_note(count: int, duplicates: str) -> str:
+    rows = f"{counted(count, 'row')} at times that occur twice"
+    done = {"mean": "into the mean of their time", "first": "into the first of their time"}
+    return f"Merged {rows} {done.get(duplicates, 'into the last of their time')}."
+
+
+def _merged(
+    rows: Rows, number: IntArray, layout: Layout, levels: Mapping[str, tuple[str, ...]]
+) -> Rows:
+    """Make one row of those at the same time; a value that one lacks is taken from another."""
+    how = {
+        j: "first" if name in levels and layout.duplicates == "mean" else layout.duplicates
+        for j, name in enumerate(layout.columns)
+    }
+    found = pd.DataFrame(rows.values).groupby(number).agg(how)
+    first = np.flatnonzero(np.diff(number, prepend=-1))
+    kept = rows.take(first)
+    return kept._replace(values=np.ascontiguousarray(found.to_numpy(dtype=np.float64)))
 
 
 def _future_rows(rows: Rows, missing: str) -> BoolArray:
@@ -157,7 +204,7 @@ def _dropped_ends(rows: Rows, layout: Layout) -> list[str]:
 def take_rows(frame: SeriesFrame, layout: Layout) -> Raw:
     """Return a frame's rows with the columns of a layout, as `read_values` would read them."""
     codes = {one.name: one for one in frame.categories}
-    place = {name: frame.groups.index(n) for n, name in enumerate(frame.variables)}
+    place = {frame.variables[n]: c for c, n in enumerate(frame.groups)}  # the last of each
     wanted = [place[name] for name in layout.columns]
     levels = {name: codes[name].levels for name in layout.columns if name in codes}
     values, panel, future = frame.values, frame.panel, frame.future
@@ -173,51 +220,9 @@ def take_rows(frame: SeriesFrame, layout: Layout) -> Raw:
         j = layout.columns.index(name)
         values[:, j], after.values[:, j] = codes[name].codes, codes[name].ahead
     measured = np.ones(len(values), dtype=bool) if frame.measured is None else frame.measured
-    return Raw(Rows(values, frame.times, panel), after, levels, [], measured, doubts=frame.doubts)
-
-
-def suspicions(raw: Raw, layout: Layout) -> tuple[list[str], list[str]]:
-    """Find row numbers among the variables, and values far from all others: one can spoil a fit.
-
-    Not of several series: each has values of its own.
-    """
-    numbers: list[str] = []
-    far: list[str] = []
-    for j, name in enumerate(layout.columns if raw.rows.panel is None else ()):
-        if name in raw.levels:
-            continue
-        column = np.ascontiguousarray(raw.rows.values[:, j])
-        steps = np.diff(column)
-        if name != layout.target and (steps[:63] == 1).all() and (steps > 0).all():
-            use = f"use exclude=['{name}'] if so."
-            numbers.append(f"Column '{name}' looks like a row number; {use}")
-        far += _far_values(name, column, raw.rows)
-    return numbers, far
-
-
-def _far_values(name: str, column: FloatArray, table: Rows) -> Iterator[str]:
-    """Note a least or greatest value that is farther from all others than they are apart.
-
-    One that occurs several times is probably a code for something missing. One that occurs once
-    may be what a heavy tail brings, so it must be ten times as far.
-    """
-    least, most = float(column.min()), float(column.max())
-    middle = least / 2 + most / 2
-    upper = int(np.count_nonzero(column > middle))
-    for value, count in ((least, int(np.count_nonzero(column < middle))), (most, upper)):
-        if not 0 < count <= COMMON * len(column):  # a value this far away is alone in its half
-            continue
-        rows = np.flatnonzero(column == value)
-        others = column[column != value]
-        low, high = float(others.min()), float(others.max())
-        away = max(low - value, value - high)
-        if away <= (high - low) * (1.0 if len(rows) > 1 else FAR):
-            continue
-        if len(np.unique(others)) < FEWEST_VALUES:
-            continue
-        yield (
-            f"Column '{name}' is {value:g} in {counted(len(rows), 'row')}, the first at "
-            f"{table.where(int(rows[0]))}; all other values lie between {low:g} and {high:g}. "
-            "That can spoil the whole fit: if it is an error, or stands for a missing value, empty "
-            "these cells and use missing='fill' or missing='drop'."
-        )
+    absent = np.zeros(values.shape, dtype=bool)
+    for j, name in enumerate(layout.columns):
+        if name in frame.layout.masked:
+            absent[:, j] = frame.values[:, place[name] - 1] > 0
+    rows = Rows(values, frame.times, panel)
+    return Raw(rows, after, levels, [], absent, measured, doubts=frame.doubts)

@@ -5,21 +5,32 @@ This module imports nothing heavy, so that a command line can show its options q
 
 # Annotations are read when this module is loaded, hence no `from __future__ import annotations`.
 from collections.abc import Sequence
-from typing import TypeAlias, get_args
+from typing import Any, Self, TypeAlias, get_args
 
-from mvlstm.errors import ParameterError, check_option, is_whole
-from mvlstm.settings import TABLE, Gaps, Missing, setting, settings
+from mvlstm.errors import ParameterError, check_option, is_number, is_whole
+from mvlstm.settings import (
+    TABLE,
+    CalendarSettings,
+    Duplicates,
+    Gaps,
+    Missing,
+    declared,
+    declared_in,
+    setting,
+    settings,
+)
 
 Calendar: TypeAlias = str | Sequence[str]
 """``"none"``, ``"auto"`` or some of the parts "hour", "weekday", "yearday" and "days"."""
 
 Names: TypeAlias = str | Sequence[str] | None
+Codes: TypeAlias = float | str | Sequence[float | str] | None
 MISSING: tuple[str, ...] = get_args(Missing)
 GAPS: tuple[str, ...] = get_args(Gaps)
+DUPLICATES: tuple[str, ...] = get_args(Duplicates)
 CALENDAR_CYCLES = ("hour", "weekday", "yearday")
 CALENDAR_PARTS = (*CALENDAR_CYCLES, "days")
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-FILL_LIMIT = 24  # rows: a day of hours; a longer hole is more guess than gap
 __all__ = ["Calendar", "Cleaning", "Columns", "Gaps", "Missing", "Names", "Reading"]
 
 
@@ -42,6 +53,11 @@ class Columns:
     categorical: Names = setting(
         default=None, doc="Columns of numbers that stand for categories; text always does."
     )
+    na_values: Codes = setting(
+        default=None,
+        doc="Values that stand for a missing one, such as -200; an empty list says that there are "
+        "none. By default such values are looked for and refused.",
+    )
 
 
 @settings(panel="", frozen=True)
@@ -58,28 +74,36 @@ class Reading:
 class Cleaning:
     """What is done to the rows of a table before a model sees them."""
 
-    missing: Missing = setting(
-        default="error",
-        doc='Missing or infinite values are refused ("error"), dropped with their rows, or filled '
-        "with the last known value.",
-    )
-    fill_limit: int = setting(
-        default=FILL_LIMIT, doc='Most consecutive rows that missing="fill" bridges.'
-    )
-    gaps: Gaps = setting(
-        default="error",
-        doc='Uneven spacing is refused ("error"), closed (rows count as consecutive) or '
-        "respected: no window crosses a gap.",
-    )
-    calendar: Calendar = setting(
-        default="none",
-        doc='Cycles of the clock that become a variable; "auto": those the times span twice.',
-    )
+    missing: Missing = declared_in(CalendarSettings, "missing")
+    fill_limit: int = declared_in(CalendarSettings, "fill_limit")
+    gaps: Gaps = declared_in(CalendarSettings, "gaps")
+    duplicates: Duplicates = declared_in(CalendarSettings, "duplicates")
+    calendar: Calendar = declared_in(CalendarSettings, "calendar")
+
+    @classmethod
+    def of(cls, source: Any) -> Self:
+        """Take these settings from what has them, such as a forecaster."""
+        return cls(**{one.name: getattr(source, one.name) for one in declared(cls)})
 
     def check(self) -> None:
         """Raise `ParameterError` for a value that a setting cannot have."""
         check_option("missing", self.missing, MISSING)
         check_option("gaps", self.gaps, GAPS)
+        check_option("duplicates", self.duplicates, DUPLICATES)
         limit = self.fill_limit
         if not is_whole(limit) or limit < 1:
             raise ParameterError(f"fill_limit={limit!r} must be a whole number of rows, 1 or more.")
+
+
+def read_codes(values: Codes) -> tuple[float | str, ...] | None:
+    """Return the values that stand for a missing one as a tuple; None where nothing was said."""
+    if values is None:
+        return None
+    several = [values] if isinstance(values, str | float | int) else list(values)
+    wrong = [one for one in several if not (isinstance(one, str) or is_number(one))]
+    if wrong:
+        raise ParameterError(
+            f"na_values={values!r} must be numbers or texts that stand for a missing value, such "
+            "as na_values=[-200]."
+        )
+    return tuple(one.strip() if isinstance(one, str) else float(one) for one in several)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +13,9 @@ from mvlstm.errors import DataError, ParameterError
 from mvlstm.methods.linear import AR
 from mvlstm.methods.mvlstm import MVLSTM
 from mvlstm.model import decomposition
-from mvlstm.model.decomposition import TOLERANCE, count_apart
+from mvlstm.model.decomposition import TOLERANCE, count_apart, take_apart
+from mvlstm.model.scoring import explained_origins
+from mvlstm.results import Explanation
 
 
 @pytest.fixture(scope="module")
@@ -21,11 +25,12 @@ def table() -> pd.DataFrame:
 
 @pytest.mark.parametrize("horizon", [1, 3])
 def test_a_linear_model_is_taken_apart_exactly(table, horizon) -> None:
-    model = AR(window=16, horizon=horizon).fit(table, "y", test=0.2)
-    explanation = model.explain(table, effort="full", contributions=15)
-    parts = explanation.contribution
-    fitted = model.fitted_
+    fitted = AR(window=16, horizon=horizon).fit(table, "y", test=0.2).fitted_
     prepared = fitted.prepare(fitted.read(table, "explain"))
+    unseen, _, _ = explained_origins(fitted, prepared)
+    parts = take_apart(fitted, prepared, unseen, 15, "full", verbose=0, deadline=math.inf).tables[
+        "contribution"
+    ]
     origins = parts.index.get_level_values("origin").unique()
     windows = fitted.windows(prepared, np.asarray(origins)).values
     distance = windows - fitted.background.windows.mean(axis=0)  # (M, T, C)
@@ -43,8 +48,12 @@ def network(table) -> MVLSTM:
     return MVLSTM(window=16, learning_rate=2e-2, **settings).fit(table, "y", test=0.2)
 
 
-def test_a_network_s_contributions_add_up(table, network) -> None:
-    explanation = network.explain(table, contributions=25)
+@pytest.fixture(scope="module")
+def explanation(table, network) -> Explanation:
+    return network.explain(table, contributions=25)
+
+
+def test_a_network_s_contributions_add_up(table, network, explanation) -> None:
     assert not any("miss their total" in note for note in explanation.notes)
     forecast = network.predict(table)
     made = pd.Series(forecast.members.mean(axis=(0, 2)), index=forecast.origin)
@@ -58,7 +67,7 @@ def test_a_network_s_contributions_add_up(table, network) -> None:
 def test_a_time_limit_is_kept_by_doing_less_which_notes_tell(table, monkeypatch) -> None:
     monkeypatch.setattr(decomposition, "windows_at_once", lambda *_: 2)
     model = AR(window=16).fit(table, "y", test=0.3)
-    explanation = model.explain(table, time_limit=1e-3)
+    explanation = model.explain(table, effort="quick", time_limit=1e-3)
     assert explanation.n_windows == 100
     assert "To keep the time limit, importance was measured on 100 windows only." in (
         explanation.notes
@@ -66,7 +75,8 @@ def test_a_time_limit_is_kept_by_doing_less_which_notes_tell(table, monkeypatch)
     latest = explanation.contribution.index
     assert list(latest) == list(table.index[-2:])
     assert any("the latest 2 were taken apart" in note for note in explanation.notes)
-    assert not any("limit" in note for note in model.explain(table, time_limit=600).notes)
+    whole = model.explain(table, effort="quick", time_limit=600)
+    assert not any("limit" in note for note in whole.notes)
 
 
 @pytest.mark.parametrize("limit", [0, "1", float("nan")])
@@ -81,8 +91,8 @@ def test_of_many_steps_fewer_forecasts_are_taken_apart() -> None:
     assert counts == [60, 30, 12, 8]
 
 
-def test_lags_have_intervals_and_shares(table, network) -> None:
-    lags = network.explain(table, contributions=25).lags
+def test_lags_have_intervals_and_shares(explanation) -> None:
+    lags = explanation.lags
     assert len(lags) == 9 * 16
     assert (lags["low"] <= lags["contribution"]).all()
     assert (lags["contribution"] <= lags["high"]).all()
@@ -94,14 +104,15 @@ def test_lags_have_intervals_and_shares(table, network) -> None:
 
 def test_a_linear_driver_contributes_at_its_lag() -> None:
     table, truth = make_control("correlated", 3_000, seed=1)
-    lags = AR(window=8).fit(table, "y", test=0.2).explain(table).lags
+    lags = AR(window=8).fit(table, "y", test=0.2).explain(table, effort="quick").lags
     for name, planted in truth.parameters["planted"].items():
         own = lags[lags["variable"] == name].set_index("lag")["contribution"]
         assert own.idxmax() in planted
 
 
 def test_steps_ahead_have_importance_of_their_own(table) -> None:
-    explanation = AR(window=16, horizon=3).fit(table, "y", test=0.2).explain(table)
+    model = AR(window=16, horizon=3).fit(table, "y", test=0.2)
+    explanation = model.explain(table, effort="quick")
     steps = explanation.by_step
     assert steps.groupby("step")["importance"].sum().to_numpy() == pytest.approx(1.0)
     assert (steps["error_increase_low"] <= steps["error_increase"]).all()
@@ -109,7 +120,8 @@ def test_steps_ahead_have_importance_of_their_own(table) -> None:
     mean = steps.groupby("variable")["error_increase"].mean()
     whole = explanation.importance.set_index("variable")["model_increase"]
     np.testing.assert_allclose(mean[whole.index], whole, rtol=1e-9)
-    assert AR(window=4).fit(table, "y", test=0.2).explain(table).by_step is None
+    single = AR(window=4).fit(table, "y", test=0.2)
+    assert single.explain(table, effort="quick", contributions=0).by_step is None
 
 
 def test_values_that_cannot_be_forecast_from_are_refused_not_integrated() -> None:

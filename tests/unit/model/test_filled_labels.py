@@ -127,7 +127,7 @@ def test_an_lstm_of_horizon_one_does_not_learn_from_them_at_every_step() -> None
 def test_the_first_step_of_several_is_forecast_as_one_alone(
     name: str, settings: dict[str, Any]
 ) -> None:
-    table, rmse = wave(2500), {}
+    table, rmse = wave(1500), {}
     for horizon in (1, H):
         model = make(name, horizon=horizon, **settings).fit(table, "y", test=0.2)
         forecast = model.predict(table)

@@ -186,7 +186,7 @@ def test_gaps_that_leave_no_window_are_the_reason_given() -> None:
     gappy = build_frame(table, target="y", gaps="respect")
     with pytest.raises(DataError) as caught:
         split_windows(gappy, window=10)
-    assert "longest stretch anywhere has 8" in str(caught.value)
+    assert "longest stretch that ends in them has 8" in str(caught.value)
     assert "gaps='close'" in str(caught.value)
 
 

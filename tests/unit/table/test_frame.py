@@ -185,7 +185,10 @@ def test_something_else_than_a_table() -> None:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"missing": "dorp"}, "missing='dorp' is not an option; choose 'error', 'drop' or 'fill'"),
+        (
+            {"missing": "dorp"},
+            "missing='dorp' is not an option; choose 'error', 'drop', 'fill' or 'mask'",
+        ),
         ({"gaps": "clsoe"}, "gaps='clsoe' is not an option"),
         ({"fill_limit": 0}, "fill_limit=0"),
         ({"fill_limit": 2.5}, "fill_limit=2.5"),
@@ -362,8 +365,8 @@ def test_stretches_beyond_the_limit_are_an_error_that_names_a_limit_that_works()
         missing="fill",
         fill_limit=3,
     )
-    assert "more than the 3 that are filled (fill_limit)" in message
-    assert "missing='drop'" in message
+    assert "fill_limit=3 fills no more than 3" in message
+    assert "fill_limit=4" in message and "missing='mask'" in message
     assert build_frame(source, target="pm25", missing="fill", fill_limit=4).n_rows == 50
 
 

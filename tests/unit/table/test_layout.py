@@ -113,7 +113,7 @@ def test_rebuilding_cleans_as_fit_did() -> None:
     with pytest.raises(DataError, match="fitted on numbers there: turn it into numbers"):
         rebuild_frame(table(wind="NW"), layout)
     layout = build_frame(table(), target="pm25", missing="fill", fill_limit=1).layout
-    with pytest.raises(DataError, match="fit again with missing='drop'"):
+    with pytest.raises(DataError, match="Fit again with missing='mask'"):
         rebuild_frame(holed(), layout)
     with pytest.raises(DataError, match=r"no value at all\. Correct the table"):
         rebuild_frame(table(wind=np.nan), layout)

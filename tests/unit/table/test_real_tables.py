@@ -290,8 +290,9 @@ def test_faults_of_a_panel_name_the_series() -> None:
     source = panel(a=1, b=1)
     with pytest.raises(DataError, match=r"say with series=\.\.\. which"):
         build_frame(source.drop(columns="station"), target="y")
-    with pytest.raises(DataError, match="in series 'b'"):
-        build_frame(source.iloc[np.r_[0:100, 101, 100, 102:210]], target="y", series="station")
+    swapped = source.iloc[np.r_[0:100, 101, 100, 102:210]]
+    frame = build_frame(swapped, target="y", series="station")
+    assert "Sorted the rows by time, which fell in 1 place." in frame.notes
     with pytest.raises(DataError, match="2020-01-01 05:00 in series 'b' occurs twice"):
         twice = pd.concat([source, source.iloc[105:106]]).sort_index(kind="stable")
         build_frame(twice, target="y", series="station")

@@ -1,0 +1,123 @@
+"""Values that stand for a missing one, such as -200 or 9999: found, and asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from mvlstm._words import counted
+from mvlstm.errors import DataError
+from mvlstm.table.columns import name_list
+from mvlstm.table.layout import Layout
+from mvlstm.table.panel import Rows
+from mvlstm.types import FloatArray
+
+ALONE = 5.0  # times the usual distance of values that one must be away from its neighbour
+HUGE = 1e20  # beyond this a number is what a program writes for none
+USUAL = {200.0, 32767.0, 32768.0, 65535.0, 2147483647.0, 2147483648.0}  # besides those of nines
+FEWEST_VALUES = 20  # different ones, among which an unusual one can be told
+FEW_VALUES = 3  # and a usual code
+TIMES = 3  # that an unusual one occurs, if it is a code
+MOST_CODES = 4  # of one column
+
+
+class Code(NamedTuple):
+    """A value of a column that probably stands for a missing one."""
+
+    value: float
+    rows: int
+    first: int  # row
+    low: float  # of all other values
+    high: float
+
+
+def check_codes(rows: Rows, layout: Layout, categories: Container[str]) -> None:
+    """Refuse a table in which values look like codes for missing ones, and say how to tell."""
+    found = {
+        name: list(_codes(rows.values[:, j], several=rows.panel is not None))
+        for j, name in enumerate(layout.columns)
+        if name not in categories
+    }
+    named = {name: own for name, own in found.items() if own}
+    if not named:
+        return
+    name = layout.target if layout.target in named else next(iter(named))
+    code = named[name][0]
+    values = sorted({one.value for own in named.values() for one in own})
+    others = [other for other in named if other != name]
+    also = f"; see also {name_list(others)}" if others else ""
+    raise DataError(
+        f"{'Target' if name == layout.target else 'Column'} '{name}' is {code.value:.10g} in "
+        f"{counted(code.rows, 'row')}, the first at {rows.where(code.first)}, and all other values "
+        f"lie between {code.low:g} and {code.high:g}{also}. If it stands for a missing value, use "
+        f"na_values={list(map(plain, values))}; na_values=[] takes it for a value like any other.",
+        remedy={"na_values": list(map(plain, values))},
+    )
+
+
+def plain(value: float) -> float:
+    """Write a whole number without a point.
+
+    Examples
+    --------
+    >>> plain(-200.0), plain(99.9)
+    (-200, 99.9)
+    """
+    return int(value) if abs(value) < HUGE and value == int(value) else value
+
+
+def _codes(column: FloatArray, *, several: bool) -> Iterator[Code]:
+    """Yield the codes of a column, outermost first."""
+    ends = (np.fmin.reduce(column), np.fmax.reduce(column))
+    if not any(np.isfinite(end) and _may_be(end, column) for end in ends):
+        return  # as in most columns, without a look at all values
+    values, counts = np.unique(column[np.isfinite(column)], return_counts=True)
+    for _ in range(MOST_CODES):
+        for end in (0, -1):
+            if len(values) > FEW_VALUES and _is_code(values, int(counts[end]), end, several):
+                value, rest = float(values[end]), values[1:] if end == 0 else values[:-1]
+                row = int((column == value).argmax())
+                yield Code(value, int(counts[end]), row, float(rest[0]), float(rest[-1]))
+                values, counts = rest, counts[1:] if end == 0 else counts[:-1]
+                break
+        else:
+            return
+
+
+def _may_be(value: float, column: FloatArray) -> bool:
+    """Whether a value is one that a program may write for none, or occurs several times."""
+    return abs(value) >= HUGE or int(np.count_nonzero(column == value)) > 1
+
+
+def _is_code(values: FloatArray, count: int, end: int, several: bool) -> bool:
+    """Whether the first or the last of the different values is a code.
+
+    It stands alone at the end of all values, and either is a usual code or lies where no other
+    value does: below zero, or farther away than all others are apart.
+    """
+    value, others = float(values[end]), np.delete(values, end)
+    near = others[: len(others) // 2 + 2] if end == 0 else others[-(len(others) // 2) - 2 :]
+    away = abs(value - float(others[end]))
+    gaps = np.sort(np.diff(near))  # the largest may be those between other codes
+    usual = gaps[-1] if len(gaps) < FEWEST_VALUES else gaps[-MOST_CODES]
+    if value == 0.0 or away <= ALONE * usual:
+        return False
+    if is_usual(value):
+        return count > 1 or abs(value) >= HUGE
+    outside = value < 0 <= others[0] or away > others[-1] - others[0]
+    return not several and count >= TIMES and len(others) >= FEWEST_VALUES and bool(outside)
+
+
+def is_usual(value: float) -> bool:
+    """Whether a number is one that often stands for a missing value.
+
+    Examples
+    --------
+    >>> [is_usual(value) for value in (-200.0, 9999.0, -99.9, -3.4e38, -1.0, 998.0)]
+    [True, True, True, True, False, False]
+    """
+    size = abs(value)
+    nines = size >= 99.0 and set(f"{size:.10g}".replace(".", "")) == {"9"}
+    return size >= HUGE or size in USUAL or nines
