@@ -23,8 +23,7 @@ from scipy.special import ndtri
 
 from mvlstm.datasets import load
 from mvlstm.datasets.loading import data_folder
-from mvlstm.model.adaptive import Arrivals, recalibrate, track
-from mvlstm.results.distribution import LEVELS, SCORES
+from mvlstm.recalibration import LEVELS, SCORES, Arrivals, recalibrate, track
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
 CHOSEN = ("PJM LEAR day", "PJM ridge 1", "pm25 ridge 1", "pm25 ridge 24")

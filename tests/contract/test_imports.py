@@ -24,17 +24,18 @@ ALLOWED: dict[str, set[str]] = {
     "progress": set(),
     "storage": set(),
     "metrics": set(),
+    "recalibration": set(),  # numpy alone, for `runtime`
     "nn": set(),
     "transforms": {"metrics"},
     "table": {"storage"},
     "datasets": {"table", "storage"},
     "train": {"nn", "storage", "progress"},
     "problem": {"table", "transforms", "storage", "train"},  # of train the settings of a member
-    "results": {"metrics", "transforms"},
+    "results": {"metrics", "transforms", "recalibration"},
     "explain": {"results", "metrics"},
     "model": {
         *("problem", "table", "explain", "results", "metrics", "transforms", "storage"),
-        *("progress", "train"),
+        *("progress", "train", "recalibration"),
     },
     "methods": {
         *("model", "problem", "table", "nn", "train", "explain", "results", "metrics"),
@@ -52,6 +53,8 @@ ALLOWED: dict[str, set[str]] = {
     "adapters": {
         *("model", "nn", "problem", "table", "transforms", "storage", "methods", "results"),
     },
+    # forecasts of an exported model where neither torch nor pandas need be installed
+    "runtime": {"recalibration"},
     "demo": {"methods", "datasets", "table", "storage", "report", "results"},
     "cli": EVERYTHING,
     "__main__": {"cli"},
@@ -69,9 +72,9 @@ NO_MODEL = {"report": "gather.py"}
 LIGHT_LAYERS = {"cli", "__init__", "errors", "settings"}
 TORCH_LAYERS = {"nn", "train", "methods", "model"}
 FORBIDDEN_LIBRARIES = {"nn": {"pandas", "sklearn", "rich", "safetensors"}}
-LATE_LIBRARIES = {"plotly", "jinja2", "ray", "xgboost", "statsmodels", "pyarrow", "onnx"} | {
-    "polars",
-    "shap",
+LATE_LIBRARIES = {
+    *("plotly", "jinja2", "ray", "xgboost", "statsmodels", "pyarrow", "onnx", "onnxruntime"),
+    *("polars", "shap"),
 }
 HEAVY_LIBRARIES = {"torch", "pandas", "numpy", "scipy", "sklearn", "safetensors"} | LATE_LIBRARIES
 

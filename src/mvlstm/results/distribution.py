@@ -17,13 +17,10 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from mvlstm import metrics
+from mvlstm.recalibration import GRID, LEVELS, SCORES
 from mvlstm.transforms import Transform
 from mvlstm.types import FloatArray
 
-LEVELS = np.array([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99])
-SCORES = np.asarray(ndtri(LEVELS))
-FAR = 6.0  # normal score beyond which the map goes on straight
-GRID = np.array([-FAR, *SCORES, FAR])
 NODES = 5  # of the quadrature of the CRPS, between two knots
 CHUNK = 4_096  # forecasts whose CRPS is computed at once
 

@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 
 import mvlstm as mv
-from mvlstm.model.adaptive import Arrivals, recalibrate
+from mvlstm.recalibration import LEVELS, SCORES, Arrivals, recalibrate
 from mvlstm.results import Forecast
-from mvlstm.results.distribution import LEVELS, SCORES
 from mvlstm.types import FloatArray, IntArray
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*far outside the training range")

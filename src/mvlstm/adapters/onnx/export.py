@@ -17,6 +17,7 @@ from mvlstm.adapters.onnx.outputs import Normals, forecasts, scaled_up
 from mvlstm.errors import MissingExtraError, ParameterError, is_number
 from mvlstm.model.fitted import Fitted
 from mvlstm.model.form import Form, LagForm, LinearForm, NetworkForm
+from mvlstm.problem.preparation import FARTHEST
 from mvlstm.storage import write_atomic
 
 SCHEMA = 1
@@ -168,13 +169,24 @@ def _description(
         "parts": fitted.parts.to_dict(),
         "transform": preparation.transform.to_plain(),
         "calibration": "adaptive" if fitted.adaptive else "static",
-        "center": preparation.scaler.center.tolist(),
-        "scale": preparation.scaler.scale.tolist(),
+        "limits": _limits(fitted),
         "settings": _plain_settings(model),
         "reference": None if reference is None else reference.to_dict(),
         "notes": list(fitted.notes),
         **_told_by(model, table),
     }
+
+
+def _limits(fitted: Fitted) -> dict[str, list[float]]:
+    """Return by column of numbers between what values there is any use in computing."""
+    preparation, layout = fitted.preparation, fitted.layout
+    if preparation.series is not None or preparation.transform:
+        return {}
+    scaler = preparation.scaler
+    low, high = (scaler.center + sign * FARTHEST * scaler.scale for sign in (-1.0, 1.0))
+    numeric = [name for name in layout.columns if name not in layout.categories]
+    places = {name: layout.inputs.index(name) for name in numeric}
+    return {name: [float(low[k]), float(high[k])] for name, k in places.items()}
 
 
 def _plain_settings(model: Any) -> dict[str, Any]:

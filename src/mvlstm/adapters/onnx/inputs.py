@@ -8,12 +8,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mvlstm.adapters.onnx.graph import TEXT, Graph, Operand, Value
+from mvlstm.errors import ParameterError
 from mvlstm.problem.preparation import Preparation
 from mvlstm.table.layout import CALENDAR, Layout
 from mvlstm.transforms import Transform
 
 BATCH = "batch"
 Described: TypeAlias = dict[str, dict[str, Any]]
+CALENDAR_PARTS = ("hour", "weekday", "yearday", "days")  # that `_calendar` makes
 SECONDS, DAY = "seconds of the local clock since 1970-01-01 00:00", 86_400
 
 
@@ -107,9 +109,23 @@ def _encoded(graph: Graph, layout: Layout, name: str, rows: int, describe: Descr
         blocks.append(waves)
         groups += [CALENDAR] * len(layout.clock_columns)
     places = {one: place for place, one in columns.items()}
+    if name == "past":
+        _check_made(layout, groups)
     order = np.argsort([places[one] for one in groups], kind="stable").tolist()
     joined = graph.concat(blocks, axis=2)
     return joined if order == sorted(order) else joined.take(2, order)
+
+
+def _check_made(layout: Layout, groups: list[str]) -> None:
+    """Refuse a layout with inputs that are made of a table in another way."""
+    made = [layout.names[n] for n in layout.groups]
+    others = sorted({name for name in made if made.count(name) != groups.count(name)})
+    unknown = [part for part in layout.calendar if part not in CALENDAR_PARTS]
+    if others or unknown:
+        raise ParameterError(
+            f"The inputs made of {others or unknown} have no form as an ONNX graph. Export a model "
+            "fitted without, or serve this one with mvlstm itself."
+        )
 
 
 def _calendar(seconds: Value, parts: tuple[str, ...]) -> Value:

@@ -1,0 +1,74 @@
+"""The runner in an environment that has numpy and onnxruntime, and no torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from serving.conftest import fitted, weather
+
+PROJECT = Path(__file__).parents[2]
+MOST_MEGABYTES = 300
+MOST_SECONDS = 0.3  # to import; numpy and the interpreter's own modules included
+CODE = """
+import importlib.util, json, sys, time
+start = time.perf_counter()
+import mvlstm.runtime
+seconds = time.perf_counter() - start
+there = [n for n in ("torch", "pandas", "scipy", "sklearn") if importlib.util.find_spec(n)]
+found = mvlstm.runtime.load("model.onnx").forecast("table.csv")
+numbers = {n: v.tolist() for n, v in found.items() if v.dtype.kind == "f"}
+print(json.dumps({"seconds": seconds, "there": there, "numbers": numbers}))
+"""
+
+
+def run(*words: object, cwd: Path) -> str:
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL"))}
+    done = subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd,
+        env=clean,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def light(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of a new environment with what the documentation says to install."""
+    home = tmp_path_factory.mktemp("light")
+    venv.create(home, with_pip=True)
+    pip = (home / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "-qq")
+    build = (sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "--no-build-isolation")
+    run(*build, "--wheel-dir", home, PROJECT, cwd=home)
+    (wheel,) = home.glob("mvlstm-*.whl")
+    run(*pip, "--no-deps", wheel, cwd=home)
+    run(*pip, "-c", PROJECT / "constraints.txt", "numpy", "onnxruntime", cwd=home)
+    return home
+
+
+def test_it_forecasts_without_torch(light: Path, tmp_path: Path) -> None:
+    table = weather()
+    model = fitted("MVLSTM", table, horizon=3)
+    model.export(tmp_path / "model.onnx")
+    table.to_csv(tmp_path / "table.csv")
+    said = [json.loads(run(light / "bin" / "python", "-c", CODE, cwd=tmp_path)) for _ in range(5)]
+    assert said[0]["there"] == []
+    wanted = model.forecast(table).to_frame()
+    for name, values in said[0]["numbers"].items():
+        np.testing.assert_allclose(values, wanted[name], rtol=1e-4)
+    size = sum(f.stat().st_size for f in light.rglob("*") if f.is_file()) / 1e6
+    seconds = min(one["seconds"] for one in said)
+    print(f"environment: {size:.0f} MB; import: {seconds:.3f} s")
+    assert size < MOST_MEGABYTES and seconds < MOST_SECONDS
