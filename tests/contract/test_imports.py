@@ -41,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
         *("model", "problem", "table", "nn", "train", "explain", "results", "metrics"),
         "progress",
     },
-    "evaluate": {"model", "problem", "table", "results", "metrics", "progress"},
+    "evaluate": {"explain", "model", "problem", "table", "results", "metrics", "progress"},
     "bench": {
         *("evaluate", "methods", "model", "problem", "explain", "datasets", "table", "results"),
         *("metrics", "train", "storage", "progress"),
@@ -64,6 +64,7 @@ ALLOWED: dict[str, set[str]] = {
 # (module, room) -> why
 UPWARD = {
     ("model/forecaster.py", "report"): "model.report(table, path)",
+    ("results/graph.py", "plot"): "graph.plot()",
     ("model/forecaster.py", "adapters"): "model.export(path)",
 }
 # What is drawn of the report knows no model: only the gathering of its contents does.

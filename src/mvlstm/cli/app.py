@@ -19,6 +19,7 @@ from mvlstm.cli import (
     export,
     fit,
     forecast,
+    graph,
     report,
     tune,
     update,
@@ -50,7 +51,8 @@ def root(
     """Forecast one series from many, with intervals, and see which variables matter."""
 
 
-for module in (demo, fit, forecast, evaluate, update, explain, report, compare, tune, export):
+commands = (demo, fit, forecast, evaluate, update, explain, report, graph, compare, tune, export)
+for module in commands:
     name = module.__name__.rpartition(".")[2]
     app.command(name, epilog=module.EXAMPLE)(getattr(module, name))
 app.add_typer(bench.app, name="bench")

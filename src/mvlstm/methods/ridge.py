@@ -15,9 +15,9 @@ from mvlstm.problem.moments import (
     Moments,
     Part,
     as_lags,
+    choosing_errors,
     join_steps,
     most_lags,
-    squared_errors,
 )
 from mvlstm.problem.windows import iterate_windows
 from mvlstm.types import BoolArray, FloatArray, IntArray
@@ -44,12 +44,21 @@ class Ridge:
         pieces = [self(windows) for _, windows in iterate_windows(table, origins, lags)]
         return np.concatenate(pieces) if pieces else np.empty((0, len(self.intercept)))
 
-    def gradient(self, window: int) -> FloatArray:
-        """Return the gradient (H, T, C), the same for every window."""
+    def gradient(self, windows: NDArray[np.floating]) -> FloatArray:
+        """Return the gradient (1, H, T, C), the same for every window (M, T, C)."""
         lags, C, H = self.weights.shape
-        slope = np.zeros((H, window, C))
-        slope[:, window - lags :] = np.moveaxis(self.weights, -1, 0)
+        slope = np.zeros((1, H, windows.shape[1], C))
+        slope[0, :, windows.shape[1] - lags :] = np.moveaxis(self.weights, -1, 0)
         return slope
+
+    @property
+    def lags(self) -> int:
+        """Rows of a window that are read."""
+        return len(self.weights)
+
+    def sizes(self) -> FloatArray:
+        """Return how large the weights of each column are, (C,)."""
+        return np.asarray(np.abs(self.weights).sum(axis=(0, 2)))
 
     def arrays(self, prefix: str = "") -> Arrays:
         """Return the arrays under names that start with ``prefix``, for the model file."""
@@ -78,21 +87,21 @@ def fit_ridge(
     window: int,
     train: Part,
     choose: Part,
-    penalties: tuple[float, ...] = PENALTIES,
     read: BoolArray | None = None,
 ) -> Ridge:
     r"""Minimise :math:`\|y - Xw - b\|^2 + \lambda \|w\|^2`, with :math:`\lambda` chosen by step.
 
     One pass over the training windows gathers the moments; one eigendecomposition then serves
     every penalty, and every step ahead unless labels are unknown. The penalty with the lowest
-    squared error on ``choose`` is taken. The table (rows, C) is scaled; ``read`` (window, C) says
-    which inputs count, by default all.
+    error on ``choose`` is taken, see `choosing_errors`. The table (rows, C) is scaled; ``read``
+    (window, C) says which inputs count, by default all.
     """
     C, H = table.shape[1], train[1].shape[1]
     lags = most_lags(window, C)
-    steps = [moments.path(penalties) for moments in Moments.each(table, lags, train, read)]
+    steps = [moments.path(PENALTIES) for moments in Moments.each(table, lags, train, read)]
     path, intercept = join_steps(steps)
-    best = squared_errors(path, intercept, table, choose, lags, read).argmin(axis=0)  # (H,)
+    errors = choosing_errors(path, intercept, table, train, choose, lags, read)
+    best = errors.argmin(axis=0)  # (H,)
     weights = np.stack([path[best[h], :, h] for h in range(H)], axis=-1)  # (p, H)
     chosen = intercept[best, np.arange(H)]
-    return Ridge(as_lags(weights, lags, C, read), chosen, np.asarray(penalties)[best])
+    return Ridge(as_lags(weights, lags, C, read), chosen, np.asarray(PENALTIES)[best])
