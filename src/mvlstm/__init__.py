@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from mvlstm.methods.trees import GBT, RF, XGT
     from mvlstm.model.saving import load
     from mvlstm.results import Comparison, Evaluation, Explanation, Forecast, Graph, History
+    from mvlstm.table.nixtla import from_nixtla
 
 __all__ = [
     "AR",
@@ -67,6 +68,7 @@ __all__ = [
     "datasets",
     "errors",
     "explain",
+    "from_nixtla",
     "graph",
     "load",
     "metrics",
@@ -85,6 +87,7 @@ _NAMES = {
     "load": "mvlstm.model.saving",
     "backtest": "mvlstm.evaluate.backtest",
     "compare": "mvlstm.evaluate.compare",
+    "from_nixtla": "mvlstm.table.nixtla",
     "graph": "mvlstm.evaluate.graph",
     "tune": "mvlstm.bench.tune",
     "Tuned": "mvlstm.bench.tune",

@@ -50,7 +50,9 @@ ALLOWED: dict[str, set[str]] = {
     "report": {"plot", "results", "model", "problem", "table", "storage", "progress"},
     "testing": {"model", "table", "results", "datasets"},
     # a fitted model in the form of another tool: `adapters/onnx` writes out networks and scaling
-    "adapters": {"model", "nn", "problem", "table", "transforms", "storage"},
+    "adapters": {
+        *("model", "nn", "problem", "table", "transforms", "storage", "methods", "results"),
+    },
     # forecasts of an exported model where neither torch nor pandas need be installed
     "runtime": {"recalibration"},
     "demo": {"methods", "datasets", "table", "storage", "report", "results"},
@@ -73,6 +75,7 @@ TORCH_LAYERS = {"nn", "train", "methods", "model"}
 FORBIDDEN_LIBRARIES = {"nn": {"pandas", "sklearn", "rich", "safetensors"}}
 LATE_LIBRARIES = {
     *("plotly", "jinja2", "ray", "xgboost", "statsmodels", "pyarrow", "onnx", "onnxruntime"),
+    *("polars", "shap"),
 }
 HEAVY_LIBRARIES = {"torch", "pandas", "numpy", "scipy", "sklearn", "safetensors"} | LATE_LIBRARIES
 

@@ -41,7 +41,7 @@ def evaluate(
     rows = read_table(data, **reading)
     fitted = load(model)
     result = fitted.evaluate(rows, since=since)
-    scores = result.to_frame().rename_axis("model").reset_index()
+    scores = result.scores.rename_axis("model").reset_index()
     output.write_table(out, result.to_rows())
 
     output.data = {**result.to_dict(), "out": None if out is None else str(out)}

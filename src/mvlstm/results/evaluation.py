@@ -7,8 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from mvlstm.results._tables import page, plain, records
+from mvlstm.results._tables import as_kind, page, plain, records
 from mvlstm.results.drawing import Drawable
+from mvlstm.types import Kind
 
 SCORES_SHOWN = ("rmse", "mae", "mae_mean", "crps", "coverage", "skill")  # where there is no room
 
@@ -46,6 +47,7 @@ class Evaluation(Drawable):
     periods: pd.DataFrame | None = None  # by day, week, month, quarter or year
     slips: pd.DataFrame | None = None
     by_step: pd.DataFrame | None = None  # where there are several ahead
+    kind: Kind = "pandas"  # of the table that `to_frame` returns
 
     @property
     def slipped(self) -> tuple[str, ...]:
@@ -54,9 +56,9 @@ class Evaluation(Drawable):
             return ()
         return tuple(str(name) for name in self.slips.loc[self.slips["slipped"], "score"])
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> Any:
         """Return a copy of the scores."""
-        return self.scores.copy()
+        return as_kind(self.scores.rename_axis("model"), self.kind)
 
     def to_rows(self) -> pd.DataFrame:
         """Return all scores as one table: of the models, then by period, by step and by series.
