@@ -20,6 +20,7 @@ from mvlstm.cli import (
     fit,
     forecast,
     report,
+    serve,
     tune,
     update,
 )
@@ -50,7 +51,8 @@ def root(
     """Forecast one series from many, with intervals, and see which variables matter."""
 
 
-for module in (demo, fit, forecast, evaluate, update, explain, report, compare, tune, export):
+LIFE = (demo, fit, forecast, evaluate, update, explain, report, compare, tune, export, serve)
+for module in LIFE:
     name = module.__name__.rpartition(".")[2]
     app.command(name, epilog=module.EXAMPLE)(getattr(module, name))
 app.add_typer(bench.app, name="bench")
