@@ -1,9 +1,11 @@
 """Electricity prices a day ahead: our forecasts next to the published ones, by their protocol.
 
 The last 728 days are forecast one by one at 23:00, both inputs of the day known, and the linear
-map is fitted again every week. Run it on the sets in the data folder::
+map is fitted again every week. Run it on the sets in the data folder, or on earlier days of them to
+choose by::
 
     python -m experiments.dayahead epf_np epf_pjm
+    python -m experiments.dayahead epf_np --skip 728 --days 364 --set window=192
 
 The files of published forecasts lie next to the prices (``NP-published-forecasts.csv``).
 """
@@ -11,6 +13,7 @@ The files of published forecasts lie next to the prices (``NP-published-forecast
 from __future__ import annotations
 
 import argparse
+import ast
 import time
 from typing import Any
 
@@ -24,16 +27,23 @@ from mvlstm.evaluate.backtest import backtest
 from mvlstm.types import FloatArray
 
 DAYS, HOURS = 728, 24
-SETTINGS: dict[str, Any] = {"window": 168, "horizon": HOURS, "calendar": ["days"], "verbose": 0}
+SETTINGS: dict[str, Any] = {"window": 168, "horizon": HOURS, "verbose": 0}
+SETTINGS |= {"calendar": ["hour", "days"], "transform": "asinh"}
 
 
 def forecasts(
-    name: str, *, last: int = DAYS, skip: int = 0, refit: Any = "link", **settings: Any
+    name: str,
+    method: str = "AR",
+    *,
+    last: int = DAYS,
+    skip: int = 0,
+    refit: Any = "link",
+    **settings: Any,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return prices and our medians, (days, 24), of the ``last`` days but ``skip`` at the end."""
+    """Return prices and a method's medians, (days, 24), of the ``last`` days before ``skip``."""
     data = mv.datasets.load(name)
     table = data.frame.iloc[: len(data.frame) - HOURS * skip]
-    model = mv.AR(**SETTINGS | settings)
+    model = getattr(mv, method)(**SETTINGS | settings)
     known, options = list(data.info.known), {"every": HOURS, "refit": refit}
     found = backtest(model, table, data.target, known=known, test=HOURS * last, **options).forecast
     median = np.asarray(found.median, dtype=np.float64)
@@ -63,21 +73,31 @@ def rows(actual: FloatArray, own: dict[str, FloatArray], others: pd.DataFrame) -
     return table
 
 
+def _value(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
+
+
 def main() -> None:
     """Print a table for each set named."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="+")
-    parser.add_argument("--transform", default="auto")
+    parser.add_argument("--method", default="AR")
+    parser.add_argument("--set", action="append", default=[], help="an argument: window=192")
     parser.add_argument("--refit", default="link")
+    parser.add_argument("--days", type=int, default=DAYS)
     parser.add_argument("--skip", type=int, default=0, help="days at the end to leave alone")
     given = parser.parse_args()
+    settings = {name: _value(text) for name, text in (one.split("=", 1) for one in given.set)}
+    run = {"last": given.days, "skip": given.skip, "refit": given.refit}
     for name in given.names:
         started = time.monotonic()
-        settings = {"transform": given.transform, "refit": given.refit, "skip": given.skip}
-        actual, own = forecasts(name, **settings)
-        others = pd.DataFrame() if given.skip else published(name).iloc[:, 1:]
+        actual, own = forecasts(name, given.method, **run, **settings)
+        others = pd.DataFrame() if given.skip else published(name).iloc[-actual.size :, 1:]
         print(f"{name}, {len(actual)} days, {time.monotonic() - started:.0f} s")
-        print(rows(actual, {"AR": own}, others).round(3).to_string())
+        print(rows(actual, {given.method: own}, others).round(3).to_string())
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mvlstm.errors import check_option
+from mvlstm.methods.daily import Daily, LinearMap, restore_map, with_phases
 from mvlstm.methods.ridge import Ridge, fit_ridge
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.form import LinearForm
@@ -65,7 +66,7 @@ class Past:
 class LearnedLinear(Learned):
     """A linear map of the window, one for each step ahead."""
 
-    linear: Ridge
+    linear: LinearMap
     past: Past | None = None  # of the last refit, not kept in files
 
     def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
@@ -75,17 +76,19 @@ class LearnedLinear(Learned):
         return Predictive(self.linear.rows(windows.table, windows.ends)[None])
 
     def gradient(self, windows: FloatArray) -> FloatArray:
-        """Return the weights, the same for every window."""
-        slope = self.linear.gradient(windows.shape[1])
-        return np.broadcast_to(slope, (1, len(windows), *slope.shape))
+        """Return the weights, the same for every window unless each time of day has its own."""
+        slope = self.linear.gradient(windows)
+        return np.broadcast_to(slope, (1, len(windows), *slope.shape[1:]))
 
-    def form(self) -> LinearForm:
-        """Return the map."""
+    def form(self) -> LinearForm | None:
+        """Return the map, if it is the same at all times of day."""
+        if isinstance(self.linear, Daily):
+            return None
         return LinearForm(self.linear.weights, self.linear.intercept)
 
     def own_importance(self, groups: tuple[int, ...]) -> FloatArray | None:
         """Sum the sizes of each variable's weights over lags and steps, as shares of one."""
-        sizes = by_variable(np.abs(self.linear.weights).sum(axis=(0, 2)), groups)
+        sizes = by_variable(self.linear.sizes(), groups)
         return np.asarray(sizes / sizes.sum()) if sizes.sum() > 0 else None
 
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
@@ -97,7 +100,8 @@ class LearnedLinear(Learned):
 class AR(AbstractForecaster, ARSettings):
     """Ridge regression on every variable's lags, the penalty chosen on validation rows.
 
-    With ``horizon > 1`` there is one regression for each step ahead.
+    With ``horizon > 1`` there is one regression for each step ahead. Where a calendar tells the
+    time of day, there may be one for each time of day too: see `mvlstm.methods.daily`.
 
     Examples
     --------
@@ -116,18 +120,19 @@ class AR(AbstractForecaster, ARSettings):
             (problem.origins["stop"], problem.labels("stop")),
             read=problem.inputs_read,
         )
-        return LearnedLinear(linear=linear)
+        return LearnedLinear(linear=with_phases(linear, problem))
 
     def restore(self, saved: Saved) -> LearnedLinear:
         """Rebuild what `learn` returned."""
-        return LearnedLinear(linear=Ridge.restore(saved, self.window, self.horizon))
+        return LearnedLinear(linear=restore_map(saved, int(self.window), int(self.horizon)))
 
     def refit_link(self, learned: LearnedLinear, problem: Problem) -> LearnedLinear:
         """Fit the map to all windows of a problem, the stopping ones too, with the penalties found.
 
         Only windows after those of the last refit are read, where no label is missing.
         """
-        former, origins = learned.linear, problem.origins["train"]
+        found, origins = learned.linear, problem.origins["train"]
+        former = found.base if isinstance(found, Daily) else found
         lags, read = len(former.weights), problem.inputs_read
         past = Past.of(problem, origins, lags, learned.past)
         if past is not None:
@@ -136,10 +141,13 @@ class AR(AbstractForecaster, ARSettings):
             part = (origins, problem.labels("train"))
             moments = list(Moments.each(problem.prepared.table, lags, part, read))
             penalties = np.split(former.penalty, len(moments))
-            found = [one.solve(own) for one, own in zip(moments, penalties, strict=True)]
-            weights, intercept = join_steps(found)
+            steps = [one.solve(own) for one, own in zip(moments, penalties, strict=True)]
+            weights, intercept = join_steps(steps)
         C = former.weights.shape[1]
-        linear = Ridge(as_lags(weights, lags, C, read), intercept, former.penalty)
+        common = Ridge(as_lags(weights, lags, C, read), intercept, former.penalty)
+        linear: LinearMap = common
+        if isinstance(found, Daily):
+            linear = found.refit(common, problem, origins)
         return replace(learned, linear=linear, past=past)
 
 

@@ -44,12 +44,21 @@ class Ridge:
         pieces = [self(windows) for _, windows in iterate_windows(table, origins, lags)]
         return np.concatenate(pieces) if pieces else np.empty((0, len(self.intercept)))
 
-    def gradient(self, window: int) -> FloatArray:
-        """Return the gradient (H, T, C), the same for every window."""
+    def gradient(self, windows: NDArray[np.floating]) -> FloatArray:
+        """Return the gradient (1, H, T, C), the same for every window (M, T, C)."""
         lags, C, H = self.weights.shape
-        slope = np.zeros((H, window, C))
-        slope[:, window - lags :] = np.moveaxis(self.weights, -1, 0)
+        slope = np.zeros((1, H, windows.shape[1], C))
+        slope[0, :, windows.shape[1] - lags :] = np.moveaxis(self.weights, -1, 0)
         return slope
+
+    @property
+    def lags(self) -> int:
+        """Rows of a window that are read."""
+        return len(self.weights)
+
+    def sizes(self) -> FloatArray:
+        """Return how large the weights of each column are, (C,)."""
+        return np.asarray(np.abs(self.weights).sum(axis=(0, 2)))
 
     def arrays(self, prefix: str = "") -> Arrays:
         """Return the arrays under names that start with ``prefix``, for the model file."""

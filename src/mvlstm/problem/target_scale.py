@@ -197,14 +197,18 @@ class LinkMap(Protocol):
     def horizon(self) -> int:
         """H."""
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether it is one linear map of all windows."""
+
     def __call__(self, windows: NDArray[np.floating]) -> FloatArray:
         """Return the guess for scaled windows (M, T, C)."""
 
     def rows(self, table: NDArray[np.floating], origins: IntArray, window: int) -> FloatArray:
         """Return the guess for windows ending at rows of a table."""
 
-    def gradient(self, window: int, n_columns: int) -> FloatArray:
-        """Return its gradient (H, T, C)."""
+    def gradient(self, windows: NDArray[np.floating]) -> FloatArray:
+        """Return its gradient (M, H, T, C), or (1, H, T, C) if all windows have the same."""
 
 
 @dataclass(frozen=True)
@@ -313,7 +317,7 @@ class MemberScale:
     def gradient(self, slope: NDArray[Any], windows: FloatArray) -> FloatArray:
         """Return the gradients of forecasts (K, M, H, T, C) from those of outputs."""
         found = slope.astype(np.float64) * self.scale[..., None, None]
-        link = self.labels.link.gradient(windows.shape[1], windows.shape[2])  # (H, T, C)
+        link = self.labels.link.gradient(windows)
         found[~self.is_bare] += link
         if self.labels.bare is not None:
             outside = self.labels.bare.outside(self.labels.link(windows))  # (M, H)

@@ -27,7 +27,8 @@ LOWEST = 0.001  # level of a quantile: those beyond need more digits than the gr
 TREES = "its trees are no network"
 PAST = "it forecasts from the whole past of a table, and not from a window"
 OTHER = "it is not one of the methods that have one"
-REASONS = {"RF": TREES, "XGT": TREES, "GBT": TREES, "STRX": PAST, "ARIMAX": PAST}
+DAILY = "its linear map has weights of its own at each time of day"
+REASONS = {"AR": DAILY, "RF": TREES, "XGT": TREES, "GBT": TREES, "STRX": PAST, "ARIMAX": PAST}
 
 
 def export(
@@ -80,6 +81,8 @@ def _form(fitted: Fitted) -> Form:
     if isinstance(form, LagForm) and int(form.lags.max()) >= rows:
         reason = f"its cycle is longer than its window of {fitted.window} rows"
         form = None
+    if isinstance(form, NetworkForm) and not form.scale.labels.link.is_linear:
+        form, reason = None, DAILY
     if form is None:
         raise ParameterError(
             f"{fitted.name} has no form as an ONNX graph: {reason}. Export a network, AR or ENET, "
@@ -118,8 +121,9 @@ def _normals(form: Form, fitted: Fitted, sight: Seen) -> Normals:
 def _guess(form: NetworkForm, windows: Value, window: int, columns: int) -> Value | None:
     """Return the link's share of the labels (B, H): links are linear in the window."""
     link = form.scale.labels.link
-    weights = np.moveaxis(link.gradient(window, columns), 0, -1)  # (T, C, H)
-    intercept = link(np.zeros((1, window, columns)))[0]
+    nothing = np.zeros((1, window, columns))
+    weights = np.moveaxis(link.gradient(nothing)[0], 0, -1)  # (T, C, H)
+    intercept = link(nothing)[0]
     used = np.flatnonzero(weights.any(axis=(1, 2)))
     if not len(used) and not intercept.any():
         return None

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mvlstm.methods.ridge import Ridge
+from mvlstm.methods.daily import Daily, LinearMap, restore_map, with_phases
 from mvlstm.methods.robust import fit_robust, refit_robust
 from mvlstm.model.learned import Arrays, Saved
 from mvlstm.problem.problem import Problem
@@ -32,7 +32,7 @@ class Link:
     horizon: int
     center: float  # of the target as an input
     scale: float
-    ridge: Ridge | None = None  # of a linear link
+    ridge: LinearMap | None = None  # of a linear link
 
     @classmethod
     def learn(cls, name: LinkName, problem: Problem) -> Link:
@@ -49,7 +49,7 @@ class Link:
             least=max(1, prepared.ahead),
             read=problem.inputs_read,
         )
-        return replace(link, ridge=ridge)
+        return replace(link, ridge=with_phases(ridge, problem))
 
     def refit(self, problem: Problem) -> Link:
         """Return the link fitted to training and stopping windows, lags and penalty as chosen.
@@ -60,13 +60,16 @@ class Link:
         if self.ridge is None:
             return self
         rows = np.union1d(problem.origins["train"], problem.origins["stop"])
+        former = self.ridge.base if isinstance(self.ridge, Daily) else self.ridge
         ridge = refit_robust(
             problem.prepared.table,
-            self.ridge.weights.shape[0],
-            self.ridge.penalty,
+            former.lags,
+            former.penalty,
             (rows, problem.prepared.known_labels(rows, self.horizon)),
             problem.inputs_read,
         )
+        if isinstance(self.ridge, Daily):
+            return replace(self, ridge=self.ridge.refit(ridge, problem, rows))
         return replace(self, ridge=ridge)
 
     def __call__(self, windows: NDArray[np.floating]) -> FloatArray:
@@ -81,16 +84,21 @@ class Link:
 
     def rows(self, table: NDArray[np.floating], origins: IntArray, window: int) -> FloatArray:
         """Return the link for windows ending at ``origins`` of a table, in pieces."""
-        lags = 1 if self.ridge is None else self.ridge.weights.shape[0]
+        lags = 1 if self.ridge is None else self.ridge.lags
         pieces = [self(part) for _, part in iterate_windows(table, origins, min(lags, window))]
         return np.concatenate(pieces) if pieces else np.empty((0, self.horizon))
 
-    def gradient(self, window: int, n_columns: int) -> FloatArray:
-        """Return the link's gradient (H, T, C), the same for every window."""
+    @property
+    def is_linear(self) -> bool:
+        """Whether it is the same linear map at all times of day."""
+        return not isinstance(self.ridge, Daily)
+
+    def gradient(self, windows: NDArray[np.floating]) -> FloatArray:
+        """Return the gradient (M, H, T, C), or (1, H, T, C) if it is the same for every window."""
         if self.ridge is not None:
-            return self.ridge.gradient(window)
-        slope = np.zeros((self.horizon, window, n_columns))
-        slope[:, -1, -1] = self.scale if self.name == "last" else 0.0
+            return self.ridge.gradient(windows)
+        slope = np.zeros((1, self.horizon, *windows.shape[1:]))
+        slope[..., -1, -1] = self.scale if self.name == "last" else 0.0
         return slope
 
     def arrays(self) -> Arrays:
@@ -104,4 +112,4 @@ class Link:
         link = cls(name, horizon, preparation.target_center, preparation.target_scale)
         if name != "linear":
             return link
-        return replace(link, ridge=Ridge.restore(saved, window, horizon, "link."))
+        return replace(link, ridge=restore_map(saved, window, horizon, "link."))

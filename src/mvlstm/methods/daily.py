@@ -1,0 +1,378 @@
+r"""A linear map that has weights of its own at each time of day, added to one for all times.
+
+Prices, loads and temperatures follow their past differently at night and at noon. Where windows
+tell the time of day by the calendar's cycle, ridge regressions are fitted to the windows of each
+phase apart: on all training windows, and on the newest 364 and 84 of a phase. They read the latest
+three days, the day a week ago and what is known of the rows to be forecast. Their penalties are
+chosen on the stopping windows, and so are the weights of the mean of these maps and the common one,
+which are not negative and add up to one.
+
+Windows that were made up may have no time of day, such as those half-way between two others. Their
+weights are those of all phases, by the trigonometric polynomial of least degree that is one at a
+phase and zero at the others; in the middle of the circle that is the mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from mvlstm.errors import ModelFileError
+from mvlstm.methods.ridge import Ridge
+from mvlstm.model.learned import Arrays, Saved
+from mvlstm.problem.problem import Problem
+from mvlstm.problem.windows import iterate_windows
+from mvlstm.types import BoolArray, FloatArray, IntArray
+
+CYCLES = ("hour", "weekday")  # the first that the calendar has
+MOST_PHASES = 48
+FEWEST = 60  # training windows of a phase: fewer let the common map do better
+SPANS = (84, 364)  # newest windows of a phase
+PENALTIES = tuple(10.0 ** (k / 2) for k in range(8))
+MOST_FEATURES = 400
+GAIN = 0.01  # share of the squared error that maps by phase must take off the common one's
+SNAP = 1e-3  # distance from a phase, on a circle of radius one, that is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """How the last row of a window tells the phase: by sine and cosine of a cycle, scaled."""
+
+    columns: IntArray  # (2,)
+    center: FloatArray  # (2,)
+    scale: FloatArray  # (2,)
+    start: float  # angle of the first phase
+    phases: int  # P
+
+    @classmethod
+    def of(cls, problem: Problem) -> Clock | None:
+        """Read the phases off the training windows; None unless they are few and evenly apart."""
+        inputs, rows = problem.layout.inputs, problem.origins["train"]
+        cycle = next((c for c in CYCLES if f"{c} sin" in inputs), None)
+        if cycle is None:
+            return None
+        columns = np.array([inputs.index(f"{cycle} {wave}") for wave in ("sin", "cos")])
+        scaler = problem.prepared.preparation.scaler
+        clock = cls(columns, scaler.center[columns], scaler.scale[columns], 0.0, 1)
+        turns = clock.turns(problem.prepared.table[rows])
+        start = float(np.angle(turns[0]))
+        steps = np.unique(np.rint(np.angle(turns / turns[0]) / SNAP)) * SNAP % (2 * np.pi)
+        steps = np.sort(steps)
+        found = steps[np.diff(steps, prepend=-1.0) > 2 * SNAP]  # rounding makes neighbours
+        if not 2 <= len(found) <= MOST_PHASES:
+            return None
+        clock = replace(clock, start=start, phases=len(found))
+        few = np.exp(2j * np.pi * np.arange(len(found)) / len(found))
+        return clock if np.abs(np.exp(1j * found) - few).max() < 3 * SNAP else None
+
+    def turns(self, last: NDArray[np.floating]) -> NDArray[np.complex128]:
+        """Return the place on the circle (M,) of windows with last rows (M, C), from the start."""
+        sine, cosine = (last[:, self.columns].astype(np.float64) * self.scale + self.center).T
+        return np.asarray((cosine + 1j * sine) * np.exp(-1j * self.start))
+
+    def shares(self, turns: NDArray[np.complex128]) -> FloatArray:
+        """Return how much each phase counts, (M, P): one of them alone for what has a phase."""
+        size = np.abs(turns)
+        P, inside = self.phases, turns / np.maximum(size, 1.0)
+        powers = inside[:, None] ** np.arange(P // 2 + 1)
+        found = np.real(powers @ self._waves().T)
+        nearest = np.rint(np.angle(turns) * P / (2 * np.pi)).astype(np.int64) % P
+        snapped = np.abs(turns - np.exp(2j * np.pi * nearest / P)) < SNAP
+        found[snapped] = np.eye(P)[nearest[snapped]]
+        return np.asarray(found)
+
+    def slopes(self, turns: NDArray[np.complex128]) -> FloatArray:
+        """Return the derivatives of the shares by the two columns, (M, P, 2)."""
+        size = np.abs(turns)
+        outside = size > 1.0 + SNAP
+        inside = np.where(outside, turns / np.maximum(size, 1.0), turns)
+        degree = np.arange(1, self.phases // 2 + 1)
+        powers = degree * inside[:, None] ** (degree - 1)
+        slope = powers @ self._waves()[:, 1:].T  # (M, P), by the place on the circle
+        around = 1j * inside[:, None]  # beyond the circle, only going around it counts
+        along = np.real(slope * around) / np.maximum(size, 1.0)[:, None]
+        slope = np.where(outside[:, None], along * np.conj(around), slope)
+        slope = slope * np.exp(-1j * self.start)
+        return np.stack([-slope.imag, slope.real], axis=-1) * self.scale
+
+    def _waves(self) -> NDArray[np.complex128]:
+        """Return the coefficients (P, 1 + P // 2) of the polynomials."""
+        P = self.phases
+        degree, phase = np.arange(P // 2 + 1), np.arange(P)[:, None]
+        twice = np.where((degree == 0) | (2 * degree == P), 1.0, 2.0)
+        return np.asarray(twice / P * np.exp(-2j * np.pi * phase * degree / P))
+
+
+@dataclass(frozen=True, eq=False)
+class Daily:
+    """The mean of a map for all times and of maps for each phase."""
+
+    base: Ridge
+    clock: Clock
+    share: float  # of the base
+    places: IntArray  # (p,) inputs that phases read, in flattened windows
+    weights: FloatArray  # (P, p, H), with the shares of the spans
+    intercept: FloatArray  # (P, H)
+    spans: FloatArray  # (S, 3) windows (0: all), share and penalty
+    window: int
+
+    @property
+    def lags(self) -> int:
+        """Rows of a window that are read."""
+        return self.window
+
+    @property
+    def penalty(self) -> FloatArray:
+        """The base's penalties (H,)."""
+        return self.base.penalty
+
+    def __call__(self, windows: NDArray[np.floating]) -> FloatArray:
+        """Return predictions (M, H) for windows (M, T, C)."""
+        shares = self.clock.shares(self.clock.turns(windows[:, -1]))
+        X = self._features(windows)
+        found = self.share * self.base(windows)
+        for k in range(self.clock.phases):
+            rows = np.flatnonzero(shares[:, k])
+            found[rows] += shares[rows, k, None] * (X[rows] @ self.weights[k] + self.intercept[k])
+        return found
+
+    def rows(self, table: NDArray[np.floating], origins: IntArray) -> FloatArray:
+        """Return predictions (M, H) for windows ending at ``origins`` of a table, in pieces."""
+        parts = [self(part) for _, part in iterate_windows(table, origins, self.window, chunk=1024)]
+        return np.concatenate(parts) if parts else np.empty((0, self.intercept.shape[1]))
+
+    def gradient(self, windows: NDArray[np.floating]) -> FloatArray:
+        """Return the gradient (M, H, T, C)."""
+        M, T, C = windows.shape
+        turns = self.clock.turns(windows[:, -1])
+        shares, slopes = self.clock.shares(turns), self.clock.slopes(turns)
+        each = np.einsum("mp,kph->mkh", self._features(windows), self.weights) + self.intercept
+        found = np.zeros((M, self.intercept.shape[1], T * C))
+        found[:, :, self.places] = np.einsum("mk,kph->mhp", shares, self.weights)
+        found = found.reshape(M, -1, T, C)
+        found[:, :, -1, self.clock.columns] += np.einsum("mkh,mkc->mhc", each, slopes)
+        return found + self.share * self.base.gradient(windows)
+
+    def sizes(self) -> FloatArray:
+        """Return how large the weights of each column are, (C,)."""
+        C = self.base.weights.shape[1]
+        own = np.abs(self.weights).sum(axis=2).mean(axis=0)
+        return self.share * self.base.sizes() + np.bincount(self.places % C, own, minlength=C)
+
+    def _features(self, windows: NDArray[np.floating]) -> FloatArray:
+        flat = windows.reshape(len(windows), -1)
+        return flat[:, self.places].astype(np.float64, copy=False)
+
+    def refit(self, base: Ridge, problem: Problem, rows: IntArray) -> Daily:
+        """Return the map fitted to windows at ``rows``, penalties and weights as chosen."""
+        chosen = [(int(n), share, penalty) for n, share, penalty in self.spans]
+        weights, intercept = np.zeros_like(self.weights), np.zeros_like(self.intercept)
+        for k, _, X, y in _by_phase(problem, self.clock, self.places, rows):
+            for n, share, penalty in chosen:
+                slope, level = _ridge(X[-n:], y[-n:], (penalty,))
+                weights[k] += share * slope[0]
+                intercept[k] += share * level[0]
+        return replace(self, base=base, weights=weights, intercept=intercept)
+
+    # ------------------------------------------------------------------------------- model files
+
+    def arrays(self, prefix: str = "") -> Arrays:
+        """Return the arrays under names that start with ``prefix``, for the model file."""
+        clock = self.clock
+        rest = np.array([clock.start, clock.phases, self.share])
+        told = [clock.columns, clock.center, clock.scale, rest]
+        own: Arrays = {"weights": self.weights, "intercept": self.intercept, "spans": self.spans}
+        own |= {"places": self.places, "clock": np.concatenate(told).astype(np.float64)}
+        return {
+            **self.base.arrays(prefix),
+            **{f"{prefix}daily.{name}": array for name, array in own.items()},
+        }
+
+    @classmethod
+    def restore(cls, base: Ridge, saved: Saved, window: int, horizon: int, prefix: str) -> Daily:
+        """Take the arrays of `arrays` back, checking their shapes."""
+        prefix = f"{prefix}daily."
+        told = saved.take(f"{prefix}clock", (9,), np.float64)
+        P, C = int(told[7]), saved.n_columns
+        places = saved.take(f"{prefix}places", (None,), np.int64)
+        columns = told[:2].astype(np.int64)
+        sound = np.isfinite(told).all() and 2 <= P <= MOST_PHASES and (told[4:6] > 0).all()
+        inside = (columns >= 0).all() and (columns < C).all()
+        if not sound or not inside or (places < 0).any() or (places >= window * C).any():
+            raise ModelFileError(f"its '{prefix}clock' or '{prefix}places' are damaged.")
+        shape = (P, len(places), horizon)
+        return cls(
+            base,
+            Clock(columns, told[2:4], told[4:6], float(told[6]), P),
+            float(told[8]),
+            places,
+            saved.take(f"{prefix}weights", shape, np.float64),
+            saved.take(f"{prefix}intercept", (P, horizon), np.float64),
+            saved.take(f"{prefix}spans", (None, 3), np.float64),
+            window,
+        )
+
+
+LinearMap = Ridge | Daily
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Maps of some spans and penalties, and the common one, on the stopping windows."""
+
+    spans: tuple[int, ...]
+    guess: FloatArray  # (S, penalties, M, H)
+    common: FloatArray  # (M, H)
+    actual: FloatArray  # (M, H)
+
+    @classmethod
+    def of(cls, base: Ridge, problem: Problem, clock: Clock, places: IntArray) -> Judged | None:
+        """Fit maps to the training windows of each phase; None if these are too few."""
+        train = list(_by_phase(problem, clock, places, problem.origins["train"]))
+        stop = {
+            one.phase: one for one in _by_phase(problem, clock, places, problem.origins["stop"])
+        }
+        fewest = min((len(one.y) for one in train), default=0)
+        if len(train) < clock.phases or fewest < FEWEST or not stop:
+            return None
+        panel = problem.prepared.frame.panel is not None  # whose last rows are one series' own
+        spans = (0, *(n for n in SPANS if 1.5 * n < fewest and not panel))
+        guesses = []
+        for one in train:
+            if one.phase in stop:
+                paths = [_ridge(one.X[-n:], one.y[-n:], PENALTIES) for n in spans]
+                X = stop[one.phase].X
+                guesses.append(np.stack([X @ slope + level[:, None] for slope, level in paths]))
+        rows = np.concatenate([one.rows for one in stop.values()])
+        common = base.rows(problem.prepared.table, rows)
+        actual = np.concatenate([one.y for one in stop.values()])
+        return cls(spans, np.concatenate(guesses, axis=2), common, actual)
+
+    def weigh(self) -> tuple[float, FloatArray] | None:
+        """Return the share of the common map, and spans with theirs and penalties.
+
+        None if they do not lower the error enough.
+        """
+        best = ((self.guess - self.actual) ** 2).sum(axis=(2, 3)).argmin(axis=1)
+        chosen = [guess[k] for guess, k in zip(self.guess, best, strict=True)]
+        experts = np.stack([self.common, *chosen])
+        shares = convex_weights(experts.reshape(len(experts), -1), self.actual.ravel())
+        error = np.square(np.tensordot(shares, experts, 1) - self.actual).sum()
+        if not error < (1 - GAIN) * np.square(self.common - self.actual).sum():
+            return None
+        found = np.stack([self.spans, shares[1:], np.array(PENALTIES)[best]], axis=1)
+        return float(shares[0]), found[shares[1:] > 0]
+
+
+def with_phases(base: Ridge, problem: Problem) -> LinearMap:
+    """Add maps for each phase to a common one, if that lowers the error on stopping windows."""
+    clock = Clock.of(problem)
+    places = None if clock is None else _places(problem, clock.phases)
+    if clock is None or places is None:
+        return base
+    judged = Judged.of(base, problem, clock, places)
+    weighed = None if judged is None else judged.weigh()
+    if weighed is None:
+        return base
+    share, spans = weighed
+    P, p, H = clock.phases, len(places), problem.horizon
+    empty = np.zeros((P, p, H)), np.zeros((P, H))
+    found = Daily(base, clock, share, places, *empty, spans, problem.window)
+    return found.refit(base, problem, problem.origins["train"])
+
+
+def restore_map(saved: Saved, window: int, horizon: int, prefix: str = "") -> LinearMap:
+    """Take a linear map back from a model file."""
+    base = Ridge.restore(saved, window, horizon, prefix)
+    if f"{prefix}daily.weights" not in saved.arrays:
+        return base
+    return Daily.restore(base, saved, window, horizon, prefix)
+
+
+def convex_weights(experts: FloatArray, actual: FloatArray) -> FloatArray:
+    """Return weights (S,), not negative, that add up to one, of least squared error.
+
+    Examples
+    --------
+    >>> convex_weights(np.array([[1.0, 2.0], [3.0, 0.0]]), np.array([2.0, 1.0])).round(3)
+    array([0.5, 0.5])
+    """
+    gap = experts - actual  # (S, M)
+    products = gap @ gap.T / gap.shape[1]
+    top = float(np.trace(products)) or 1.0
+    root = np.linalg.cholesky(products / top + 1e-9 * np.eye(len(gap))).T
+    heavy = 1e3
+    sides = np.vstack([root, np.full((1, len(gap)), heavy)])
+    found, _ = nnls(sides, np.append(np.zeros(len(gap)), heavy))
+    shares: FloatArray = found / found.sum()
+    return shares
+
+
+class Phase(NamedTuple):
+    """The windows of one phase whose labels are all known."""
+
+    phase: int
+    rows: IntArray  # (m,) at which they end
+    X: FloatArray  # (m, p) the inputs that are read
+    y: FloatArray  # (m, H)
+
+
+def _by_phase(problem: Problem, clock: Clock, places: IntArray, rows: IntArray) -> Iterator[Phase]:
+    """Yield what each phase has of the windows ending at ``rows``."""
+    prepared = problem.prepared
+    labels = prepared.known_labels(rows, problem.horizon)
+    known = ~np.isnan(labels).any(axis=1)
+    rows, labels = rows[known], labels[known]
+    phase = clock.shares(clock.turns(prepared.table[rows])).argmax(axis=1)
+    for k in range(clock.phases):
+        own = rows[phase == k]
+        if len(own):
+            windows = (part for _, part in iterate_windows(prepared.table, own, problem.window))
+            X = [part.reshape(len(part), -1)[:, places].astype(np.float64) for part in windows]
+            yield Phase(k, own, np.concatenate(X), labels[phase == k])
+
+
+def _ridge(
+    X: FloatArray, y: FloatArray, penalties: tuple[float, ...]
+) -> tuple[FloatArray, FloatArray]:
+    """Return weights (penalties, p, H) and intercepts (penalties, H)."""
+    x_mean, y_mean = X.mean(axis=0), y.mean(axis=0)
+    X = X - x_mean
+    wide = X.shape[0] < X.shape[1]
+    right = y - y_mean if wide else X.T @ (y - y_mean)
+    products = X @ X.T if wide else X.T @ X
+    if len(penalties) == 1:
+        products[np.diag_indices_from(products)] += penalties[0]
+        found = np.linalg.solve(products, right)[None]
+    else:
+        values, vectors = np.linalg.eigh(products)
+        rotated = vectors.T @ right
+        values = np.maximum(values, 0.0)[:, None]
+        found = np.stack([vectors @ (rotated / (values + one)) for one in penalties])
+    slope: FloatArray = X.T @ found if wide else found
+    level: FloatArray = y_mean - x_mean @ slope
+    return slope, level
+
+
+def _places(problem: Problem, rows: int) -> IntArray | None:
+    """Choose the inputs that maps of one phase read, ``rows`` being a day; None if too many."""
+    layout, ahead = problem.layout, max(1, problem.prepared.preparation.ahead)
+    age = np.arange(problem.window)[::-1]
+    week = (age >= 6 * rows) & (age < 7 * rows)
+    clock = np.isin(np.arange(len(layout.inputs)), layout.clock_columns)
+    known = np.array(layout.ahead) & ~clock
+    own = np.arange(len(layout.inputs)) == len(layout.inputs) - 1
+    for reach in (3 * rows, rows, min(6, rows), 1):
+        read: BoolArray = np.zeros((problem.window, len(own)), dtype=bool)
+        read[:, ~own & ~known & ~clock] = ((age < reach) | (week & (reach > 6)))[:, None]
+        read[:, own] = ((age < 3 * rows) | week)[:, None]
+        read[:, known] = ((age < ahead + min(reach, rows)) | week)[:, None]
+        read[:, clock] = ((age < ahead) & (age % rows == 0))[:, None]
+        if read.sum() <= MOST_FEATURES:
+            return np.flatnonzero(read)
+    return None
