@@ -4,15 +4,16 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+ADAPTERS := .venv-adapters
 EXTRAS := dev,baselines,report
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -q
 # One worker per core, each with one thread.
 SPREAD := --numprocesses auto --dist worksteal
-FAST   := not slow and not gpu and not browser and not serving
+FAST   := not slow and not gpu and not browser and not serving and not adapters
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo results test test-all test-browser test-wheel test-ray test-serving test-schema lint format types wheel hashed pythons fuzz clean
+.PHONY: help venv demo results test test-all test-browser test-wheel test-ray test-serving test-schema test-adapters lint format types wheel hashed pythons fuzz clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
@@ -60,6 +61,19 @@ test-schema: test-serving  ## requests that schemathesis, which is installed for
 	@$(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt schemathesis
 	MVLSTM_NEEDS_SERVING=1 $(PYTEST) -s tests/serving/test_schema.py
 
+# A second environment on top of the first, with the pandas that sktime asks for.
+$(ADAPTERS)/.installed: $(STAMP) pyproject.toml constraints-adapters.txt
+	@test -x $(ADAPTERS)/bin/python || $(PYTHON) -m venv $(ADAPTERS)
+	@$(BIN)/python -c 'import sysconfig as s; print("import site; site.addsitedir(%r)" % s.get_paths()["purelib"])' \
+		> $$($(ADAPTERS)/bin/python -c 'import sysconfig as s; print(s.get_paths()["purelib"])')/below.pth
+	@$(ADAPTERS)/bin/python -m pip --disable-pip-version-check install -qq --constraint constraints-adapters.txt \
+		--no-build-isolation --editable '.[sktime,shap,mlflow,polars]' utilsforecast matplotlib
+	@touch $@
+
+test-adapters: export OMP_NUM_THREADS = 1
+test-adapters: $(ADAPTERS)/.installed  ## sktime, Nixtla's format, polars, shap and MLflow, in an environment of their own
+	$(ADAPTERS)/bin/python -m pytest -q -W ignore $(SPREAD) -m adapters tests/adapters
+
 test-wheel: $(STAMP)  ## build the wheel and run the demo from it in an empty environment
 	$(PYTEST) tests/packaging
 
@@ -92,5 +106,5 @@ pythons: $(STAMP)  ## compile the sources with every supported Python that is he
 	done
 
 clean:  ## remove what make made
-	rm -rf $(VENV) build dist mvlstm-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ADAPTERS) build dist mvlstm-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests experiments -name __pycache__ -type d -prune -exec rm -rf {} +

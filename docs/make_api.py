@@ -15,7 +15,9 @@ from mvlstm.model.registry import FORECASTERS
 PAGES = {
     "automation": ("Life with a model", "automation.md"),
     "compare": ("Comparing methods", "compare.md"),
+    "graph": ("The graph of a table", "graph.md"),
     "contributing": ("Contributing", "../CONTRIBUTING.md"),
+    "ecosystem": ("With the tools you have", "ecosystem.md"),
     "experiments": ("Experiments", "experiments.md"),
     "gallery": ("Gallery", "gallery.md"),
     "guide": ("Guide", "guide.md"),
@@ -47,6 +49,7 @@ GROUPS = {
     "Other forecasters": {name: METHODS for name in FORECASTERS if name != "MVLSTM"},
     "Comparing and tuning": {
         "compare": "compare",
+        "graph": "graph",
         "backtest": "compare#rolling-origins",
         "tune": "experiments#tuning-on-ones-own-table",
         "metrics": "guide#predictive-distribution",
@@ -56,11 +59,15 @@ GROUPS = {
         "Evaluation": "automation#when-a-model-has-slipped",
         "Explanation": "importance#how-to-read-it",
         "Comparison": "compare#how-to-read-the-rows",
+        "Graph": "graph#how-to-read-it",
         "Tuned": "experiments#tuning-on-ones-own-table",
+        "Forecast.to_nixtla": "ecosystem#nixtlas-long-format",
+        "Explanation.to_shap": "ecosystem#shap",
         "History": "guide#the-network",
         "results": "gallery",
     },
     "Data": {
+        "from_nixtla": "ecosystem#nixtlas-long-format",
         "table": "guide#real-tables",
         "datasets": "experiments#the-two-protocols",
     },

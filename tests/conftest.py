@@ -6,12 +6,19 @@ import hashlib
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 # A shell that starts the tests in the background lets them ignore Ctrl-C, which some of them send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out tests of adapters, which import other libraries, unless ``-m adapters`` asks."""
+    outside = collection_path == Path(__file__).parent / "adapters"
+    return True if outside and config.option.markexpr != "adapters" else None
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,10 +10,12 @@ import pandas as pd
 from mvlstm.report import FigureBlock, Page, ReportData, Section, TableBlock, render_page
 from mvlstm.results import (
     IMPORTANCE_COLUMNS,
+    VERDICTS,
     Comparison,
     Evaluation,
     Explanation,
     Forecast,
+    Graph,
     History,
 )
 from mvlstm.results.comparison import COLUMNS
@@ -200,6 +202,26 @@ def make_comparison(rows: pd.DataFrame, references: dict[str, str] | None = None
     whole = given.reindex(columns=COLUMNS)
     whole["top_variables"] = [()] * len(whole)
     return Comparison("y", whole, pd.DataFrame(), references or {}, (0, 9))
+
+
+def make_graph(names: tuple[str, ...] = ("a", "b", "c", "d"), found: int = 3) -> Graph:
+    """A link between every two columns, the strongest ``found`` of them important."""
+    pairs = [(one, other) for one in names for other in names if one != other]
+    strength = 0.6 * 0.7 ** np.arange(len(pairs))
+    verdicts = np.where(np.arange(len(pairs)) < found, VERDICTS[0], VERDICTS[2])
+    numbers = {
+        "lag": 1,
+        "strength": strength,
+        "low": strength - 0.05,
+        "high": strength + 0.05,
+        "p": np.where(verdicts == VERDICTS[0], 0.001, 0.4),
+        "verdict": verdicts,
+        "detectable": 0.08,
+    }
+    links = pd.DataFrame(pairs, columns=["from", "to"]).assign(**numbers)
+    own = links.iloc[: len(names)].drop(columns=["from", "to"])
+    own.insert(0, "variable", names)
+    return Graph(links, own, names, names, "family", 500, 3, ("A note.",))
 
 
 def make_page(*blocks: TableBlock | FigureBlock) -> str:

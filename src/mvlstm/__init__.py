@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mvlstm.errors import MVLSTMError, MVLSTMWarning
     from mvlstm.evaluate.backtest import backtest
     from mvlstm.evaluate.compare import compare
+    from mvlstm.evaluate.graph import graph
     from mvlstm.methods.clstm import CLSTM
     from mvlstm.methods.dual import DUAL
     from mvlstm.methods.linear import AR, ENET
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from mvlstm.methods.statespace import ARIMAX, STRX
     from mvlstm.methods.trees import GBT, RF, XGT
     from mvlstm.model.saving import load
-    from mvlstm.results import Comparison, Evaluation, Explanation, Forecast, History
+    from mvlstm.results import Comparison, Evaluation, Explanation, Forecast, Graph, History
+    from mvlstm.table.nixtla import from_nixtla
 
 __all__ = [
     "AR",
@@ -53,6 +55,7 @@ __all__ = [
     "Evaluation",
     "Explanation",
     "Forecast",
+    "Graph",
     "History",
     "MVLSTMError",
     "MVLSTMWarning",
@@ -65,6 +68,8 @@ __all__ = [
     "datasets",
     "errors",
     "explain",
+    "from_nixtla",
+    "graph",
     "load",
     "metrics",
     "plot",
@@ -76,12 +81,14 @@ __all__ = [
 
 _ROOMS = ("datasets", "errors", "explain", "metrics", "plot", "results", "table", "testing")
 _MODULES = {name: f"mvlstm.{name}" for name in _ROOMS}
-_RESULTS = ("Comparison", "Evaluation", "Explanation", "Forecast", "History")
+_RESULTS = ("Comparison", "Evaluation", "Explanation", "Forecast", "Graph", "History")
 _NAMES = {
     **{name: entry.path for name, entry in _FORECASTERS.items()},
     "load": "mvlstm.model.saving",
     "backtest": "mvlstm.evaluate.backtest",
     "compare": "mvlstm.evaluate.compare",
+    "from_nixtla": "mvlstm.table.nixtla",
+    "graph": "mvlstm.evaluate.graph",
     "tune": "mvlstm.bench.tune",
     "Tuned": "mvlstm.bench.tune",
     **dict.fromkeys(_RESULTS, "mvlstm.results"),

@@ -44,12 +44,12 @@ class Demo:
     def scores(self) -> pd.DataFrame:
         """Return the scores of the model, of persistence and of the oracle."""
         oracle = pd.DataFrame([self.oracle], index=["oracle (best possible)"])
-        table = pd.concat([self.evaluation.to_frame(), oracle])
+        table = pd.concat([self.evaluation.scores, oracle])
         return table.astype({"n": "Int64"}).rename_axis("model").reset_index()
 
     def importance(self) -> pd.DataFrame:
         """Return the importance table with the truth in a column of its own."""
-        table = self.explanation.to_frame()
+        table = self.explanation.importance.copy()
         target = self.explanation.target
         truth = {target: "own past", **dict.fromkeys(self.drivers, "true driver")}
         table["truth"] = [truth.get(str(v), "") for v in table["variable"]]

@@ -465,6 +465,26 @@ def holm(p_values: ArrayLike) -> FloatArray:
     return adjusted
 
 
+def benjamini_hochberg(p_values: ArrayLike) -> FloatArray:
+    """Adjust p-values so that those below a level have that share of false ones among them.
+
+    It holds on average, for tests that are independent or positively dependent. NaN entries are no
+    part of the family and stay NaN.
+
+    Examples
+    --------
+    >>> benjamini_hochberg([0.01, 0.04, 0.03, 0.5])
+    array([0.04      , 0.05333333, 0.05333333, 0.5       ])
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    adjusted = np.full(p.shape, np.nan)
+    family = np.flatnonzero(~np.isnan(p))
+    order = family[np.argsort(p[family], kind="stable")[::-1]]
+    factors = family.size / np.arange(family.size, 0, -1)
+    adjusted[order] = np.minimum(np.minimum.accumulate(p[order] * factors), 1.0)
+    return adjusted
+
+
 def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     """Kendall's tau-b of two rankings; NaN when one of them is constant.
 

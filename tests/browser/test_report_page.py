@@ -11,7 +11,7 @@ from itertools import pairwise
 import pandas as pd
 import pytest
 
-from made_results import HOSTILE, NAMES, make_comparison, make_page, make_report, raised
+from made_results import HOSTILE, NAMES, make_comparison, make_graph, make_page, make_report, raised
 from mvlstm import plot
 from mvlstm.bench.document import Section, Table
 from mvlstm.report import (
@@ -19,6 +19,7 @@ from mvlstm.report import (
     TableBlock,
     comparison_page,
     experiments_page,
+    graph_page,
     render_report,
 )
 
@@ -492,4 +493,21 @@ def test_a_comparison_opens_as_well(open_page, tmp_path):
         page.locator(f"{table} th button", has_text="rmse").click()
         assert [r[0] for r in table_rows(page, f"{table} tbody")] == order
     assert page.seen.complaints == [] and page.seen.dialogs == []
+    assert page.evaluate(FAINT_TEXT) == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_graph_opens_as_well(open_page, tmp_path, width):
+    path = tmp_path / "graph.html"
+    names = ("rain", HOSTILE, "a rather long name of a column", "level")
+    path.write_text(graph_page(make_graph(names)), encoding="utf-8")
+    page = open_page(path, width=width, color_scheme="dark")
+    for key in ("network", "matrix"):
+        page.locator(f"#figure-{key}").scroll_into_view_if_needed()
+        page.wait_for_selector(f"#figure-{key} svg")
+    rows = table_rows(page, "table[data-sortable=links-table] tbody")
+    assert len(rows) == 12 and rows[0][:2] == ["rain", HOSTILE]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.seen.complaints == [] and page.seen.dialogs == []
+    assert page.evaluate(BEYOND_THE_EDGE) == []
     assert page.evaluate(FAINT_TEXT) == []

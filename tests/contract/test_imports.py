@@ -41,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
         *("model", "problem", "table", "nn", "train", "explain", "results", "metrics"),
         "progress",
     },
-    "evaluate": {"model", "problem", "table", "results", "metrics", "progress"},
+    "evaluate": {"explain", "model", "problem", "table", "results", "metrics", "progress"},
     "bench": {
         *("evaluate", "methods", "model", "problem", "explain", "datasets", "table", "results"),
         *("metrics", "train", "storage", "progress"),
@@ -50,7 +50,9 @@ ALLOWED: dict[str, set[str]] = {
     "report": {"plot", "results", "model", "problem", "table", "storage"},
     "testing": {"model", "table", "results", "datasets"},
     # a fitted model in the form of another tool: `adapters/onnx` writes out networks and scaling
-    "adapters": {"model", "nn", "problem", "table", "transforms", "storage"},
+    "adapters": {
+        *("model", "nn", "problem", "table", "transforms", "storage", "methods", "results"),
+    },
     # forecasts of an exported model where neither torch nor pandas need be installed
     "runtime": {"recalibration"},
     "demo": {"methods", "datasets", "table", "storage", "report", "results"},
@@ -62,6 +64,7 @@ ALLOWED: dict[str, set[str]] = {
 # (module, room) -> why
 UPWARD = {
     ("model/forecaster.py", "report"): "model.report(table, path)",
+    ("results/graph.py", "plot"): "graph.plot()",
     ("model/forecaster.py", "adapters"): "model.export(path)",
 }
 # What is drawn of the report knows no model: only the gathering of its contents does.
@@ -72,7 +75,7 @@ TORCH_LAYERS = {"nn", "train", "methods", "model"}
 FORBIDDEN_LIBRARIES = {"nn": {"pandas", "sklearn", "rich", "safetensors"}}
 LATE_LIBRARIES = {
     *("plotly", "jinja2", "ray", "xgboost", "statsmodels", "pyarrow", "onnx", "onnxruntime"),
-    *("starlette", "uvicorn", "anyio"),
+    *("starlette", "uvicorn", "anyio", "polars", "shap"),
 }
 HEAVY_LIBRARIES = {"torch", "pandas", "numpy", "scipy", "sklearn", "safetensors"} | LATE_LIBRARIES
 

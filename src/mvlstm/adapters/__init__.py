@@ -1,1 +1,1 @@
-"""Models in the forms of other tools."""
+"""Models in the forms of other tools; each module needs the library that it is named after."""

@@ -19,6 +19,7 @@ from mvlstm.cli import (
     export,
     fit,
     forecast,
+    graph,
     report,
     serve,
     tune,
@@ -51,8 +52,8 @@ def root(
     """Forecast one series from many, with intervals, and see which variables matter."""
 
 
-LIFE = (demo, fit, forecast, evaluate, update, explain, report, compare, tune, export, serve)
-for module in LIFE:
+commands = (demo, fit, forecast, evaluate, update, explain, report, graph, compare, tune)
+for module in (*commands, export, serve):
     name = module.__name__.rpartition(".")[2]
     app.command(name, epilog=module.EXAMPLE)(getattr(module, name))
 app.add_typer(bench.app, name="bench")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time as clock
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, get_args
@@ -19,8 +20,11 @@ from mvlstm.model.scoring import score_row
 from mvlstm.model.transform_choice import choose_transform
 from mvlstm.progress import show_tasks
 from mvlstm.results import Forecast
+from mvlstm.results._tables import as_kind
+from mvlstm.results.nixtla import KEYS, nixtla_frame
 from mvlstm.settings import expanded
 from mvlstm.table.frame import SeriesFrame, Table, check_table
+from mvlstm.table.kinds import kind_of
 from mvlstm.table.panel import after_last
 from mvlstm.table.parts import chronological
 from mvlstm.table.settings import Cleaning, Columns
@@ -75,10 +79,39 @@ class Backtest:
     """One row per fold and one "pooled": ``rmse, mae, crps, coverage, skill, n, fit_seconds``."""
     periods: tuple[tuple[Any, Any], ...]  # first and last time of each fold
     forecast: Forecast  # those of every fold, one after another
+    method: str = ""  # class of the forecaster
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> Any:
         """Return a copy of the scores."""
-        return self.scores.copy()
+        return as_kind(self.scores.rename_axis("fold"), self.forecast.kind)
+
+    def to_nixtla(self, *others: Backtest, level: Sequence[float] = (90,)) -> Any:
+        """Return the frame of Nixtla's ``cross_validation``, which utilsforecast evaluates.
+
+        Columns ``unique_id, ds, cutoff, y``, then each method's forecast and its intervals:
+        ``AR, AR-lo-90, AR-hi-90``.
+
+        Parameters
+        ----------
+        *others : Backtest
+            Of the same table and origins, whose columns are added.
+        level : sequence of float
+            Percentages that the intervals should hold.
+        """
+        parts = [self, *others]
+        names = unique_names([one.method for one in parts])
+        tables = [
+            nixtla_frame(one.forecast, name, level) for one, name in zip(parts, names, strict=True)
+        ]
+        whole = tables[0]
+        for other in tables[1:]:
+            whole = whole.merge(other.drop(columns="y"), on=KEYS, how="inner")
+        if not len(whole):
+            raise DataError(
+                "The backtests have no origin in common. Run them on the same table with the same "
+                "folds."
+            )
+        return as_kind(whole, self.forecast.kind)
 
     def __repr__(self) -> str:
         shown = self.scores.to_string(float_format=lambda x: f"{x:.4g}")
@@ -168,7 +201,21 @@ def backtest(
         ]
     }
     periods = tuple((frame.clock[start], frame.clock[end - 1]) for start, end in cuts)
-    return Backtest(frame.target, pd.DataFrame(table_of).T.astype({"n": int}), periods, pooled)
+    scores = pd.DataFrame(table_of).T.astype({"n": int})
+    pooled = replace(pooled, kind=kind_of(table))
+    return Backtest(frame.target, scores, periods, pooled, type(model).__name__)
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Return names of columns, those that occur again with a number.
+
+    Examples
+    --------
+    >>> unique_names(["AR", "GBT", "AR"])
+    ['AR', 'GBT', 'AR2']
+    """
+    counts = [names[: k + 1].count(name) for k, name in enumerate(list(names))]
+    return [name if n == 1 else f"{name}{n}" for name, n in zip(names, counts, strict=True)]
 
 
 def _check_forecaster(model: object) -> None:

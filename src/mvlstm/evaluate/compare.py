@@ -34,6 +34,7 @@ from mvlstm.results import Comparison, Forecast
 from mvlstm.results.comparison import COLUMNS
 from mvlstm.settings import ComparingSettings, expanded
 from mvlstm.table.frame import Layout, SeriesFrame, Table, check_table, rebuild_frame
+from mvlstm.table.kinds import kind_of
 from mvlstm.table.parts import require_validation
 from mvlstm.table.settings import Cleaning, Columns
 from mvlstm.types import FloatArray
@@ -135,7 +136,7 @@ def compare(
             entries += found
             advance(_progress(found[-1].row))
     noted = replace(frame, notes=(*frame.notes, *notes))
-    return _comparison(entries, noted, horizon, cuts)
+    return replace(_comparison(entries, noted, horizon, cuts), kind=kind_of(table))
 
 
 # -------------------------------------------------------------------------------- one method's rows

@@ -15,9 +15,9 @@ from mvlstm.problem.moments import (
     Moments,
     Part,
     as_lags,
+    choosing_errors,
     join_steps,
     most_lags,
-    squared_errors,
 )
 from mvlstm.problem.windows import iterate_windows
 from mvlstm.types import BoolArray, FloatArray, IntArray
@@ -87,21 +87,21 @@ def fit_ridge(
     window: int,
     train: Part,
     choose: Part,
-    penalties: tuple[float, ...] = PENALTIES,
     read: BoolArray | None = None,
 ) -> Ridge:
     r"""Minimise :math:`\|y - Xw - b\|^2 + \lambda \|w\|^2`, with :math:`\lambda` chosen by step.
 
     One pass over the training windows gathers the moments; one eigendecomposition then serves
     every penalty, and every step ahead unless labels are unknown. The penalty with the lowest
-    squared error on ``choose`` is taken. The table (rows, C) is scaled; ``read`` (window, C) says
-    which inputs count, by default all.
+    error on ``choose`` is taken, see `choosing_errors`. The table (rows, C) is scaled; ``read``
+    (window, C) says which inputs count, by default all.
     """
     C, H = table.shape[1], train[1].shape[1]
     lags = most_lags(window, C)
-    steps = [moments.path(penalties) for moments in Moments.each(table, lags, train, read)]
+    steps = [moments.path(PENALTIES) for moments in Moments.each(table, lags, train, read)]
     path, intercept = join_steps(steps)
-    best = squared_errors(path, intercept, table, choose, lags, read).argmin(axis=0)  # (H,)
+    errors = choosing_errors(path, intercept, table, train, choose, lags, read)
+    best = errors.argmin(axis=0)  # (H,)
     weights = np.stack([path[best[h], :, h] for h in range(H)], axis=-1)  # (p, H)
     chosen = intercept[best, np.arange(H)]
-    return Ridge(as_lags(weights, lags, C, read), chosen, np.asarray(penalties)[best])
+    return Ridge(as_lags(weights, lags, C, read), chosen, np.asarray(PENALTIES)[best])

@@ -26,11 +26,11 @@ from mvlstm.problem.moments import (
     Moments,
     Part,
     as_lags,
+    choosing_errors,
     count_features,
     iterate_features,
     join_steps,
     most_lags,
-    squared_errors,
 )
 from mvlstm.types import BoolArray, FloatArray
 
@@ -180,7 +180,8 @@ def _choose(
     ]
     paths = zip(candidates, *steps, strict=True)
     errors = [
-        squared_errors(*join_steps(parts), table, choose, lags, read) for lags, *parts in paths
+        choosing_errors(*join_steps(parts), table, train, choose, lags, read)
+        for lags, *parts in paths
     ]
     error = np.stack(errors)  # (lags, penalties, H)
     tiny = np.finfo(np.float64).tiny

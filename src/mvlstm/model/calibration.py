@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 from mvlstm import metrics
 from mvlstm._words import counted
 from mvlstm.model.learned import Learned
 from mvlstm.problem.inputs import Windows
+from mvlstm.problem.moments import MOST_FORWARD, forward_errors
 from mvlstm.problem.predictive import Mixture
 from mvlstm.problem.preparation import Prepared
 from mvlstm.problem.problem import Problem
@@ -26,6 +27,10 @@ LEVEL = 0.9  # the interval that is calibrated
 CONFIDENT = 1.645  # standard errors that chance exceeds once in twenty times
 MOST = 0.95  # of the rows that are to be covered, however few they are
 FEWEST = 20  # rows that can tell how much they vary
+ENOUGH = 40  # rows whose errors alone say how wide intervals must be
+PRIOR = 8.0  # rows that the errors of regressions on the training rows count for, with fewer
+LEAST = 0.1  # of the variance that is each member's own, however far apart members are
+SURE = 2.0  # and for how many degrees of freedom: the method may be worse than a regression
 MEAN_SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)  # of the variance, by which a mean may be corrected
 CLEARLY, BY_FAR = 0.98, 0.75  # shares of the squared error that may be left, see `_clearly_best`
 CHANCE = 0.05
@@ -49,6 +54,8 @@ class Calibration:
         How good the model was on the later half of the validation rows.
     dependence : (H, H), optional
         How the errors of the steps go together: the correlation of their normal scores.
+    rows : int, optional
+        Validation windows that all this rests on; None in files of old versions.
     """
 
     spread: FloatArray
@@ -57,6 +64,18 @@ class Calibration:
     mean_factor: FloatArray
     reference: Reference | None = None
     dependence: FloatArray | None = None
+    rows: int | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is doubtful about the intervals, where they rest on few rows."""
+        if self.rows is None or self.rows >= FEWEST:
+            return ()
+        return (
+            f"The intervals rest on {counted(self.rows, 'validation window')}: they are wider for "
+            "it, and may still cover far from 90 %. More rows help, or a larger validation part "
+            "(valid=0.3) of the fit.",
+        )
 
 
 def calibrate(learned: Learned, problem: Problem) -> tuple[Calibration, tuple[str, ...]]:
@@ -75,21 +94,20 @@ def calibrate(learned: Learned, problem: Problem) -> tuple[Calibration, tuple[st
     predictive = learned.predict(Windows.at(prepared, both, problem.window))
     labels = np.where(counts, prepared.labels(both, H), np.nan)
     notes: tuple[str, ...] = ()
-    if len(both) < FEWEST:
-        notes = (
-            f"The intervals rest on {counted(len(both), 'validation window')} and may cover far "
-            "from 90 %. A larger validation part (valid=0.3) or more rows help.",
-        )
     errors = (predictive.members - labels)[:, stopping]
     spread = np.maximum(np.nanmean(errors**2, axis=1), _tiny(problem))  # (K, H)
     times = np.asarray(prepared.frame.times)[both]
     mixture = predictive.with_spread(spread)
-    factors = cover_factors(mixture.joined, labels, times)
+    few = len(both) < ENOUGH
+    prior = _regression_errors(problem) if few else None
+    factors = cover_factors(mixture.joined, labels, times, prior)
     moved = np.where(counts, _moves(prepared, both, H), np.nan)
     variance = np.maximum(np.nanmean(moved[stopping] ** 2, axis=0), _tiny(problem))
     one = np.ones((len(both), H, 1))
     own = (one, 0 * one, np.broadcast_to(variance[:, None], one.shape))
-    persistence = variance * cover_factors(own, moved, times)
+    before = _moves(prepared, problem.origins["train"], H) if few else None
+    moves = None if before is None else np.nanmean(before**2, axis=0)
+    persistence = variance * cover_factors(own, moved, times, moves)
     later, scale = np.isin(both, rows), prepared.scale(rows, H)
     actual = np.where(
         measured_labels(prepared.frame, rows, H), gather_labels(prepared.frame, rows, H), np.nan
@@ -97,7 +115,7 @@ def calibrate(learned: Learned, problem: Problem) -> tuple[Calibration, tuple[st
     found = scale.mixture(mixture.take(later).widened(factors))
     mean_factor = np.ones(H)
     if scale.transform:
-        whole = cover_factors(mixture.joined, labels, times, margin=False) / factors
+        whole = cover_factors(mixture.joined, labels, times, prior, margin=False) / factors
         shares, members = _choose_shares(scale.transform, found, whole, actual)
         mean_factor = shares * whole
         if (shares < 1).any():
@@ -118,7 +136,9 @@ def calibrate(learned: Learned, problem: Problem) -> tuple[Calibration, tuple[st
     )
     scores = metrics.mixture_score(*mixture.widened(factors).joined, labels)
     together = dependence(scores)
-    return Calibration(spread, factors, persistence, mean_factor, reference, together), notes
+    rest = (persistence, mean_factor, reference, together, len(both))
+    calibration = Calibration(spread, factors, *rest)
+    return calibration, (*notes, *calibration.warnings)
 
 
 def dependence(scores: FloatArray, prior: FloatArray | None = None) -> FloatArray | None:
@@ -201,10 +221,26 @@ def _tiny(problem: Problem) -> float:
     return float(max((1e-9 * scale) ** 2, np.finfo(np.float64).tiny))
 
 
+def _regression_errors(problem: Problem) -> FloatArray | None:
+    """Return the squared error (H,) of regressions on earlier training rows, on later ones.
+
+    Each stretch has the penalty that is best on the others: the best of all would look too good.
+    """
+    train, table = problem.in_time_order("train"), problem.prepared.table
+    lags = max(1, min(problem.window, MOST_FORWARD // table.shape[1]))
+    labels = problem.prepared.known_labels(train, problem.horizon)
+    sums, count = forward_errors(table, lags, (train, labels), problem.inputs_read)
+    if not count:
+        return None
+    best = (sums.sum(axis=0) - sums).argmin(axis=1)  # (stretches, H)
+    return np.asarray(np.take_along_axis(sums, best[:, None], axis=1).sum(axis=(0, 1)) / count)
+
+
 def cover_factors(
     mixture: tuple[FloatArray, FloatArray, FloatArray],
     y: FloatArray,
     times: NDArray[Any],
+    prior: FloatArray | None = None,
     *,
     margin: bool = True,
 ) -> FloatArray:
@@ -212,6 +248,7 @@ def cover_factors(
 
     The rows are a sample: what covers 90 % of them may cover less of the rows to come. From 20 rows
     on, as many more are covered as their own chance asks for, to be 95 % confident; at most 95 %.
+    Below `ENOUGH` rows, more and more of the answer is that of `_student_factor`.
 
     Parameters
     ----------
@@ -219,6 +256,8 @@ def cover_factors(
     y : (M, H), NaN where unknown
     times : (M,)
         Of the rows; those of several series at one time count as one.
+    prior : (H,), optional
+        Squared errors that training rows let expect.
     margin : bool
         Whether to cover more than 90 % of them.
     """
@@ -234,7 +273,37 @@ def cover_factors(
             chance = metrics.variance_of_mean(inside, horizon=h + 1) ** 0.5
             share = min(LEVEL + CONFIDENT * chance, MOST)
             factors[h] = metrics.calibrate_variance(*step, y[known, h], level=LEVEL, share=share)
+        trust = min(1.0, np.count_nonzero(known) / ENOUGH)
+        if 0.0 < trust < 1.0:
+            expected = None if prior is None else float(prior[h])
+            free = inside.size / (h + 1) if margin else np.inf  # errors of several steps overlap
+            student = _student_factor(step, y[known, h], expected, free)
+            factors[h] = factors[h] ** trust * student ** (1.0 - trust)
     return factors
+
+
+def _student_factor(
+    step: tuple[FloatArray, FloatArray, FloatArray],
+    y: FloatArray,
+    prior: float | None,
+    free: float,
+) -> float:
+    """Return the factor that makes an interval as wide as Student's t would have it.
+
+    Its variance is the mean squared error, together with the ``prior`` counted as `PRIOR` rows;
+    its degrees of freedom are the ``free`` errors and `SURE` more.
+    """
+    weights, means, variances = step
+    errors = y - metrics.mixture_mean(weights, means)
+    own = np.mean(np.sum(weights * variances, axis=-1))
+    between = np.mean(metrics.mixture_variance(*step)) - own
+    total, count = np.sum(errors**2), float(len(y))
+    if prior is not None:
+        total, count = total + PRIOR * prior, count + PRIOR
+    tail = 0.5 + 0.5 * LEVEL
+    wider = stdtrit(free + SURE, tail) / ndtri(tail) if np.isfinite(free) else 1.0
+    needed = wider**2 * total / count
+    return float(max(needed - between, LEAST * needed, np.finfo(np.float64).tiny) / own)
 
 
 def _by_time(values: NDArray[Any], times: NDArray[Any]) -> FloatArray:

@@ -120,9 +120,22 @@ def take_apart(
         "contribution": by_origin(latest_first[None], index, columns),
         "response": by_origin(responses[None], index, names),
         "expert": None if experts is None else by_origin(experts[None], index, names),
+        "value": _values(frame, rows, H).set_axis(by_origin(responses[None], index, names).index),
         "background": tuple(float(v) for v in means(level)),
     }
     return Apart(grouped, tables, notes)
+
+
+def _values(frame: SeriesFrame, rows: IntArray, horizon: int) -> pd.DataFrame:
+    """Return the variables' values at origins, for each step; NaN where a variable has no one."""
+    columns = [np.flatnonzero(np.asarray(frame.groups) == n) for n in range(frame.n_variables)]
+    measured = np.asarray(frame.layout.measured)
+    values = np.full((len(rows), frame.n_variables), np.nan)
+    for n, own in enumerate(columns):
+        if measured[own[0]]:
+            values[:, n] = frame.values[rows, own[0]]
+    names = pd.Index(frame.variables, name="variable")
+    return pd.DataFrame(values.repeat(horizon, axis=0), columns=names)
 
 
 def explained_scale(prepared: Prepared, origins: IntArray, horizon: int) -> TargetScale:

@@ -41,7 +41,8 @@ from mvlstm.results import Evaluation, Explanation, Forecast, History
 from mvlstm.results.update import Refit, Update
 from mvlstm.settings import FILL_LIMIT, Adapting, Duplicates, Gaps, Missing
 from mvlstm.table.encoding import check_calendar
-from mvlstm.table.frame import SeriesFrame, check_table
+from mvlstm.table.frame import check_table
+from mvlstm.table.kinds import kind_of
 from mvlstm.table.layout import Layout
 from mvlstm.table.parts import require_validation
 from mvlstm.table.settings import Calendar, Cleaning, Codes, Columns
@@ -61,7 +62,7 @@ else:
     from sklearn.base import BaseEstimator
 
 Difference = Literal["none", "auto"]
-Table = pd.DataFrame | SeriesFrame
+Table = Any  # a DataFrame of pandas, polars or another library, a SeriesFrame, or a path
 SPARE = 2**22  # numbers of a model file besides its windows, and a network's weights
 FREE_SETTINGS = ("verbose", "device", "n_jobs")  # may be changed after fit
 
@@ -147,8 +148,10 @@ class AbstractForecaster(BaseEstimator, ABC):
 
         Parameters
         ----------
-        table : DataFrame or SeriesFrame
-            One row per time, oldest first.
+        table : DataFrame, SeriesFrame or path
+            One row per time, oldest first: of pandas, polars or any library that Arrow reads, or
+            a CSV or Parquet file. A table with the columns ``unique_id, ds`` is read as Nixtla's
+            libraries do.
         target : str
             Column to forecast.
         time : str or sequence of str, optional
@@ -211,7 +214,8 @@ class AbstractForecaster(BaseEstimator, ABC):
         """
         fitted = self._require_fitted("predict")
         prepared = fitted.prepare(fitted.read(table, "predict"))
-        return _warned(fitted.forecast(prepared, fitted.origins(prepared, "predict")))
+        made = fitted.forecast(prepared, fitted.origins(prepared, "predict"))
+        return _warned(replace(made, kind=kind_of(table)))
 
     def forecast(
         self, table: Table, *, future: pd.DataFrame | None = None, steps: int | None = None
@@ -234,7 +238,7 @@ class AbstractForecaster(BaseEstimator, ABC):
             How many, ``horizon`` at most, which is the default.
         """
         fitted = self._require_fitted("forecast")
-        steps = fitted.horizon if steps is None else steps
+        kind, steps = kind_of(table), fitted.horizon if steps is None else steps
         check_whole("steps", steps, 1)
         if steps > fitted.horizon:
             raise ParameterError(
@@ -253,7 +257,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         result = fitted.forecast_last(prepared, last[ready]).first(steps)
         doubts = (*frame.doubts, *age_warnings(frame.clock, fitted.parts))
         doubts = (*doubts, *series_warnings(prepared, last[ready], last[~ready]))
-        return _warned(replace(result, warnings=(*result.warnings, *doubts)))
+        return _warned(replace(result, warnings=(*result.warnings, *doubts), kind=kind))
 
     def evaluate(self, table: Table, *, since: Any = None) -> Evaluation:
         """Score forecasts of rows the model has not seen, with persistence for comparison.
@@ -273,10 +277,11 @@ class AbstractForecaster(BaseEstimator, ABC):
         origins, _, _ = unseen_origins(fitted, prepared, "evaluate")
         forecast = _warned(fitted.forecast(prepared, origins))
         if since is None:
-            return score_unseen(fitted, forecast, prepared)
+            return replace(score_unseen(fitted, forecast, prepared), kind=kind_of(table))
         from mvlstm.model.monitoring import score_since
 
-        return score_since(fitted, forecast, prepared, since)
+        scored = score_since(fitted, forecast, prepared, since)
+        return replace(scored, kind=kind_of(table))
 
     def update(
         self,
@@ -350,7 +355,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         from mvlstm.model.explaining import explain
 
         fitted = self._require_fitted("explain")
-        return explain(
+        found = explain(
             fitted,
             table,
             effort=effort,
@@ -358,6 +363,7 @@ class AbstractForecaster(BaseEstimator, ABC):
             time_limit=time_limit,
             verbose=self.verbose,
         )
+        return replace(found, kind=kind_of(table))
 
     def report(
         self,

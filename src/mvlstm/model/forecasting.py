@@ -53,6 +53,7 @@ def dated_forecast(
         actual=np.where(measured_labels(frame, origins, H), actual, np.nan),
         notes=frame.notes,
         warnings=(
+            *calibration.warnings,
             *range_warnings(prepared, origins, window),
             *category_warnings(prepared, origins, window),
         ),

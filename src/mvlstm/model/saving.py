@@ -53,6 +53,7 @@ def save(model: AbstractForecaster, fitted: Fitted, path: str | Path) -> None:
         "fit_seconds": fitted.seconds,
         "n_train": fitted.n_train,
         "mean_factor": calibration.mean_factor.tolist(),
+        "calibration_rows": calibration.rows,
         "reference": None if calibration.reference is None else calibration.reference.to_dict(),
         "updates": [update.to_dict() for update in fitted.updates],
         "versions": versions(),
@@ -169,6 +170,7 @@ def _build(
         mean_factor=_factors(header.get("mean_factor", [1.0] * H), H),
         reference=None if reference is None else Reference.from_dict(reference),
         dependence=_dependence(common, H),
+        rows=_count(header, "calibration_rows"),
     )
     windows = take_array(common, "background", shape, model.precision)
     baseline = take_array(common, "background_baseline", (len(windows), H), np.float64)
@@ -188,7 +190,7 @@ def _build(
         background=Background(windows, baseline),
         history=_history(header["history"]),
         notes=tuple(str(note) for note in header["notes"]),
-        n_train=_windows(header.get("n_train")),
+        n_train=_count(header, "n_train"),
         seconds=finite_number(header, "fit_seconds"),
         updates=tuple(Update.from_dict(one) for one in header.get("updates", ())),
         dtype=model.precision,
@@ -214,9 +216,11 @@ def _dependence(common: dict[str, NDArray[Any]], horizon: int) -> NDArray[np.flo
     return found
 
 
-def _windows(value: Any) -> int | None:
+def _count(header: Mapping[str, Any], name: str) -> int | None:
+    """Return a number of windows, which files of before it was kept do not have."""
+    value = header.get(name)
     if value is not None and (type(value) is not int or value < 1):
-        raise ModelFileError(f"its number of training windows is {value!r}.")
+        raise ModelFileError(f"its '{name}' is {value!r}, not a number of windows.")
     return value
 
 

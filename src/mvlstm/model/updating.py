@@ -178,6 +178,14 @@ def find_new_rows(fitted: Fitted, prepared: Prepared, *, every_series: bool) -> 
     )
 
 
+def new_windows(fitted: Fitted, table: Any) -> int:
+    """Count the windows of a table whose labels are all new; an update needs `FEWEST`."""
+    prepared = fitted.prepare(fitted.read(table, "update"))
+    origins = prepared.labelled(fitted.window, fitted.horizon)
+    times = prepared.frame.future_times(origins, fitted.horizon)
+    return int(fitted.parts.after(times).all(axis=1).sum()) if len(origins) else 0
+
+
 def _known_series(fitted: Fitted, frame: SeriesFrame, every_series: bool) -> BoolArray:
     """Say which rows are of series that the fit learned from; warn of the others."""
     trained = fitted.preparation.series

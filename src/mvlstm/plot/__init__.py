@@ -46,6 +46,7 @@ from mvlstm.plot.forecasts import (
     members,
     members_table,
 )
+from mvlstm.plot.graph import link_matrix, network
 from mvlstm.plot.methods import comparison, comparison_table, training_curves
 from mvlstm.plot.theme import THEMES, Style, Theme, get_theme, label, styles
 from mvlstm.plot.trust import (
@@ -99,8 +100,10 @@ __all__ = [
     "label",
     "lag_table",
     "leakage",
+    "link_matrix",
     "members",
     "members_table",
+    "network",
     "pit_histogram",
     "pit_table",
     "residual_autocorrelation",

@@ -112,7 +112,7 @@ def plain_times(figure: go.Figure, times: NDArray[Any]) -> None:
 def step_rows(forecast: Forecast, step: int) -> pd.DataFrame:
     """Return one step ahead of every origin as a table: `Forecast.to_frame` of that step."""
     check_step(forecast, step)
-    table = one_forecast(forecast).to_frame()
+    table = one_forecast(forecast).to_pandas()
     rows = table[table["step"] == step].reset_index(drop=True)
     if "actual" not in rows:
         rows["actual"] = np.nan

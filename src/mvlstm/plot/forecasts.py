@@ -89,7 +89,7 @@ def future_table(forecast: Forecast) -> pd.DataFrame:
 
     The column ``series`` comes first when there are several.
     """
-    table = forecast.to_frame()
+    table = forecast.to_pandas()
     for name, q in (("q25", 0.25), ("q75", 0.75)):
         table[name] = forecast.quantile(q).to_numpy()
     columns = ["time", "step", "mean", "median", "q05", "q25", "q75", "q95"]
@@ -129,7 +129,7 @@ def members(
 
 def _values_after(forecast: Forecast, step: int) -> pd.DataFrame:
     """Return what happened after the last forecast of ``step``, in rows that have no forecast."""
-    table = forecast.take(slice(-1, None)).to_frame()
+    table = forecast.take(slice(-1, None)).to_pandas()
     if "actual" not in table:
         return table.iloc[:0]
     later = table[(table["step"] > step) & table["actual"].notna()]

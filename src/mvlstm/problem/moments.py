@@ -15,6 +15,9 @@ Part = tuple[IntArray, FloatArray]  # rows (M,) at which windows end, and labels
 
 PENALTIES = tuple(10.0 ** (k / 2) for k in range(-6, 13))
 MOST_FEATURES = 3_000  # beyond this many, the oldest lags are left out
+FEW = 20  # stopping windows, by fewer of which nothing is chosen: see `choosing_errors`
+STRETCHES = 4  # of training windows that are forecast from those before them
+MOST_FORWARD = 500  # features with which they are: more would take longer than the fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,3 +176,47 @@ def squared_errors(
         sums += (np.where(np.isnan(label), 0.0, guess - label) ** 2).sum(axis=0)
         done += len(X)
     return sums
+
+
+def choosing_errors(
+    path: FloatArray,
+    intercept: FloatArray,
+    table: NDArray[np.floating],
+    train: Part,
+    choose: Part,
+    lags: int,
+    read: BoolArray | None = None,
+) -> FloatArray:
+    """Return the squared errors (penalties, H) by which a penalty is chosen.
+
+    They are those on ``choose``, and where these windows are fewer than `FEW`, which hardly tell
+    anything, those of `forward_errors` as well.
+    """
+    errors = squared_errors(path, intercept, table, choose, lags, read)
+    if len(choose[0]) < FEW:
+        errors += forward_errors(table, lags, train, read)[0].sum(axis=0)
+    return errors
+
+
+def forward_errors(
+    table: NDArray[np.floating], lags: int, train: Part, read: BoolArray | None = None
+) -> tuple[FloatArray, int]:
+    """Return squared errors on training windows, and how many they add up.
+
+    The later half of the windows is divided into `STRETCHES`, each forecast by regressions on the
+    windows before it: (stretches, penalties, H). Windows with unknown labels are left out.
+    """
+    known = np.isfinite(train[1]).all(axis=1)
+    origins, labels = train[0][known], train[1][known]
+    H, found, count = labels.shape[1], [np.zeros((len(PENALTIES), labels.shape[1]))], 0
+    if count_features(lags, table.shape[1], read) > MOST_FORWARD:
+        return np.stack(found), count
+    for stretch in np.array_split(np.arange(len(origins) // 2, len(origins)), STRETCHES):
+        before = slice(0, max(0, stretch[0] + 1 - H) if len(stretch) else 0)  # labels known by then
+        if len(origins[before]) < 2:
+            continue
+        (moments,) = Moments.each(table, lags, (origins[before], labels[before]), read)
+        later = origins[stretch], labels[stretch]
+        found.append(squared_errors(*moments.path(PENALTIES), table, later, lags, read))
+        count += len(stretch)
+    return np.stack(found), count

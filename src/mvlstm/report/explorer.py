@@ -32,9 +32,9 @@ def explained_rows(data: ReportData) -> pd.DataFrame:
     steps = table.index.get_level_values("step") if table.index.nlevels > 1 else [1] * len(table)
     origins = table.index.get_level_values(0)
     keys = set(zip(origins, steps, strict=True))
-    past = data.forecast.to_frame()
+    past = data.forecast.to_pandas()
     past = past[past["step"] == 1].assign(latest=False)
-    ahead = data.future.to_frame().assign(latest=True)
+    ahead = data.future.to_pandas().assign(latest=True)
     rows = pd.concat([past[~past["origin"].isin(ahead["origin"])], ahead], ignore_index=True)
     pairs = zip(rows["origin"], rows["step"], strict=True)
     rows = rows[[pair in keys for pair in pairs]]

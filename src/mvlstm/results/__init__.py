@@ -10,6 +10,7 @@ from mvlstm.results.comparison import Comparison
 from mvlstm.results.evaluation import Evaluation
 from mvlstm.results.explanation import IMPORTANCE_COLUMNS, VERDICTS, Explanation
 from mvlstm.results.forecast import PARTS, Forecast
+from mvlstm.results.graph import Graph
 from mvlstm.results.history import History
 from mvlstm.results.point import PointExplanation
 from mvlstm.results.reference import Reference
@@ -24,6 +25,7 @@ __all__ = [
     "Evaluation",
     "Explanation",
     "Forecast",
+    "Graph",
     "History",
     "PointExplanation",
     "Reference",

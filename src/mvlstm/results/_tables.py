@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm._words import significant
+from mvlstm.types import Kind
 
 
 def time_index(values: NDArray[Any], like: pd.Index[Any]) -> pd.Index[Any]:
@@ -46,6 +47,28 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     return str(value)
+
+
+def as_kind(table: pd.DataFrame, kind: Kind) -> Any:
+    """Return a table as one of another library; an index that says something becomes a column."""
+    if kind == "pandas":
+        return table
+    import pyarrow
+
+    if not isinstance(table.index, pd.RangeIndex):
+        table = table.rename_axis(str(table.index.name or "name")).reset_index()
+    table = table.set_axis([str(name) for name in table.columns], axis=1)
+    for name, column in table.items():
+        texts = (isinstance(value, str | None) for value in column)
+        if pd.api.types.is_object_dtype(column.dtype) and not all(texts):
+            table = table.assign(**{str(name): column.map(str)})
+    arrow = pyarrow.Table.from_pandas(table, preserve_index=False)
+    arrow = arrow.replace_schema_metadata()
+    if kind == "arrow":
+        return arrow
+    import polars
+
+    return polars.from_arrow(arrow)
 
 
 def finite_numbers(values: Iterable[Any]) -> bool:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from mvlstm.results._tables import page, plain, records
+from mvlstm.results._tables import as_kind, page, plain, records
+from mvlstm.types import Kind
 
 SHOWN = ("method", "kind", "rmse", "mae", "crps", "coverage", "skill", "dm_p")
 COSTS = ("fit_seconds", "forecasts_per_second", "top_variables")
@@ -34,14 +35,15 @@ class Comparison:
     best_on_validation: Mapping[str, str] = field(default_factory=dict)  # by kind
     period: tuple[Any, Any] = (None, None)  # first and last time scored
     notes: tuple[str, ...] = ()  # what to bear in mind
+    kind: Kind = "pandas"  # of the table that `to_frame` returns
 
     def __post_init__(self) -> None:
         assert tuple(self.rows.columns) == COLUMNS, f"rows have columns {tuple(self.rows)}"
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> Any:
         """Return a copy of the rows, the top variables written as one text."""
         joined = [", ".join(names) for names in self.rows["top_variables"]]
-        return self.rows.assign(top_variables=joined)
+        return as_kind(self.rows.assign(top_variables=joined), self.kind)
 
     def to_records(self) -> list[dict[str, Any]]:
         """Return the rows as JSON-able values."""

@@ -97,6 +97,12 @@ class Distribution:
             out[few] = 2.0 * (np.where(missed > 0, 1.0 - ALPHA, -ALPHA) * missed) @ WEIGHT
         return out
 
+    def variance(self) -> FloatArray:
+        """Variance (...), in squared units of the target, by the quadrature of the CRPS."""
+        values = self.transform.inverse(self.quantiles() @ BETWEEN)
+        mean = values @ WEIGHT
+        return np.asarray((values - mean[..., None]) ** 2 @ WEIGHT)
+
     def values_at(self, score: FloatArray) -> FloatArray:
         """Return values (n, M, H), in units of the target, at calibrated normal scores (n, H)."""
         right = np.clip(np.searchsorted(GRID, score), 1, len(GRID) - 1)

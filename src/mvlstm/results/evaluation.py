@@ -7,7 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from mvlstm.results._tables import page, plain, records
+from mvlstm.results._tables import as_kind, page, plain, records
+from mvlstm.types import Kind
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,6 +32,7 @@ class Evaluation:
     periods: pd.DataFrame | None = None  # by day, week, month, quarter or year
     slips: pd.DataFrame | None = None
     by_step: pd.DataFrame | None = None  # where there are several ahead
+    kind: Kind = "pandas"  # of the table that `to_frame` returns
 
     @property
     def slipped(self) -> tuple[str, ...]:
@@ -39,9 +41,9 @@ class Evaluation:
             return ()
         return tuple(str(name) for name in self.slips.loc[self.slips["slipped"], "score"])
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> Any:
         """Return a copy of the scores."""
-        return self.scores.copy()
+        return as_kind(self.scores.rename_axis("model"), self.kind)
 
     def to_rows(self) -> pd.DataFrame:
         """Return all scores as one table: of the models, then by period, by step and by series.

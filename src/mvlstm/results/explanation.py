@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError
-from mvlstm.results._tables import matrix, page, plain, records
+from mvlstm.results._tables import as_kind, matrix, page, plain, records
 from mvlstm.results.point import PointExplanation
+from mvlstm.types import Kind
 
 VERDICTS = ("important", "weak", "not distinguishable from noise")
 IMPORTANCE_COLUMNS = (
@@ -28,7 +29,7 @@ IMPORTANCE_COLUMNS = (
 )
 
 
-BY_ORIGIN = ("prior", "posterior", "contribution", "response", "expert")
+BY_ORIGIN = ("prior", "posterior", "contribution", "response", "expert", "value")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,6 +69,8 @@ class Explanation:
     response, expert : DataFrame (origin x variable), optional
         For the same origins: change of the forecast when a variable's window is raised by one
         standard deviation, and prior weight times expert's forecast.
+    value : DataFrame (origin x variable), optional
+        The variables' values at these origins, NaN for categories and the calendar.
     background : tuple of float
         Mean forecast over background windows of the training part, by step ahead.
     by_series : DataFrame, optional
@@ -97,6 +100,8 @@ class Explanation:
         ``"quick"``, ``"default"`` or ``"full"``.
     notes : tuple of str
         What to bear in mind when reading the numbers.
+    kind : {"pandas", "polars", "arrow"}
+        Of the table that `to_frame` returns: that of the table explained.
     """
 
     target: str
@@ -109,6 +114,7 @@ class Explanation:
     contribution: pd.DataFrame | None = None
     response: pd.DataFrame | None = None
     expert: pd.DataFrame | None = None
+    value: pd.DataFrame | None = None
     background: tuple[float, ...] = ()
     by_series: pd.DataFrame | None = None
     by_step: pd.DataFrame | None = None
@@ -120,6 +126,7 @@ class Explanation:
     n_windows: int = 0
     effort: str = "default"
     notes: tuple[str, ...] = ()
+    kind: Kind = "pandas"
 
     def __post_init__(self) -> None:
         columns = tuple(self.importance.columns[: len(IMPORTANCE_COLUMNS)])
@@ -217,9 +224,25 @@ class Explanation:
         }
         return replace(self, **{**dict.fromkeys(BY_ORIGIN), **tables})
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> Any:
         """Return a copy of the importance table."""
-        return self.importance.copy()
+        return as_kind(self.importance.copy(), self.kind)
+
+    def to_shap(self, *, step: int = 1, lags: bool = False) -> Any:
+        """Return the contributions as a ``shap.Explanation``, for the plots of that library.
+
+        One row per forecast taken apart, one column per variable. Its sums are the forecasts.
+
+        Parameters
+        ----------
+        step : int
+            Steps ahead.
+        lags : bool
+            One column per variable and lag instead.
+        """
+        from mvlstm.results.shap import shap_explanation
+
+        return shap_explanation(self, step=step, lags=lags)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form: the importance table and every aggregate, not the rows per origin."""

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from mvlstm import metrics
 from mvlstm._words import counted
 from mvlstm.errors import DataError, ParameterError, check_option, check_whole, is_number
-from mvlstm.results._tables import page, plain, records, time_index
+from mvlstm.results._tables import as_kind, page, plain, records, time_index
 from mvlstm.results.distribution import Distribution, Knots
 from mvlstm.transforms import IDENTITY, Transform
-from mvlstm.types import BoolArray, FloatArray
+from mvlstm.types import BoolArray, FloatArray, Kind
 
 PARTS = ("train", "validation", "new")
 PATH_NUMBERS = 2_000_000  # values of joint paths held at once
@@ -59,6 +59,8 @@ class Forecast:
         How the distribution was recalibrated by later outcomes: see `distribution`.
     dependence : array (H, H), optional
         Correlation of the steps' normal scores, by which paths are drawn.
+    kind : {"pandas", "polars", "arrow"}
+        Of the tables that `to_frame`, `sample` and `to_nixtla` return: that of the table forecast.
     """
 
     origin: pd.Index[Any]
@@ -76,6 +78,7 @@ class Forecast:
     series: NDArray[Any] | None = None
     knots: Knots | None = None
     dependence: FloatArray | None = None
+    kind: Kind = "pandas"
     _quantiles: dict[float, FloatArray] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -126,6 +129,11 @@ class Forecast:
         """Median of the predictive distribution."""
         return self._series(self._quantile(0.5), "median")
 
+    @property
+    def variance(self) -> pd.Series[float]:
+        """Variance of the predictive distribution."""
+        return self._series(self.distribution.variance(), "variance")
+
     def quantile(self, q: float) -> pd.Series[float]:
         """Quantile ``q`` (between 0 and 1) of the predictive distribution."""
         _check_number("q", q)
@@ -158,14 +166,14 @@ class Forecast:
             normal = normal @ np.linalg.cholesky(self.dependence).T
         return self.distribution.values_at(normal)
 
-    def sample(self, n: int = 100, seed: int = 0) -> pd.DataFrame:
+    def sample(self, n: int = 100, seed: int = 0) -> Any:
         """Joint paths as a table: path, [series,] origin, step, time, value; see `draw`."""
         values = self.draw(n, seed)
-        table = self.to_frame().drop(columns=["part", "actual"], errors="ignore")
+        table = self.to_pandas().drop(columns=["part", "actual"], errors="ignore")
         table = table.loc[:, :"time"]
         whole = pd.concat([table] * n, ignore_index=True)
         whole.insert(0, "path", np.repeat(np.arange(n), len(table)))
-        return whole.assign(value=values.reshape(-1))
+        return as_kind(whole.assign(value=values.reshape(-1)), self.kind)
 
     def path_quantile(self, q: float, *, n: int = 1_000, seed: int = 0) -> pd.Series[float]:
         """Quantile ``q`` of the sum over all steps of each origin, from ``n`` joint paths.
@@ -303,17 +311,36 @@ class Forecast:
         members = np.concatenate([one.members for one in forecasts], axis=1)
         return replace(first, origin=origin, members=members, **parts)
 
-    def to_frame(self, quantiles: Sequence[float] = ()) -> pd.DataFrame:
+    def to_frame(self, quantiles: Sequence[float] = ()) -> Any:
         """One row per origin and step: origin, step, time, mean, median, q05, q95, part[, actual].
 
         The column ``actual`` is there when at least one actual value is known, and ``series``
-        comes first when there are several.
+        comes first when there are several. The frame is of pandas, polars or Arrow, as the table
+        forecast was.
 
         Parameters
         ----------
         quantiles : sequence of float
             Further quantiles, each a column: ``[0.1, 0.9]`` adds ``q10`` and ``q90``.
         """
+        return as_kind(self.to_pandas(quantiles), self.kind)
+
+    def to_nixtla(self, name: str = "mvlstm", level: Sequence[float] = (90,)) -> Any:
+        """Return ``unique_id, ds, cutoff, y``, the forecast as ``name`` and its intervals.
+
+        Parameters
+        ----------
+        name : str
+            Column of the forecast; intervals are ``name-lo-90`` and ``name-hi-90``.
+        level : sequence of float
+            Percentages that the intervals should hold.
+        """
+        from mvlstm.results.nixtla import nixtla_frame
+
+        return as_kind(nixtla_frame(self, name, level), self.kind)
+
+    def to_pandas(self, quantiles: Sequence[float] = ()) -> pd.DataFrame:
+        """Return the table of `to_frame` as a DataFrame of pandas."""
         m, h = self.time.shape
         columns: dict[str, Any] = {
             **({} if self.series is None else {"series": self.series.repeat(h)}),
@@ -338,7 +365,7 @@ class Forecast:
             "transform": self.transform.name,
             "notes": list(self.notes),
             "warnings": list(self.warnings),
-            "rows": records(self.to_frame(quantiles)),
+            "rows": records(self.to_pandas(quantiles)),
         }
 
     def __len__(self) -> int:
@@ -362,7 +389,7 @@ class Forecast:
     def _repr_html_(self) -> str:
         rows = len(self)
         shown = self if rows <= 10 else self.take(np.r_[0:5, rows - 5 : rows])
-        return page(repr(self), shown.to_frame())
+        return page(repr(self), shown.to_pandas())
 
     # ------------------------------------------------------------------------------ inner parts
 

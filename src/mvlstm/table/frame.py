@@ -29,7 +29,9 @@ from mvlstm.table.encoding import (
     unseen_note,
 )
 from mvlstm.table.gaps import check_series_steps, check_spacing, find_segments, usable_rows
+from mvlstm.table.kinds import as_pandas
 from mvlstm.table.layout import Layout
+from mvlstm.table.nixtla import recognised
 from mvlstm.table.panel import stacked_rows
 from mvlstm.table.parts import chronological
 from mvlstm.table.reading import Raw, choose_columns, read_values, take_rows
@@ -40,7 +42,7 @@ from mvlstm.table.suspicions import suspicions
 from mvlstm.table.times import read_times
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
-Table: TypeAlias = pd.DataFrame | SeriesFrame
+Table: TypeAlias = Any  # a DataFrame of any library, a SeriesFrame, or a path
 NUMBERED = (
     "Rows were numbered within each series, since there are no times. If a column holds them, "
     "time=... names it."
@@ -74,6 +76,7 @@ def check_table(
     """
     cleaning.check()
     check_calendar(cleaning.calendar)
+    table = as_pandas(table)
     if isinstance(table, SeriesFrame):
         layout = _chosen_again(table, columns, cleaning)
         _check_rows(table.n_rows)
@@ -113,6 +116,7 @@ def _read_table(
 ) -> tuple[Layout, Raw, list[str]]:
     """Read the columns and rows of a table; return its layout, its rows and notes on its times."""
     names = column_names(table)
+    columns = recognised(columns, names)
     own = columns.series
     layout = Layout(
         target=as_in_table(as_name("target", columns.target), names),
@@ -194,6 +198,7 @@ def rebuild_frame(table: Table, layout: Layout, *, caller: str = "predict") -> S
     are ignored. The table may be short, and a column may be constant in it. Its rows must be
     spaced as in fit. Messages name the ``caller``.
     """
+    table = as_pandas(table)
     if isinstance(table, SeriesFrame):
         raw, notes, extra = _take_again(table, layout, caller)
     else:

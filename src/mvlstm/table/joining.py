@@ -17,6 +17,7 @@ from mvlstm.table.frame import (
     time_columns,
     with_fitted_names,
 )
+from mvlstm.table.kinds import as_pandas
 from mvlstm.table.layout import Layout
 from mvlstm.table.panel import is_row_number, series_codes, stacked_rows
 from mvlstm.table.series_frame import SeriesFrame
@@ -39,12 +40,13 @@ def join_future(table: Table, future: pd.DataFrame, layout: Layout) -> pd.DataFr
     those of any file without a time column are, continue the table's. The times may be the
     index of one and a column of the other.
     """
+    table = as_pandas(table)
     if isinstance(table, SeriesFrame):
         raise DataError(
             "future=... needs the table as a DataFrame. Pass that, or build the frame of a table "
             "whose last rows are the future ones, their target left empty."
         )
-    table, future = (with_fitted_names(one, layout) for one in (table, future))
+    table, future = (with_fitted_names(one, layout) for one in (table, as_pandas(future)))
     needed = needed_columns(table, layout, layout.columns)
     check_present(column_names(table), needed, "forecast")
     table, future = (_by_time(one, layout) for one in (table, future))
@@ -57,7 +59,8 @@ def join_future(table: Table, future: pd.DataFrame, layout: Layout) -> pd.DataFr
         )
     future = future.drop(columns=[layout.target], errors="ignore")
     if not len(table) or not len(future):
-        return pd.concat([table, future])
+        joined: pd.DataFrame = pd.concat([table, future])
+        return joined
     lacking = _lacking(table, layout)
     table, future = _numbered(table, future, layout, lacking)
     future = _same_kind(table, future, layout)

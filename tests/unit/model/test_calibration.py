@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.signal import lfilter
 from scipy.special import ndtr, ndtri
 
 import mvlstm as mv
-from mvlstm import metrics
 from mvlstm.model.calibration import calibrate, cover_factors
 from mvlstm.model.fitting import fit
 from mvlstm.table.frame import build_frame
@@ -59,9 +61,9 @@ def test_series_that_share_their_shocks_tell_less(rng) -> None:
 
 
 def test_at_most_95_percent_are_asked_for(rng) -> None:
-    y = rng.normal(size=(24, 1))
+    y = rng.normal(size=(44, 1))
     covered = (np.abs(y) <= ndtri(0.95) * np.sqrt(factors(y)[0])).sum()
-    assert covered == 23  # 95 % of 24, rounded up
+    assert covered == 42  # 95 % of 44, rounded up
 
 
 def test_unknown_values_count_for_nothing(rng) -> None:
@@ -73,12 +75,51 @@ def test_unknown_values_count_for_nothing(rng) -> None:
     assert found[1] == factors(y[:200, 1:])[0]
 
 
-def test_few_rows_get_no_margin(rng) -> None:
-    y = rng.normal(size=(20, 1))
-    plain = [metrics.calibrate_variance(*one_normal(n), y[:n]) for n in (19, 20)]
-    assert factors(y[:19])[0] == plain[0]
-    assert factors(y)[0] > plain[1]
+@pytest.mark.parametrize(("rows", "least"), [(2, 0.8), (6, 0.87), (15, 0.88)])
+def test_few_rows_make_intervals_as_wide_as_they_leave_in_doubt(rng, rows, least) -> None:
+    found = [factors(rng.normal(size=(rows, 1)))[0] for _ in range(300)]
+    assert least < np.mean([true_coverage(factor) for factor in found]) < 0.95
     assert factors(np.empty((0, 1)))[0] == 1.0
+
+
+def test_training_rows_help_where_validation_rows_are_few(rng) -> None:
+    y, times, prior = rng.normal(size=(40, 1)), np.arange(40), np.array([9.0])
+    wide, plain = (
+        [cover_factors(one_normal(n), y[:n], times[:n], one)[0] for n in (4, 20, 40)]
+        for one in (prior, None)
+    )
+    assert wide[0] > 2 * plain[0] and wide[1] > plain[1] and wide[2] == plain[2]
+
+
+def walk_back(rows: int, rng: np.random.Generator) -> pd.DataFrame:
+    """A series that returns to its mean slowly."""
+    y = lfilter([1.0], [1.0, -0.9], rng.normal(size=rows + 200))
+    return pd.DataFrame({"y": y[200:]})
+
+
+@pytest.mark.filterwarnings("ignore:.*far outside the training range")
+@pytest.mark.parametrize("kind", ["static", "adaptive"])
+def test_intervals_of_short_tables_cover_rows_to_come(kind) -> None:
+    inside = []
+    for seed in range(25):
+        table = walk_back(100, np.random.default_rng([40, seed]))
+        model = mv.AR(window=10, calibration=kind, verbose=0).fit(table.iloc[:40], "y")
+        inside.append(model.predict(table).score("new")["coverage"])
+    assert np.mean(inside) >= 0.85
+
+
+@pytest.mark.parametrize(("rows", "few"), [(60, True), (300, False)])
+def test_every_forecast_says_that_its_intervals_rest_on_few_rows(tmp_path, rows, few) -> None:
+    table = walk_back(rows, np.random.default_rng(0))
+    mv.AR(window=5, verbose=0).fit(table, "y").save(tmp_path / "model.safetensors")
+    model = mv.load(tmp_path / "model.safetensors")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = model.forecast(table), model.predict(table)
+    words = [str(one.message) for one in caught if "intervals rest on" in str(one.message)]
+    assert len(words) == (2 if few else 0)
+    for forecast in found:
+        assert any("intervals rest on" in one for one in forecast.warnings) == few
 
 
 def test_both_halves_of_the_validation_rows_calibrate() -> None:

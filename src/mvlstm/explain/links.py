@@ -1,0 +1,452 @@
+r"""Which series act on which: kernel regressions of every target that share their matrices.
+
+A link from i to j asks whether the past of i helps to forecast j, the past of all others known. The
+regression of j has the kernel :math:`k = s + c s^2`, with s the product of two windows summed over
+variables and lags, and j's own lags, a constant and the cycle free of penalty. Leaving out i takes
+its part from s, for all targets at once.
+
+*Strength*: share of the squared error that the link takes away, each row forecast from all others.
+
+*Test*: with residuals e of the regression without i, and :math:`\Phi` features of i (its values,
+or its squares and products with all others) after the same regression, i adds nothing if
+:math:`z = \Phi^\top e` has mean zero: the score test of a variance component (Lin 1997), also
+called a generalised covariance measure (Shah and Peters 2020). All rows serve for the fit and for
+the test, and no forecast has to beat another, hence the power. Values and products are tested each
+(Bonferroni). The distribution of
+:math:`z^\top z` is that of a weighted sum of squares, its weights from the products of
+:math:`\Phi` with the errors of the whole regression, which may change in size.
+
+The level of a series that wanders (a unit root) is not explained by others, which would find that
+any two walks are tied: changes are forecast, and its own level is no regressor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.special import gammaincc, gammainccinv
+
+from mvlstm.explain.blocks import find_period
+from mvlstm.explain.evidence import SIGNIFICANCE, recent_size
+from mvlstm.explain.refits import FADING, HARMONICS
+from mvlstm.metrics import variance_of_mean
+from mvlstm.types import BoolArray, FloatArray, IntArray
+
+WINDOWS = (2, 3, 5, 10)  # lags that are tried
+ROWS_EACH = 10  # rows for each column and lag, at least
+CHOICE = 400  # rows that decide on lags and kernel, at most
+SQUARES = (0.0, 0.1, 1.0)  # c: how much squares and products may add
+PENALTIES: FloatArray = 10.0 ** np.arange(-7.0, 3.0)
+FEATURES = 100  # that stand for what a variable adds, at most
+FARTHEST = 5.0  # standard deviations; what lies beyond says no more
+WANDERING = -2.86  # Dickey-Fuller statistic above which a series has a unit root (5 %)
+ALIKE = 0.15  # by how much estimates of one cycle may differ
+DIFFERENCES = 3  # lagged changes in that test
+QUANTILE = 1.645  # of the normal distribution, for intervals of 90 %
+TINY = np.finfo(np.float64).tiny
+POWER_QUANTILE = 0.842  # with which a link as strong as the detectable one would be found, 80 %
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """Windows of all series, and the next values of the targets.
+
+    Shapes
+    ------
+    windows : (n, T, C) the latest lag first
+    labels : (n, J) next values of the targets
+    owner : (C,) variable of each column
+    targets : (J,) column of each target
+    wandering : (J,) whether the target has a unit root
+    periods : (J,) length of each target's cycle, 1 for none
+    positions : (n,) rows in the table
+    """
+
+    windows: FloatArray
+    labels: FloatArray
+    owner: IntArray
+    targets: IntArray
+    wandering: BoolArray
+    periods: IntArray
+    positions: IntArray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def unit(self) -> FloatArray:
+        """Windows in standard deviations."""
+        centred = self.windows - self.windows.mean(axis=(0, 1))
+        spread = centred.std(axis=(0, 1))
+        return np.asarray(centred / np.where(spread > 0, spread, 1.0))
+
+    def always(self, j: int) -> FloatArray:
+        """Return the constant and the cycle, (n, k), which regressions of target j know."""
+        return cycle_columns(self.positions, int(self.periods[j]))
+
+    def own(self, j: int) -> FloatArray:
+        """Return what the regression of target j knows without penalty, (n, k)."""
+        lags = self.unit[:, :, self.targets[j]]
+        lags = np.diff(lags, axis=1) if self.wandering[j] else lags
+        return np.hstack([self.always(j), lags])
+
+    def label(self, j: int) -> FloatArray:
+        """Return what the regression of target j forecasts: its changes if it wanders."""
+        last = self.windows[:, 0, self.targets[j]] if self.wandering[j] else 0.0
+        return np.asarray(self.labels[:, j] - last)
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """What N variables add to J targets, their own past included; all are (J, N)."""
+
+    strength: FloatArray  # share of the squared error taken away
+    low: FloatArray
+    high: FloatArray
+    p_value: FloatArray
+    detectable: FloatArray  # strength that would have been found by one of as many tests, 80 %
+    lag: IntArray  # at which the forecast moves most with the variable
+
+
+def find_links(
+    past: Past, choose_lags: bool = True, progress: Callable[[int], None] | None = None
+) -> tuple[Links, int]:
+    """Measure and test every link; returns them and how many lags the regressions read.
+
+    With ``choose_lags`` these may be fewer than the windows have. ``progress`` is called with 1
+    after every source.
+    """
+    kernel = choose_kernel(past, choose_lags)
+    past = replace(past, windows=past.windows[:, : len(kernel.weights)])
+    products = kernel.products(past)
+    plain = [_solve_all(kernel, past, products, j) for j in range(past.labels.shape[1])]
+    errors, N = [one.errors for one in plain], len(products.flat)
+    found = []
+    for i in range(N):
+        found.append(list(_of_source(i, kernel, past, products, errors, len(plain) * N)))
+        if progress is not None:
+            progress(1)
+    numbers = np.moveaxis(np.array(found, dtype=np.float64), 1, 0)  # (J, N, 5)
+    lags = np.stack([one.lags for one in plain])
+    strength, low, high, p_value, detectable = np.moveaxis(numbers, 2, 0)
+    return Links(strength, low, high, p_value, detectable, lags), len(kernel.weights)
+
+
+def wanders(series: FloatArray) -> bool:
+    """Say whether a series has a unit root, by the augmented Dickey-Fuller test with a constant."""
+    changes, k = np.diff(series), DIFFERENCES
+    n = len(changes) - k
+    lagged = [changes[k - lag : -lag] for lag in range(1, k + 1)]
+    x = np.column_stack([series[k:-1], *lagged, np.ones(n)])
+    weights, *_ = np.linalg.lstsq(x, changes[k:], rcond=None)
+    left = changes[k:] - x @ weights
+    spread = np.linalg.pinv(x.T @ x)[0, 0] * float(left @ left) / max(1, n - x.shape[1])
+    return bool(weights[0] > WANDERING * np.sqrt(spread))
+
+
+def shared_cycles(values: FloatArray, natural: tuple[int, ...] = ()) -> IntArray:
+    """Return the length of the cycle of each column (n, C), 1 for none.
+
+    Columns whose cycles differ little have the one that explains most of all columns. A cycle that
+    no two of them share cannot tie them, and is none.
+    """
+    found = np.array([find_period(column, natural=natural) for column in values.T])
+    unit = values - values.mean(axis=0)
+    unit = unit / np.where(unit.std(axis=0) > 0, unit.std(axis=0), 1.0)
+
+    def left(period: int) -> float:
+        waves = cycle_columns(np.arange(len(values)), period)
+        return float(np.sum((unit - waves @ np.linalg.lstsq(waves, unit, rcond=None)[0]) ** 2))
+
+    best = min(np.unique(found[found > 1]).tolist(), key=left, default=1)
+    alike = np.abs(found - best) <= ALIKE * best
+    return np.where(alike & (best > 1) & (alike.sum() > 1), best, 1)
+
+
+def cycle_columns(positions: IntArray, period: int) -> FloatArray:
+    """Return a constant and the harmonics of a cycle, (n, k)."""
+    count = min(HARMONICS, (period - 1) // 2)
+    angle = 2 * np.pi * positions[:, None] / period * np.arange(1, count + 1)
+    return np.hstack([np.ones((len(positions), 1)), np.sin(angle), np.cos(angle)])
+
+
+# ------------------------------------------------------------------------------------- regressions
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """Products of windows (n, n), a sum over variables."""
+
+    flat: list[FloatArray]  # (n, lags times columns) of each variable
+
+    @cached_property
+    def every(self) -> FloatArray:
+        """The sum over all variables."""
+        joined = np.hstack(self.flat)
+        return np.asarray(joined @ joined.T)
+
+    def part(self, i: int) -> FloatArray:
+        """Return a variable's part of it."""
+        return np.asarray(self.flat[i] @ self.flat[i].T)
+
+    def squares(self, i: int) -> FloatArray:
+        """Return features (n, r) for the squares and products in which a variable has a hand."""
+        own = self.part(i)
+        n, r = len(own), min(FEATURES, len(own))
+        values, vectors = eigh(own * (2.0 * self.every - own), subset_by_index=[n - r, n - 1])
+        kept = values > 1e-10 * values[-1]
+        return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """Weights of lags that all targets share; squares and a penalty for each target."""
+
+    weights: FloatArray  # (T,)
+    scale: float
+    squares: FloatArray  # (J,) c
+    penalties: FloatArray  # (J,)
+
+    def products(self, past: Past) -> Products:
+        """Return the products of windows, to be taken apart by variable."""
+        columns = self.columns(past)
+        owned = [columns[:, :, past.owner == i] for i in range(int(past.owner.max()) + 1)]
+        return Products([one.reshape(len(past), -1) for one in owned])
+
+    def columns(self, past: Past) -> FloatArray:
+        """Return the windows (n, T, C) whose products these are."""
+        bounded = np.clip(past.unit, -FARTHEST, FARTHEST)
+        return np.asarray(bounded * (self.weights / np.sqrt(self.scale))[:, None])
+
+    def inverse(self, s: FloatArray, j: int) -> FloatArray:
+        """Return the inverse of target j's kernel, of products s, with its penalty."""
+        kernel = squared(s, float(self.squares[j]))
+        return np.asarray(np.linalg.inv(kernel + float(self.penalties[j]) * np.eye(len(s))))
+
+
+def squared(s: FloatArray, squares: float) -> FloatArray:
+    """Return the kernel of products of windows."""
+    return np.asarray(s + squares * s * s)
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """The matrix P that turns labels into residuals: the inverse, less what is free of penalty."""
+
+    inverse: FloatArray  # (n, n) of the kernel with its penalty
+    known: FloatArray  # (n, k)
+    penalty: float
+
+    @cached_property
+    def _turned(self) -> FloatArray:
+        return np.asarray(self.inverse @ self.known)
+
+    @cached_property
+    def _small(self) -> FloatArray:
+        return np.asarray(np.linalg.pinv(self.known.T @ self._turned))
+
+    def apply(self, values: FloatArray) -> FloatArray:
+        """Return P times values."""
+        return np.asarray(
+            self.inverse @ values - self._turned @ (self._small @ (self._turned.T @ values))
+        )
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        """The diagonal of P."""
+        taken = np.sum((self._turned @ self._small) * self._turned, axis=1)
+        return np.asarray(np.maximum(self.inverse.diagonal() - taken, TINY))
+
+    def errors(self, label: FloatArray) -> FloatArray:
+        """Return the error of each row when it is forecast from all others."""
+        return np.asarray(self.apply(label) / self.diagonal)
+
+
+def choose_kernel(past: Past, choose_lags: bool = True) -> Kernel:
+    """Choose lags and their fading for all targets, and each target's squares and penalty.
+
+    What errs least decides, in rows forecast from all others; over targets, logarithms add up.
+    """
+    kept = np.linspace(0, len(past) - 1, min(CHOICE, len(past))).astype(int)
+    whole = past.windows.shape[1]
+    most = max(WINDOWS[0], len(past) // (ROWS_EACH * len(past.owner)))
+    lengths = [size for size in WINDOWS if size <= min(most, whole)] if choose_lags else [whole]
+    few = replace(
+        past,
+        windows=past.windows[kept],
+        labels=past.labels[kept],
+        positions=past.positions[kept],
+    )
+    least, best = np.inf, None
+    for size in lengths:
+        short = replace(few, windows=few.windows[:, :size])
+        lags = np.arange(1.0, size + 1)
+        for fading in FADING.values():
+            weights = np.sqrt(fading(lags) / fading(lags).sum())
+            kernel = Kernel(weights, 1.0, np.empty(0), np.empty(0))
+            s = kernel.products(short).every
+            scale = float(np.trace(s)) / len(short) or 1.0
+            tried = [_validated(squared(s / scale, c), short) for c in SQUARES]
+            sizes = np.stack(tried, axis=1).reshape(len(tried[0]), -1)  # (J, squares penalties)
+            total = float(np.log(sizes.min(axis=1)).sum())
+            if total < least:
+                c, penalty = np.divmod(sizes.argmin(axis=1), len(PENALTIES))
+                least = total
+                best = Kernel(weights, scale, np.array(SQUARES)[c], PENALTIES[penalty])
+    assert best is not None
+    return best
+
+
+def _validated(kernel: FloatArray, past: Past) -> FloatArray:
+    """Return the mean squared error of each target with each penalty."""
+    values, vectors = np.linalg.eigh(kernel)
+    squared, sizes = vectors**2, []
+    shrink = 1.0 / (np.maximum(values, 0.0) + PENALTIES[:, None])  # (penalties, n)
+    for j in range(past.labels.shape[1]):
+        known, label = vectors.T @ past.own(j), vectors.T @ past.label(j)
+        for d in shrink:
+            scaled = d[:, None] * known
+            small = np.linalg.pinv(known.T @ scaled)
+            turned = vectors @ scaled
+            left = vectors @ (d * label) - turned @ (small @ (scaled.T @ label))
+            diagonal = squared @ d - np.sum((turned @ small) * turned, axis=1)
+            sizes.append(float(np.mean((left / diagonal) ** 2)))
+    return np.asarray(np.maximum(np.array(sizes), TINY).reshape(-1, len(PENALTIES)))
+
+
+class _Plain(NamedTuple):
+    errors: FloatArray  # (n,) with all variables
+    lags: IntArray  # (N,) at which the forecast moves most with each
+
+
+def _solve_all(kernel: Kernel, past: Past, products: Products, j: int) -> _Plain:
+    """Fit the regression of target j on all variables."""
+    s = products.every
+    if past.wandering[j]:
+        s = s - products.part(int(past.owner[past.targets[j]]))
+    solved = Solved(kernel.inverse(s, j), past.own(j), float(kernel.penalties[j]))
+    label, columns = past.label(j), kernel.columns(past)
+    slope = (1.0 + 2.0 * kernel.squares[j] * s) * solved.apply(label)  # of the fit, by product
+    flat = columns.reshape(len(past), -1)
+    moves = np.square((slope @ flat).reshape(columns.shape)).mean(axis=0)  # (T, C) gradients
+    moves = moves * kernel.weights[:, None] ** 2
+    owned = [moves[:, past.owner == i].sum(axis=1) for i in range(len(products.flat))]
+    return _Plain(solved.errors(label), 1 + np.argmax(owned, axis=1))
+
+
+# ------------------------------------------------------------------------------------------- links
+
+
+class _Link(NamedTuple):  # in the order of `Links`
+    strength: float
+    low: float
+    high: float
+    p_value: float
+    detectable: float
+
+
+def _of_source(
+    i: int,
+    kernel: Kernel,
+    past: Past,
+    products: Products,
+    plain: Sequence[FloatArray],
+    tests: int,
+) -> Iterator[_Link]:
+    """Yield what variable i adds to each target."""
+    s = products.every - products.part(i)
+    features = (products.flat[i], products.squares(i))
+    shared: dict[tuple[float, float], FloatArray] = {}
+    for j, column in enumerate(past.targets):
+        own, both = int(past.owner[column]), (kernel.squares[j], kernel.penalties[j])
+        if own != i and past.wandering[j]:
+            inverse = kernel.inverse(s - products.part(own), j)
+        else:
+            inverse = shared[both] if both in shared else kernel.inverse(s, j)
+            shared[both] = inverse
+        known = past.always(j) if own == i else past.own(j)
+        solved = Solved(inverse, known, float(kernel.penalties[j]))
+        label = past.labels[:, j] if own == i else past.label(j)
+        yield _measure(solved, label, features, plain[j], tests)
+
+
+def _measure(
+    solved: Solved,
+    label: FloatArray,
+    features: Sequence[FloatArray],
+    plain: FloatArray,
+    tests: int,
+) -> _Link:
+    errors = solved.errors(label)
+    square = float(np.mean(errors**2)) or 1.0
+    rises = (errors**2 - plain**2) / square
+    strength = float(rises.mean())
+    around = rises - strength * errors**2 / square
+    half = QUANTILE * float(np.sqrt(variance_of_mean(around)))
+    tried = [score_test(solved, label, one, plain, len(features) * tests) for one in features]
+    p_value = min(1.0, len(features) * min(p for p, _ in tried))
+    detectable = min(least for _, least in tried)
+    return _Link(strength, strength - half, min(strength + half, 1.0), p_value, detectable)
+
+
+def score_test(
+    solved: Solved, label: FloatArray, features: FloatArray, noise: FloatArray, tests: int
+) -> tuple[float, float]:
+    """Test whether features (n, r) say anything of what a regression leaves of its labels.
+
+    ``noise`` (n,) are errors with all variables, each row forecast from all others.
+    Returns the p-value, and the share of the squared error that such features would have to
+    explain to be found among this many tests.
+    """
+    left = solved.penalty * solved.apply(label)
+    part = solved.penalty * solved.apply(features)
+    weight = 1.0 / recent_size(solved.errors(label)[:, None])
+    weight = weight / weight.mean()
+    score = part.T @ (left * weight[:, 0])
+    products = part * weight * noise[:, None]
+    null = Squares.of(products.T @ products)
+    p_value = null.beyond(float(score @ score))
+    within = part.T @ part
+    needed = null.reach(SIGNIFICANCE / tests) + POWER_QUANTILE * null.spread - null.mean
+    each = float(left @ left) * float(np.sum(within**2)) / max(float(np.trace(within)), TINY)
+    return p_value, min(1.0, needed / max(each, TINY))
+
+
+class Squares(NamedTuple):
+    """A weighted sum of squares of normal variables, as a shifted gamma of three equal moments."""
+
+    mean: float
+    spread: float
+    shape: float
+
+    @classmethod
+    def of(cls, covariance: FloatArray) -> Squares:
+        """Return the sum of squares of variables with this covariance (r, r)."""
+        weights = np.maximum(np.linalg.eigvalsh(covariance), 0.0)
+        top = float(weights.max(initial=0.0))
+        if top <= TINY:
+            return cls(0.0, 0.0, 1.0)
+        weights = weights / top
+        second, third = float(np.sum(weights**2)), float(np.sum(weights**3))
+        shape = 0.5 * second**3 / third**2
+        return cls(top * float(weights.sum()), top * float(np.sqrt(2.0 * second)), shape)
+
+    def beyond(self, value: float) -> float:
+        """Return the chance of a larger value."""
+        if self.spread <= TINY:
+            return 1.0
+        root = np.sqrt(self.shape)
+        at = self.shape + root * (value - self.mean) / self.spread
+        return float(gammaincc(self.shape, max(at, 0.0)))
+
+    def reach(self, chance: float) -> float:
+        """Return the value that is exceeded with this chance."""
+        if self.spread <= TINY:
+            return self.mean
+        at = float(gammainccinv(self.shape, chance))
+        return self.mean + self.spread * (at - self.shape) / float(np.sqrt(self.shape))

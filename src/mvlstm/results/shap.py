@@ -1,0 +1,49 @@
+"""Contributions in the form of the library shap."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from mvlstm.errors import DataError
+
+if TYPE_CHECKING:
+    from mvlstm.results.explanation import Explanation
+
+
+def shap_explanation(explanation: Explanation, *, step: int, lags: bool) -> Any:
+    """Return contributions to forecasts some steps ahead; see `Explanation.to_shap`."""
+    try:
+        import shap
+    except ImportError as error:
+        raise ImportError("to_shap() needs shap: pip install mvlstm[shap].") from error
+    if explanation.contribution is None or explanation.value is None:
+        raise DataError(
+            "This explanation has no contributions. Ask for them with "
+            "explain(table, contributions=50); models without gradients have none."
+        )
+    most = len(explanation.background)
+    if isinstance(step, bool) or step not in range(1, most + 1):
+        raise DataError(
+            f"step={step!r} is none of the {most} steps ahead. Choose one of 1 to {most}."
+        )
+    table, values = explanation.contribution, explanation.value
+    if "step" in table.index.names:
+        rows = table.index.get_level_values("step") == step
+        table, values = table[rows], values[rows]
+    if lags:
+        names = ["{}, lag {}".format(*column) for column in table.columns.tolist()]
+        data = pd.DataFrame(np.nan, index=table.index, columns=names)
+        shown = table.to_numpy()
+    else:
+        sums = table.T.groupby(level="variable", sort=False).sum().T
+        names, shown, data = list(map(str, sums.columns)), sums.to_numpy(), values[sums.columns]
+    return shap.Explanation(
+        values=np.ascontiguousarray(shown, dtype=np.float64),
+        base_values=np.full(len(shown), explanation.background[step - 1]),
+        data=data.to_numpy(dtype=np.float64),
+        feature_names=names,
+        output_names=explanation.target,
+    )

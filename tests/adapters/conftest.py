@@ -1,0 +1,27 @@
+"""Marks these tests, and keeps figures off the screen and MLflow's runs in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of this folder; what other libraries warn of is theirs."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.adapters)
+            for rule in ("error::mvlstm.errors.MVLSTMWarning", "ignore"):  # the last comes first
+                item.add_marker(pytest.mark.filterwarnings(rule), append=False)
+
+
+@pytest.fixture(autouse=True)
+def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file://{tmp_path}/runs")
+    monkeypatch.chdir(tmp_path)
