@@ -1,12 +1,13 @@
 """Time whole default fits, as a ratio to one epoch of a plain LSTM, with the error they reach.
 
     MVLSTM_DATA=../shared/data python benchmarks/fit_time.py [--only energy,pm25,np]
-        [--device cpu|cuda] [--members 5] [--seeds 1] [--seconds 5] [--json FILE]
+        [--device cpu|cuda] [--members 5] [--seeds 1] [--seconds 5] [--rows N] [--json FILE]
 
 A machine's seconds say little about another's. So the unit is one epoch of `torch.nn.LSTM` as wide
 as the model, over the same training windows in batches of 64, on the same device and threads,
 timed right before and right after each fit. A fit is everything: reading the table, the link,
-training, members trained again, calibration. Only the seed and the number of members can be chosen.
+training, members trained again, calibration. Only the seed and the number of members can be chosen;
+``--rows 2000 --members 1 --seconds 1`` tries within minutes whether all of it runs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import platform
 import statistics
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,7 @@ def main() -> None:
     parser.add_argument("--members", type=int, help="by default those of the forecaster")
     parser.add_argument("--seeds", type=int, default=1, help="fits of each table")
     parser.add_argument("--seconds", type=float, default=5.0, help="to time the plain LSTM, twice")
+    parser.add_argument("--rows", type=int, help="only the first ones, a fifth of them unseen")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
     options = parser.parse_args()
     cuda = options.device == "cuda"
@@ -130,6 +132,8 @@ def main() -> None:
     rows = []
     for name in options.only.split(","):
         task = TASKS[name]()
+        if options.rows:
+            task = replace(task, table=task.table.iloc[: options.rows], test=0.2)
         for seed in range(options.seeds):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", mv.MVLSTMWarning)

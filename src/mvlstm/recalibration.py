@@ -41,7 +41,7 @@ TAILS = 4.0  # degrees of freedom of the density that judges: one wild score set
 WILDEST = 60.0  # size beyond which a score tells no more about location and scale
 RATE = 0.08  # by which a quantile moves after an outcome, in standard deviations
 DELAY = 0.75  # power of the forecasts under way, by which it moves less: their errors overlap
-NOTHING = 1e-18  # share of a sum that does not show in it
+BLOCK = 32  # rows summed at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,13 +103,19 @@ class Arrivals:
 def _discounted_sums(values: FloatArray, keep: float) -> FloatArray:
     """Return along rows (H, R) the sums in which a value counts ``keep`` times less a step on.
 
-    Sums of one value are made sums of two, these of four, and so on.
+    Sums within blocks are one product; those at the ends of blocks are such sums again.
     """
-    found, shift = values.copy(), 1
-    while shift < values.shape[1] and keep**shift > NOTHING:
-        found[:, shift:] += keep**shift * found[:, :-shift]
-        shift *= 2
-    return found
+    H, R = values.shape
+    place = np.arange(BLOCK)
+    weights = np.triu(keep ** np.abs(place - place[:, None]))
+    if R <= BLOCK:
+        return np.asarray(values @ weights[:R, :R])
+    padded = np.zeros((H, -(-R // BLOCK), BLOCK))
+    padded.reshape(H, -1)[:, :R] = values
+    found = padded @ weights
+    before = _discounted_sums(found[:, :-1, -1], keep**BLOCK)
+    found[:, 1:] += before[..., None] * keep ** (place + 1.0)
+    return np.asarray(found.reshape(H, -1)[:, :R])
 
 
 # ---------------------------------------------------------------------------------- the two stages

@@ -92,6 +92,9 @@ def test_nothing_after_the_origin_changes_a_forecast(name: str, kind: str, horiz
     known = np.asarray(before.origin < TIMES[CUT])
     assert known.any() and not known.all()
     np.testing.assert_array_equal(before.members[:, known], after.members[:, known])
+    for q in (0.05, 0.95):  # intervals follow outcomes, but none that was not known yet
+        ends = (one.take(known).quantile(q) for one in (before, after))
+        np.testing.assert_array_equal(*ends)
     moved = ~np.isclose(before.members[:, ~known], after.members[:, ~known])
     assert moved.any(), "the change must reach forecasts made after it"
 

@@ -28,9 +28,9 @@ TRAINED = {"max_epochs": 25, "batch_size": 64, "learning_rate": 1e-2}
 def easy():
     """Four noises of which "b" drives y at once."""
     rng = np.random.default_rng(0)
-    values = rng.normal(size=(1200, 4))
-    y = np.zeros(1200)
-    for t in range(1, 1200):
+    values = rng.normal(size=(800, 4))
+    y = np.zeros(800)
+    for t in range(1, 800):
         y[t] = 0.5 * y[t - 1] + values[t - 1, 1] + 0.3 * rng.normal()
     return pd.DataFrame(values, columns=list("abcd")).assign(y=y)
 

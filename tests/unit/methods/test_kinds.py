@@ -61,6 +61,30 @@ def fitted(**changes) -> mv.MVLSTM:
     return mv.MVLSTM(**SMALL | changes).fit(table(), "y", test=0.2)
 
 
+@pytest.fixture(scope="module")
+def linear() -> mv.MVLSTM:
+    """Plain members alone, with the link; nothing may be done to it."""
+    return fitted(link="linear")
+
+
+@pytest.fixture(scope="module")
+def several() -> mv.MVLSTM:
+    """Members of all kinds; nothing may be done to it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            kinds_module, "find_harmful", lambda errors, plain, _: np.zeros(len(plain), bool)
+        )
+        return fitted()
+
+
+@pytest.fixture(scope="module")
+def replaced() -> mv.MVLSTM:
+    """Plain members that took the places of all others; nothing may be done to it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kinds_module, "find_harmful", lambda errors, plain, _: ~plain)
+        return fitted()
+
+
 def trained(model: mv.MVLSTM) -> TrainedNetwork:
     """The members of a fitted model."""
     return model.fitted_.learned.trained
@@ -78,8 +102,8 @@ class Watched(mv.MVLSTM):
 # ----------------------------------------------------------------------------------- which they are
 
 
-def test_of_five_members_one_is_plain_and_two_do_without_the_link(keep) -> None:
-    assert trained(fitted(members=7)).kinds.tolist() == [
+def test_of_five_members_one_is_plain_and_two_do_without_the_link(keep, linear) -> None:
+    assert trained(fitted(members=7, max_epochs=1)).kinds.tolist() == [
         Kind.PLAIN,
         Kind.BARE,
         Kind.SPARSE,
@@ -88,8 +112,8 @@ def test_of_five_members_one_is_plain_and_two_do_without_the_link(keep) -> None:
         Kind.PLAIN,
         Kind.BARE,
     ]
-    assert trained(fitted(members=4)).kinds is None, "a small ensemble is plain"
-    assert trained(fitted(link="linear")).kinds is None
+    assert trained(fitted(members=4, max_epochs=1)).kinds is None, "a small ensemble is plain"
+    assert trained(linear).kinds is None
 
 
 def test_a_target_alone_has_no_sparse_members(keep) -> None:
@@ -109,10 +133,10 @@ def test_a_share_of_an_ensemble_without_a_plain_member_is_plain() -> None:
     assert found.learned.trained.kinds is None and found.learned.trained.labels.bare is None
 
 
-def test_each_kind_is_what_it_would_be_alone(keep, monkeypatch) -> None:
+def test_each_kind_is_what_it_would_be_alone(keep, linear, monkeypatch) -> None:
     learn = Bare.learn  # with a range that no link's forecast leaves
     monkeypatch.setattr(Bare, "learn", lambda labels, left: learn(labels, 1e9))
-    every, linear = fitted(), fitted(link="linear")
+    every = fitted()
     kinds = trained(every).kinds
     plain = kinds == Kind.PLAIN
     np.testing.assert_array_equal(trained(every).flat[plain], trained(linear).flat[plain])
@@ -135,8 +159,8 @@ def test_each_kind_is_what_it_would_be_alone(keep, monkeypatch) -> None:
     assert np.abs(trained(shrunk).flat - trained(linear).flat).max() > 1e-3
 
 
-def test_harmful_members_are_trained_again_as_plain_ones(drop) -> None:
-    again, linear = fitted(), fitted(link="linear")
+def test_harmful_members_are_trained_again_as_plain_ones(replaced, linear) -> None:
+    again = replaced
     assert trained(again).kinds is None and trained(again).labels.bare is None
     np.testing.assert_array_equal(trained(again).flat, trained(linear).flat)
     np.testing.assert_array_equal(again.history_.valid_rmse, linear.history_.valid_rmse)
@@ -268,7 +292,7 @@ def test_sigma_in_the_targets_units_needs_one_kind(sigma) -> None:
         mv.MVLSTM(**SMALL, sigma=sigma, target_scale="raw").fit(table(), "y")
 
 
-def test_a_member_without_a_link_may_fail(monkeypatch) -> None:
+def test_a_member_without_a_link_may_fail(linear, monkeypatch) -> None:
     def broken(labels, problem):
         found = labels_by_row(labels, problem)
         if labels.bare is not None:
@@ -276,14 +300,12 @@ def test_a_member_without_a_link_may_fail(monkeypatch) -> None:
         return found
 
     monkeypatch.setattr(networks, "labels_by_row", broken)
-    model, linear = fitted(), fitted(link="linear")
-    np.testing.assert_array_equal(trained(model).flat, trained(linear).flat)
+    np.testing.assert_array_equal(trained(fitted()).flat, trained(linear).flat)
 
 
-def test_a_sparse_member_may_fail(monkeypatch) -> None:
+def test_a_sparse_member_may_fail(linear, monkeypatch) -> None:
     monkeypatch.setattr(Shrinkage, "__call__", lambda self, flat, *_: flat.fill_(torch.nan))
-    model, linear = fitted(), fitted(link="linear")
-    np.testing.assert_array_equal(trained(model).flat, trained(linear).flat)
+    np.testing.assert_array_equal(trained(fitted()).flat, trained(linear).flat)
 
 
 # ---------------------------------------------------------------------- beyond the levels it showed
@@ -331,8 +353,8 @@ def test_gradients_are_those_of_the_forecasts(keep, shift) -> None:
         np.testing.assert_allclose(slope[(..., *place)], rise, atol=2e-3)
 
 
-def test_contributions_add_up(keep) -> None:
-    model = fitted(max_epochs=8)
+def test_contributions_add_up(several) -> None:
+    model = several
     explanation = model.explain(table(), effort="quick")
     total = explanation.contribution.sum(axis=1) + explanation.background[0]
     frame = model.predict(table()).to_frame().set_index("origin")["mean"]
@@ -346,10 +368,9 @@ def test_contributions_add_up(keep) -> None:
 # ------------------------------------------------------------------------ kept, resumed, brought on
 
 
-@pytest.mark.parametrize("case", ["keep", "drop"])
+@pytest.mark.parametrize("case", ["several", "replaced"])
 def test_a_saved_model_forecasts_the_same(case, request, tmp_path) -> None:
-    request.getfixturevalue(case)
-    model = fitted()
+    model = request.getfixturevalue(case)
     model.save(tmp_path / "m.safetensors")
     again = mv.load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(trained(again).kinds, trained(model).kinds)
@@ -358,12 +379,12 @@ def test_a_saved_model_forecasts_the_same(case, request, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("refit", ["newest", "full"])
-@pytest.mark.parametrize("case", ["keep", "drop"])
+@pytest.mark.parametrize("case", ["several", "replaced"])
 def test_all_kinds_are_brought_up_to_date(case, refit, request) -> None:
-    request.getfixturevalue(case)
-    model = fitted()
-    kinds = trained(model).kinds
-    assert (kinds is None) == (case == "drop")
+    request.getfixturevalue("keep" if case == "several" else "drop")
+    model = request.getfixturevalue(case)
+    model, kinds = model.holding(model.fitted_), trained(model).kinds
+    assert (kinds is None) == (case == "replaced")
     longer = pd.concat([table(), table(120, seed=2)], ignore_index=True)
     model.update(longer, refit=refit)
     np.testing.assert_array_equal(trained(model).kinds, kinds)
@@ -371,8 +392,9 @@ def test_all_kinds_are_brought_up_to_date(case, refit, request) -> None:
     assert record.rmse_after <= record.rmse_before
 
 
-def test_a_fit_stopped_while_members_are_trained_again_goes_on(drop, tmp_path, monkeypatch) -> None:
-    whole = fitted()
+def test_a_fit_stopped_while_members_are_trained_again_goes_on(
+    drop, replaced, tmp_path, monkeypatch
+) -> None:
     train = kinds_module.fit_network
     calls = []
 
@@ -388,24 +410,26 @@ def test_a_fit_stopped_while_members_are_trained_again_goes_on(drop, tmp_path, m
             mv.MVLSTM(**SMALL).fit(table(), "y", test=0.2, checkpoint=tmp_path)
     assert (tmp_path / NAME).is_file() and not (tmp_path / AGAIN).is_file()
     resumed = mv.MVLSTM(**SMALL).fit(table(), "y", test=0.2, checkpoint=tmp_path)
-    np.testing.assert_array_equal(trained(resumed).flat, trained(whole).flat)
+    np.testing.assert_array_equal(trained(resumed).flat, trained(replaced).flat)
     assert (tmp_path / AGAIN).is_file()
 
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_fit_whose_members_have_all_stopped_can_be_taken_up(tmp_path, monkeypatch, kept) -> None:
-    patient = SMALL | {"max_epochs": 200, "patience": 1, "averaging": 0.0, "learning_rate": 0.05}
+    patient = SMALL | {"max_epochs": 60, "patience": 1, "averaging": 0.0, "learning_rate": 0.05}
     monkeypatch.setattr(
         kinds_module, "find_harmful", lambda errors, plain, ensembles: ~plain & (not kept)
     )
     whole = mv.MVLSTM(**patient).fit(table(), "y", test=0.2, checkpoint=tmp_path)
-    assert (whole.history_.epochs < 200).all()
+    assert (whole.history_.epochs < 60).all()
     again = mv.MVLSTM(**patient).fit(table(), "y", test=0.2, checkpoint=tmp_path)
     np.testing.assert_array_equal(trained(again).flat, trained(whole).flat)
     np.testing.assert_array_equal(again.history_.lowered, whole.history_.lowered)
 
 
-def test_another_fit_does_not_overwrite_one_that_is_half_done(drop, tmp_path, monkeypatch) -> None:
+def test_another_fit_does_not_overwrite_one_that_is_half_done(
+    drop, replaced, tmp_path, monkeypatch
+) -> None:
     """Its first training is over and says so; its second is not."""
     run, calls = networks.train, []
 
@@ -424,7 +448,7 @@ def test_another_fit_does_not_overwrite_one_that_is_half_done(drop, tmp_path, mo
         mv.MVLSTM(**SMALL, seed=1).fit(table(), "y", test=0.2, checkpoint=tmp_path)
     assert (tmp_path / NAME).read_bytes() == first
     resumed = mv.MVLSTM(**SMALL).fit(table(), "y", test=0.2, checkpoint=tmp_path)
-    np.testing.assert_array_equal(trained(resumed).flat, trained(fitted()).flat)
+    np.testing.assert_array_equal(trained(resumed).flat, trained(replaced).flat)
     mv.MVLSTM(**SMALL, seed=1).fit(table(), "y", test=0.2, checkpoint=tmp_path)  # now it may
 
 
@@ -443,7 +467,7 @@ def test_copies_stand_in_where_there_is_no_time(drop) -> None:
 
 
 def test_a_second_training_without_time_changes_nothing_but_members_without_a_link(
-    drop, monkeypatch
+    drop, several, monkeypatch
 ) -> None:
     after, calls = Run.after, []
 
@@ -454,15 +478,10 @@ def test_a_second_training_without_time_changes_nothing_but_members_without_a_li
     monkeypatch.setattr(Run, "after", none_left)
     with pytest.warns(mv.MVLSTMWarning, match="time limit"):
         stopped = fitted()
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            kinds_module, "find_harmful", lambda errors, plain, ensembles: np.zeros(5, bool)
-        )
-        every = fitted()
     assert trained(stopped).kinds.tolist() == [0, 0, Kind.SPARSE, Kind.SPARSE, Kind.SPARSE]
     sources = [0, 0, 2, 2, 4]  # of the members, some of which are copies
-    np.testing.assert_array_equal(trained(stopped).flat, trained(every).flat[sources])
-    np.testing.assert_array_equal(stopped.history_.best_epoch, every.history_.best_epoch[sources])
+    np.testing.assert_array_equal(trained(stopped).flat, trained(several).flat[sources])
+    np.testing.assert_array_equal(stopped.history_.best_epoch, several.history_.best_epoch[sources])
     assert any("copies of members" in note for note in stopped.history_.notes)
 
 
@@ -479,12 +498,12 @@ def test_a_second_training_cut_short_replaces_no_better_member(drop, monkeypatch
 
     monkeypatch.setattr(networks, "train", short)
     with pytest.warns(mv.MVLSTMWarning, match="time limit"):
-        stopped = fitted(max_epochs=10)
+        stopped = fitted(max_epochs=5)
     with monkeypatch.context() as patch:
         patch.setattr(
             kinds_module, "find_harmful", lambda errors, plain, ensembles: np.zeros(5, bool)
         )
-        every = fitted(max_epochs=10)
+        every = fitted(max_epochs=5)
     linked = ~trained(every).is_bare
     assert (stopped.history_.best_rmse[linked] <= every.history_.best_rmse[linked]).all()
     assert stopped.history_.best_rmse.max() <= every.history_.best_rmse[linked].max()
@@ -502,14 +521,14 @@ def test_a_kind_that_no_member_is_is_named(keep, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("refit", ["newest", "full"])
-def test_updates_shrink_the_same_members(keep, refit, monkeypatch) -> None:
+def test_updates_shrink_the_same_members(keep, several, refit, monkeypatch) -> None:
     given, run = [], further_training.train
     monkeypatch.setattr(
         further_training,
         "train",
         lambda n, data, members, *a, **k: given.extend(members) or run(n, data, members, *a, **k),
     )
-    model = fitted()
+    model = several.holding(several.fitted_)
     model.update(pd.concat([table(), table(120, seed=2)], ignore_index=True), refit=refit)
     assert [m.shrinkage > 0 for m in given[:5]] == [k != Kind.PLAIN for k in trained(model).kinds]
     assert [m.variant for m in given[:5]] == [int(k == Kind.BARE) for k in trained(model).kinds]
