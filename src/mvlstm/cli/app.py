@@ -21,6 +21,7 @@ from mvlstm.cli import (
     forecast,
     graph,
     report,
+    serve,
     tune,
     update,
 )
@@ -51,8 +52,8 @@ def root(
     """Forecast one series from many, with intervals, and see which variables matter."""
 
 
-commands = (demo, fit, forecast, evaluate, update, explain, report, graph, compare, tune, export)
-for module in commands:
+commands = (demo, fit, forecast, evaluate, update, explain, report, graph, compare, tune)
+for module in (*commands, export, serve):
     name = module.__name__.rpartition(".")[2]
     app.command(name, epilog=module.EXAMPLE)(getattr(module, name))
 app.add_typer(bench.app, name="bench")

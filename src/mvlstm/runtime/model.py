@@ -197,8 +197,6 @@ class Runtime:
                 "model forecasts these alone. Use mvlstm.load on the model's own file."
             )
         last = series.count - 1
-        if not self._origins(series)[last]:
-            return short_of_rows(series, told["window"], told["horizon"], told["lead"])
         given = len(series.rows.times) - series.count
         if layout["known"] and given < told["ahead"]:
             origin = series.rows.times[[last]]
@@ -209,6 +207,8 @@ class Runtime:
                 "empty value. Add the rows to the end of the table with the target left empty, or "
                 "pass them with future=...."
             )
+        if not self._origins(series)[last]:
+            return short_of_rows(series, told["window"], told["horizon"], told["lead"])
         return self._far(series)
 
     def _far(self, series: Series) -> str | None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mvlstm._words import counted
 from mvlstm.errors import DataError
 from mvlstm.runtime.columns import Columns, is_missing, name_list, numbers, texts
-from mvlstm.runtime.times import Clock, Times, read_times
+from mvlstm.runtime.times import SPARE_TIMES, Clock, Times, read_times
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
 
@@ -30,6 +30,14 @@ class Wanted:
     def columns(self) -> tuple[str, ...]:
         """Variables, then the target."""
         return (*(self.layout["variables"] or ()), self.layout["target"])
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """Every column that is read: times and series, too."""
+        layout = self.layout
+        index = layout["index_name"]
+        others = [one for one in (index, layout["series"]) if one is not None]
+        return (*layout["time"], *others, *SPARE_TIMES, *self.columns)
 
     @property
     def categories(self) -> list[str]:
@@ -126,23 +134,25 @@ def read_rows(columns: Columns, wanted: Wanted, *, ahead: bool = False) -> list[
     layout = wanted.layout
     columns = replace(columns, values={name.strip(): v for name, v in columns.values.items()})
     used = layout["known"] if ahead else wanted.columns
-    _check_present(columns, [*used, *([layout["series"]] if layout["series"] else [])], ahead=ahead)
+    times = layout["time"] if columns.index is None else []
+    series = [] if layout["series"] is None else [layout["series"]]
+    _check_present(columns, [*used, *times, *series], ahead=ahead)
     if not columns.rows:
         raise DataError("forecast() received an empty table; supply the most recent rows.")
-    times = read_times(columns, layout, wanted.clock)
+    moments = read_times(columns, layout, wanted.clock)
     shape = (columns.rows, len(wanted.numeric))
     table, words = np.full(shape, np.nan), np.full((columns.rows, len(wanted.categories)), None)
-    for place, name in enumerate(wanted.numeric):
-        if name in used:
-            table[:, place] = numbers(name, columns.values[name])
-    for place, name in enumerate(wanted.categories):
-        if name in used:
-            words[:, place] = texts(columns.values[name])
+    for place, column in enumerate(wanted.numeric):
+        if column in used:
+            table[:, place] = numbers(column, columns.values[column])
+    for place, column in enumerate(wanted.categories):
+        if column in used:
+            words[:, place] = texts(columns.values[column])
     found = []
-    for series, rows in _by_series(columns, layout["series"]):
-        own = np.arange(len(rows)) if times is None else times[rows]
+    for name, rows in _by_series(columns, layout["series"]):
+        own = np.arange(len(rows)) if moments is None else moments[rows]
         order = np.argsort(own, kind="stable")
-        one = Rows(series, own, table[rows], words[rows]).take(order)
+        one = Rows(name, own, table[rows], words[rows]).take(order)
         _check_unique(one, wanted.clock)
         found.append(one)
     return found

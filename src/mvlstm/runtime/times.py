@@ -19,7 +19,7 @@ from mvlstm.types import IntArray
 Times = NDArray[Any]  # int64, or datetime64[us]: the local clock, or UTC where there is a zone
 CLOCK = ("year", "month", "day", "hour", "minute", "second")
 DURATION = re.compile(r"P(\d+)DT(\d+)H(\d+)M(\d+(?:\.\d+)?)S")
-EPOCH = datetime(1970, 1, 1)
+SPARE_TIMES = ("time", "date", "timestamp")  # columns of times, where the fit had them as index
 KINDS = {"integer": "integers", "datetime": "dates"}
 LONGEST_GAP = 240  # minutes that clocks leave out at most
 
@@ -151,7 +151,7 @@ def read_times(columns: Columns, layout: Mapping[str, Any], clock: Clock) -> Tim
         return _read(columns.index, "The index", clock)
     if not names and not clock.dates:
         return None
-    for spare in ("time", "date", "timestamp") if not names else ():
+    for spare in SPARE_TIMES if not names else ():
         if spare in columns.values and clock.dates:
             return _read(columns.values[spare], f"Time column '{spare}'", clock)
     wanted = list(layout["time"]) or ["time"]
