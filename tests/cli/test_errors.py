@@ -44,7 +44,6 @@ BAD_TABLES = {
     "missing values": (_changed(7, "y", None), ("y", "2024-01-01 07:00", "--missing")),
     "infinite values": (_changed(7, "x2", float("inf")), ("x2", "--missing")),
     "a constant column": (_with(x2=1.0), ("x2", "--exclude")),
-    "times out of order": (make_table().iloc[::-1], ("2024-01-10 22:00", "sort")),
     "a time twice": (make_table().iloc[[0, 0, *range(1, 240)]], ("2024-01-01",)),
     "irregular times": (make_table().drop(index=50), ("2024-01-03", "--gaps")),
     "too few rows": (make_table(12), ("12 rows", "at least 17", "--valid")),

@@ -116,11 +116,11 @@ def test_the_file_of_scores_holds_the_periods_too(
     found = json.loads(run(*given, "--json").stdout)
     written = pd.read_csv(tmp_path / "scores.csv")
     days = [row["day"] for row in found["periods"]]
-    assert written["period"].isna().tolist()[:2] == [True, True]
-    assert written["period"].tolist()[2:] == days
-    assert written["model"].tolist()[1:] == ["persistence", *["MVLSTM"] * len(days)]
+    assert written["period"].isna().tolist()[:3] == [True] * 3
+    assert written["period"].tolist()[3:] == days
+    assert written["model"].tolist()[1:] == ["persistence", "seasonal", *["MVLSTM"] * len(days)]
     rmse = [row["rmse"] for row in found["periods"]]
-    np.testing.assert_allclose(written["rmse"][2:], rmse)
+    np.testing.assert_allclose(written["rmse"][3:], rmse)
 
 
 def test_periods_of_numbered_rows_have_a_name(run: Run, tmp_path: Path) -> None:

@@ -32,15 +32,21 @@ def test_each_step_ahead_is_scored_as_one_would_by_hand(panel: bool) -> None:
     other = daily(seed=1).assign(place="b")
     rows = pd.concat([table, other]) if panel else table.drop(columns="place")
     settings = {"window": 3, "horizon": 3, "missing": "fill", "verbose": 0}
-    model, persistence = mv.AR(transform="none", **settings), mv.Persistence(**settings)
-    for each in (model, persistence):
+    model = mv.AR(transform="none", **settings)
+    plain = [kind(**settings) for kind in (mv.Persistence, mv.SeasonalPersistence)]
+    for each in (model, *plain):
         each.fit(rows, "y", test=0.2, **({"series": "place"} if panel else {}))
     found = model.evaluate(rows)
     one = model.predict(rows).to_frame()
     keys = ["series", "origin"] if panel else ["origin"]
     whole = one.groupby(keys)["part"].transform(lambda part: (part == "new").all())
-    one["last"] = persistence.predict(rows).to_frame()["mean"]
+    for j, rival in enumerate(plain):
+        one[f"plain{j}"] = rival.predict(rows).to_frame()["mean"]
     scored = one[whole & one["actual"].notna()]
+    size = pd.Series(1.0, scored.index)
+    if panel:  # each series counts by the size of its own changes
+        changes = rows[rows.index <= scored["origin"].min()].groupby("place")["y"]
+        size = scored["series"].map(changes.apply(lambda y: (y.diff() ** 2).mean()))
     assert found.by_step is not None and found.by_step["step"].tolist() == [1, 2, 3]
     for row, (_, mine) in zip(
         found.by_step.itertuples(), scored.groupby("step", sort=True), strict=True
@@ -49,8 +55,11 @@ def test_each_step_ahead_is_scored_as_one_would_by_hand(panel: bool) -> None:
         assert row.rmse == pytest.approx(np.sqrt(np.mean((mine["mean"] - mine["actual"]) ** 2)))
         assert row.mae == pytest.approx((mine["median"] - mine["actual"]).abs().mean())
         assert row.coverage == pytest.approx(mine["actual"].between(mine.q05, mine.q95).mean())
-        reference = np.sqrt(np.mean((mine["last"] - mine["actual"]) ** 2))
-        assert row.skill == pytest.approx(1 - row.rmse / reference)
+        own, *others = (
+            np.sqrt(np.mean((mine[column] - mine["actual"]) ** 2 / size[mine.index]))
+            for column in ("mean", "plain0", "plain1")
+        )
+        assert row.skill == pytest.approx(1 - own / min(others))
     assert found.by_step["n"].sum() == found.scores["n"].iloc[0]
     single = mv.AR(window=3, missing="fill", verbose=0)
     assert single.fit(table.drop(columns="place"), "y").evaluate(table).by_step is None

@@ -247,8 +247,8 @@ class LastValue:
     def rows(self, table: FloatArray, origins: IntArray, window: int) -> FloatArray:
         return np.repeat(2.0 * table[origins][:, -1:], 2, axis=1)
 
-    def gradient(self, window: int, n_columns: int) -> FloatArray:
-        slope = np.zeros((2, window, n_columns))
+    def gradient(self, windows: FloatArray) -> FloatArray:
+        slope = np.zeros((2, *windows.shape[1:]))
         slope[:, -1, -1] = 2.0
         return slope
 

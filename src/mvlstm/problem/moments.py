@@ -189,12 +189,16 @@ def choosing_errors(
 ) -> FloatArray:
     """Return the squared errors (penalties, H) by which a penalty is chosen.
 
-    They are those on ``choose``, and where these windows are fewer than `FEW`, which hardly tell
-    anything, those of `forward_errors` as well.
+    They are those on ``choose``, and of steps with fewer than `FEW` known labels there, which
+    hardly tell anything, those of `forward_errors` as well.
     """
     errors = squared_errors(path, intercept, table, choose, lags, read)
-    if len(choose[0]) < FEW:
-        errors += forward_errors(table, lags, train, read)[0].sum(axis=0)
+    few = np.flatnonzero(np.isfinite(choose[1]).sum(axis=0) < FEW)
+    together = [few] if np.isfinite(train[1]).all() else few[:, None]  # each with labels of its own
+    for steps in together:
+        if len(steps):
+            part = train[0], train[1][:, steps]
+            errors[:, steps] += forward_errors(table, lags, part, read)[0].sum(axis=0)
     return errors
 
 

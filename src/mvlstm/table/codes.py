@@ -16,6 +16,7 @@ from mvlstm.types import FloatArray
 
 ALONE = 5.0  # times the usual distance of values that one must be away from its neighbour
 HUGE = 1e20  # beyond this a number is what a program writes for none
+DWARFED = 1e6  # times as far away as all others are apart: a huge code, not one large value
 USUAL = {200.0, 32767.0, 32768.0, 65535.0, 2147483647.0, 2147483648.0}  # besides those of nines
 FEWEST_VALUES = 20  # different ones, among which an unusual one can be told
 FEW_VALUES = 3  # and a usual code
@@ -104,10 +105,13 @@ def _is_code(values: FloatArray, count: int, end: int, several: bool) -> bool:
     usual = gaps[-1] if len(gaps) < FEWEST_VALUES else gaps[-MOST_CODES]
     if value == 0.0 or away <= ALONE * usual:
         return False
-    if is_usual(value):
-        return count > 1 or abs(value) >= HUGE
-    outside = value < 0 <= others[0] or away > others[-1] - others[0]
-    return not several and count >= TIMES and len(others) >= FEWEST_VALUES and bool(outside)
+    apart = float(others[-1] - others[0])
+    if is_usual(value) and abs(value) < HUGE:
+        return count > 1
+    if is_usual(value) and away > DWARFED * apart:
+        return True
+    outside = value < 0 <= others[0] or away > apart
+    return not several and count >= TIMES and len(others) >= FEWEST_VALUES and outside
 
 
 def is_usual(value: float) -> bool:

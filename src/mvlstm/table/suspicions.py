@@ -23,7 +23,7 @@ LATEST = 5_000  # rows on which it is measured what gives the target away
 FEWEST = 50  # rows that can tell
 SHIFTS = 48  # rows ahead at which a variable may repeat the target
 LAGS = 26  # of the target's own past: two more than a day of hours
-GIVEN = 0.05  # share of the error of the target's own past below which something is given away
+GIVEN = 0.02  # share of the error of the target's own past below which something is given away
 WHERE: tuple[int, ...] = (0, *range(1, SHIFTS + 1), *range(-1, -LAGS, -1))
 EXACT = 1e-3  # standard deviations of the target within which a column is a copy of it
 
@@ -85,7 +85,7 @@ def _given_away(raw: Raw, layout: Layout, segments: IntArray) -> tuple[list[str]
     if raw.rows.panel is not None:
         rows = raw.rows.panel.longest()
     rows = slice(max(rows.start, rows.stop - LATEST), rows.stop)
-    values, segments = raw.rows.values[rows], segments[rows]
+    values, segments = _of_size_one(raw.rows.values[rows]), segments[rows]
     target, known = values[:, -1], ~raw.absent[rows, -1]
     names = [name for name in layout.columns[:-1] if name not in raw.levels]
     columns = {name: values[:, layout.columns.index(name)] for name in names}
@@ -168,6 +168,12 @@ def _known_ahead(past: _Past, columns: Sequence[FloatArray]) -> list[bool] | Non
     whole = np.linalg.lstsq(_centered(x), y - y.mean(), rcond=None)[0]
     size = np.abs(whole) * _centered(x).std(axis=0)
     return [bool(one) for one in size > GIVEN * past.spread]
+
+
+def _of_size_one(values: FloatArray) -> FloatArray:
+    """Divide columns by their largest size, so that the square of no value overflows."""
+    size = np.abs(values).max(axis=0)
+    return np.asarray(values / np.where(size > 0, size, 1.0))
 
 
 def _centered(x: FloatArray) -> FloatArray:

@@ -66,7 +66,7 @@ def test_a_few_rows_cannot_tell() -> None:
 def test_asinh_is_learned_from_training_rows_and_scales_measured_inputs(tmp_path) -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"x": np.sinh(3 * walk(n=900)), "kind": list("ab") * 450, "y": 0.0})
-    table["y"] = np.r_[0.0, table["x"][:-1]] + rng.normal(size=900)
+    table["y"] = np.r_[0.0, table["x"][:-1]] + 0.1 * table["x"].std() * rng.normal(size=900)
     model = mv.AR(window=3, horizon=2, transform="asinh", verbose=0).fit(table, "y", test=0.2)
     x, *levels = model.fitted_.preparation.inputs
     train = table["x"][:630]

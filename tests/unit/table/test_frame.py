@@ -173,7 +173,7 @@ def test_a_target_with_marks_says_so() -> None:
 
 
 def test_something_else_than_a_table() -> None:
-    fails("not str. Make one with mvlstm.table.read_table(path)", "data.csv")
+    fails("'data.csv' does not exist. Check the path.", "data.csv")
     fails("not ndarray. Make one with pandas.DataFrame", np.zeros((3, 3)))
     other = type("Frame", (), {"to_pandas": table})
     fails("not Frame. Make one with its to_pandas()", other())

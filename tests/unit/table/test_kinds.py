@@ -46,7 +46,7 @@ def test_an_arrow_stream_is_read_and_answered_in_arrow(table: pd.DataFrame) -> N
     assert found["mean"].to_pylist() == list(own.mean)
     assert found["time"].to_pylist() == list(own.to_frame()["time"])
     scores = model.evaluate(stream).to_frame()
-    assert scores["model"].to_pylist() == ["AR", "persistence"]
+    assert scores["model"].to_pylist() == ["AR", "persistence", "seasonal"]
     assert isinstance(model.explain(stream, effort="quick").to_frame(), pa.Table)
 
 
