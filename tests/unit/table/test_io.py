@@ -314,7 +314,9 @@ def test_a_header_of_any_length_is_read_whole(tmp_path: Path) -> None:
         read_table(path)
 
 
-@pytest.mark.parametrize("first", ['"a\nb"', "a\u2028b", "a\x85b", '\n \n"a"', f'"{"n" * 9_000}\n"'])
+@pytest.mark.parametrize(
+    "first", ['"a\nb"', "a\u2028b", "a\x85b", '\n \n"a"', f'"{"n" * 9_000}\n"']
+)
 @pytest.mark.parametrize("mark", [",", ";"])
 def test_names_that_go_on_in_the_next_line_hide_no_duplicate(
     tmp_path: Path, first: str, mark: str
