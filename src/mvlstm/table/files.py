@@ -18,7 +18,8 @@ from typing import Any, NoReturn
 import numpy as np
 import pandas as pd
 
-from mvlstm.errors import DataError, MVLSTMWarning, ParameterError, reachable
+from mvlstm._words import counted
+from mvlstm.errors import DataError, ParameterError, reachable, warn
 from mvlstm.storage import write_atomic
 from mvlstm.table.columns import without_codes
 from mvlstm.table.encoding import is_category
@@ -113,11 +114,8 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
                 table = _parse(file, separator, decimal, encoding, nrows=rows)
     except OSError as error:
         _cannot_read(file, error)
-    except pd.errors.ParserWarning as error:
-        raise DataError(
-            f"'{file}' has rows with more fields than its {len(names)} column names. Correct the "
-            "header, or name the separator with sep=... instead."
-        ) from error
+    except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
+        raise DataError(_broken(file, separator, encoding, len(names), error)) from error
     except UnicodeError as error:
         raise DataError(
             f"'{file}' is not UTF-8 text ({error}). Save it as UTF-8; in Excel that is the file "
@@ -166,6 +164,30 @@ def _parse(
     )
 
 
+def _broken(file: Path, sep: str, encoding: str, columns: int, error: Exception) -> str:
+    """Name the first line that is no row of the table, and say what is wrong with it."""
+    opener: Any = gzip.open if file.suffix.lower() == ".gz" else open
+    with opener(file, "rt", encoding=encoding, newline="") as stream:
+        reader = csv.reader(stream, delimiter=sep, skipinitialspace=True)
+        begun = start = 1
+        with contextlib.suppress(csv.Error):
+            for fields in reader:
+                if len(fields) > columns:
+                    return (
+                        f"Line {start} of '{file}' has {len(fields)} fields, and the header names "
+                        f"{counted(columns, 'column')}: {_start(sep.join(fields))}. Correct the "
+                        "line or the header, or name the separator with sep=... instead."
+                    )
+                begun, start = start, reader.line_num + 1
+    if "EOF inside string" in str(error):
+        return f"Line {begun} of '{file}' opens a quotation mark that is never closed. Correct it."
+    return f"'{file}' cannot be read as a table: {_first_line(error)}."
+
+
+def _start(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")
+
+
 def _without_none(column: pd.Series[Any]) -> pd.Series[Any]:
     """Let the word ``None`` be missing, but in a column of words."""
     if not (pd.api.types.is_object_dtype(column.dtype) or pd.api.types.is_string_dtype(column)):
@@ -186,12 +208,10 @@ def _doubt_dots(file: Path, texts: pd.DataFrame) -> None:
         dotted = entries.str.contains(".", regex=False)
         bare = entries[~dotted].str.len() == 3
         if dotted.sum() >= FEWEST_DOTS and bare.any() and entries.str.fullmatch(_GROUPED).all():
-            warnings.warn(
+            warn(
                 f"The dots in column '{name}' of '{file.name}' look like marks of thousands, as in "
                 "1.234 next to 950, but were read as decimal points. If they mark thousands, use "
-                "decimal=','.",
-                MVLSTMWarning,
-                stacklevel=4,
+                "decimal=','."
             )
 
 

@@ -140,8 +140,10 @@ def test_files_that_are_no_tables(tmp_path: Path) -> None:
 
 def test_duplicate_names_and_ragged_rows(tmp_path: Path) -> None:
     fails(text_file(tmp_path, "a,b,a\n1,2,3\n"), "has 2 columns named 'a'")
-    fails(text_file(tmp_path, "a,b\n1,2,3\n4,5,6\n"), "more fields than its 2 column names")
-    fails(text_file(tmp_path, "a,b\n1,2\n1,2,3,4\n"), "line 3")
+    fails(
+        text_file(tmp_path, "a,b\n1,2,3\n4,5,6\n"), "has 3 fields, and the header names 2 columns"
+    )
+    fails(text_file(tmp_path, "a,b\n1,2\n1,2,3,4\n"), "Line 3 of ")
 
 
 def test_reading_options_are_checked(tmp_path: Path) -> None:
@@ -330,3 +332,17 @@ def test_names_that_go_on_in_the_next_line_hide_no_duplicate(
 
 def test_a_quotation_mark_that_is_never_closed_is_told_of(tmp_path: Path) -> None:
     fails(text_file(tmp_path, 'a,"b\n' + "1,2\n" * 50_000), "Look for a quotation mark")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a,b\n1,2\n3,4,5,6\n7,8\n", "Line 3 of {} has 4 fields, and the header names 2 columns"),
+        ('a,b\n1,"x\ny"\n3,4,5\n', "Line 4 of {} has 3 fields"),
+        ('a,b\n1,2\n3,"4\n5,6\n7,8\n', "Line 3 of {} opens a quotation mark"),
+    ],
+)
+def test_the_line_that_is_no_row_is_named(tmp_path: Path, text: str, told: str) -> None:
+    for name, data in (("t.csv", text.encode()), ("t.csv.gz", gzip.compress(text.encode()))):
+        path = text_file(tmp_path, data, name)
+        fails(path, told.format(f"'{path}'"))
