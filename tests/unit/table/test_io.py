@@ -317,6 +317,24 @@ def test_a_header_of_any_length_is_read_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "first", ['"a\nb"', "a\u2028b", "a\x85b", '\n \n"a"', f'"{"n" * 9_000}\n"']
+)
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_names_that_go_on_in_the_next_line_hide_no_duplicate(
+    tmp_path: Path, first: str, mark: str
+) -> None:
+    def lines(*names: str) -> str:
+        return "\n".join(mark.join(row) for row in [(first, *names), "1234", "5678"])
+
+    fails(text_file(tmp_path, lines("x", "y", "x")), "has 2 columns named 'x'")
+    assert list(read_table(text_file(tmp_path, lines("x", "y", "z"))))[1:] == ["x", "y", "z"]
+
+
+def test_a_quotation_mark_that_is_never_closed_is_told_of(tmp_path: Path) -> None:
+    fails(text_file(tmp_path, 'a,"b\n' + "1,2\n" * 50_000), "Look for a quotation mark")
+
+
+@pytest.mark.parametrize(
     ("text", "told"),
     [
         ("a,b\n1,2\n3,4,5,6\n7,8\n", "Line 3 of {} has 4 fields, and the header names 2 columns"),
