@@ -17,6 +17,7 @@ from experiments.importance_tables import (
     granger_tables,
     importance_tables,
 )
+from experiments.power import power_jobs, power_record
 from experiments.search_tables import search_tables
 from experiments.truth_tables import TRUTH_TEXT, truth_tables
 from mvlstm.bench.document import Section
@@ -68,6 +69,7 @@ STUDY = Study(
     kinds={
         "granger": Kind(granger_record, "Granger"),
         "importance": Kind(importance_record, "", importance_jobs),
+        "power": Kind(power_record, "", power_jobs),
     },
     evidence=evidence,
     of_part=of_part,
