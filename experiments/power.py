@@ -37,6 +37,7 @@ FIRST_SEED = 7_000  # below 7,000 things were chosen
 TABLES, SOME, FEW = 40, 20, 5  # data sets of a null suite, of drivers and pairs, of others
 ROWS = 1_000
 LEVEL = 0.05
+WINDOW = 10  # of models that explain one target
 LAGS = 3  # that PCMCI+ looks back
 SMALL: Settings = {"members": 2, "hidden_size": 6, "effort": "quick"}  # for two cores
 MODELS: dict[str, tuple[str, Settings]] = {
@@ -77,7 +78,7 @@ def power_jobs(
             "data": {"made": part != "files"},
             "method": method,
             "label": method,
-            "window": 0,
+            "window": WINDOW,
             "settings": settings,
             "seed": settings.get("seed", 0),
         }
@@ -294,7 +295,7 @@ def _by_graph(table: pd.DataFrame) -> Links:
     return Links(found.matrix().to_numpy(), found.matrix("p").to_numpy(), verdict)
 
 
-def _fitted(method: str, table: pd.DataFrame, target: str, device: str, window: int = 10) -> Any:
+def _fitted(method: str, table: pd.DataFrame, target: str, device: str, window: int = WINDOW) -> Any:
     name, settings = MODELS[method]
     own = {} if name == "AR" else {"device": device, "verbose": 0}
     return getattr(mv, name)(window=window, **settings, **own).fit(table, target, test=0.2)
@@ -361,7 +362,7 @@ def _by_clstm(table: pd.DataFrame) -> Links:
     score = np.zeros((len(names), len(names)))
     for j, target in enumerate(names):
         order = [*(name for name in names if name != target), target]
-        model = mv.CLSTM(window=10, members=1, hidden_size=5, verbose=0, device="cpu")
+        model = mv.CLSTM(window=WINDOW, members=1, hidden_size=5, verbose=0, device="cpu")
         model.fit(table[order], target, test=0.1)
         own = model.fitted_.learned.own_importance(range(len(names)))
         assert own is not None
