@@ -100,7 +100,13 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
         Gates hardly see other variables (`isolation`), so that an expert speaks for its own
         variable alone, and no linear link takes a part of any variable away from attention.
         """
-        return cls(**({"isolation": 1e-2, "link": "none"} | changes))
+        settings: dict[str, Any] = {
+            "isolation": 1e-2,
+            "link": "none",
+            "loss": "mse",
+            "sigma": "calibrated",
+        }
+        return cls(**(settings | changes))
 
     # ----------------------------------------------------------------------------------- learning
 
