@@ -26,6 +26,7 @@ from mvlstm.bench.spec import Job
 from mvlstm.datasets.loading import data_folder
 from mvlstm.errors import DataError, MissingExtraError
 from mvlstm.metrics import holm
+from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.problem.stationarity import choose_differencing
 from mvlstm.results import VERDICTS
 from mvlstm.types import BoolArray, FloatArray
@@ -295,10 +296,13 @@ def _by_graph(table: pd.DataFrame) -> Links:
     return Links(found.matrix().to_numpy(), found.matrix("p").to_numpy(), verdict)
 
 
-def _fitted(method: str, table: pd.DataFrame, target: str, device: str, window: int = WINDOW) -> Any:
+def _fitted(
+    method: str, table: pd.DataFrame, target: str, device: str, window: int = WINDOW
+) -> Any:
     name, settings = MODELS[method]
     own = {} if name == "AR" else {"device": device, "verbose": 0}
-    return getattr(mv, name)(window=window, **settings, **own).fit(table, target, test=0.2)
+    model: AbstractForecaster = getattr(mv, name)(window=window, **settings, **own)
+    return model.fit(table, target, test=0.2)
 
 
 def _by_model(method: str, table: pd.DataFrame, window: int = 2) -> Links:
