@@ -350,7 +350,8 @@ def _by_pcmci(table: pd.DataFrame) -> Links:
         from tigramite.pcmci import PCMCI
     except ImportError as error:
         raise MissingExtraError(
-            'PCMCI+ needs tigramite, which is not installed. Install it: pip install "tigramite".'
+            "PCMCI+ needs tigramite, which is not installed. "
+            'Install the extra: pip install "mvlstm[granger]".'
         ) from error
     frame = data_processing.DataFrame(table.to_numpy(np.float64))
     search = PCMCI(dataframe=frame, cond_ind_test=ParCorr(), verbosity=0)
@@ -368,7 +369,7 @@ def _by_clstm(table: pd.DataFrame) -> Links:
         order = [*(name for name in names if name != target), target]
         model = mv.CLSTM(window=WINDOW, members=1, hidden_size=5, verbose=0, device="cpu")
         model.fit(table[order], target, test=0.1)
-        own = model.fitted_.learned.own_importance(range(len(names)))
+        own = model.fitted_.learned.own_importance(tuple(range(len(names))))
         assert own is not None
         score[j, [names.index(name) for name in order]] = own
     return Links(score, None, None)

@@ -34,7 +34,7 @@ MUCH = 1.5  # times its group's rise, or its refit's, that a single rise may be
 
 def power_sections(every: Sequence[Record]) -> Iterator[Section]:
     """Yield a section of each part that has records."""
-    parts: dict[str, tuple[str, Callable[[list[Found]], Rows]]] = {
+    parts: dict[str, tuple[str, Callable[[Sequence[Found]], Rows]]] = {
         "files": ("Public files with their graphs", _links),
         "made": ("Other series of the same kinds", _links),
         "null": ("Nothing to find: tables with a false alarm", _alarms),
@@ -67,7 +67,7 @@ def _grouped(found: Sequence[Found], key: Callable[[Found], Any]) -> Iterator[tu
                 yield name, (title, group)
 
 
-def _links(found: list[Found]) -> Rows:
+def _links(found: Sequence[Found]) -> Rows:
     rows = []
     for case, (title, group) in _grouped(found, _kind_of):
         tested = [one for one in group if "found" in one]
@@ -97,7 +97,7 @@ def _kind_of(one: Found) -> str:
     return f"{one['case']}, {one['rows']} points"
 
 
-def _alarms(found: list[Found]) -> Rows:
+def _alarms(found: Sequence[Found]) -> Rows:
     rows = []
     for title in NAMES.values():
         mine = [one for one in found if NAMES[one["method"]] == title]
@@ -113,7 +113,7 @@ def _alarm(one: Found) -> bool:
     return bool(one["false"] > 0)
 
 
-def _drivers(found: list[Found]) -> Rows:
+def _drivers(found: Sequence[Found]) -> Rows:
     return [
         {
             "rows": rows,
@@ -127,7 +127,7 @@ def _drivers(found: list[Found]) -> Rows:
     ]
 
 
-def _pairs(found: list[Found]) -> Rows:
+def _pairs(found: Sequence[Found]) -> Rows:
     rows = []
     for acting, (title, group) in _grouped(found, lambda one: one["acting"]):
         pairs = [pair for one in group for pair in one.get("pairs", [])]
