@@ -37,6 +37,7 @@ GROUPS = {
         "MVLSTM.paper": "mathematics#presets",
         "MVLSTM.indep": "mathematics#presets",
         "MVLSTM.fusion": "mathematics#presets",
+        "MVLSTM.readable": "importance#attention-that-can-be-believed",
     },
     "What every forecaster does": {
         "MVLSTM.fit": "guide#from-table-to-windows",
