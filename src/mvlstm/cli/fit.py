@@ -60,6 +60,7 @@ def fit(
         float | None,
         cli.option("Stop training in time; keep the best model so far.", "SECONDS", RUNNING),
     ] = None,
+    engine: cli.Engine = "local",
     quiet: cli.Quiet = False,
 ) -> None:
     """Fit a model to a CSV or Parquet table and write it to one file.
@@ -81,7 +82,7 @@ def fit(
     anew = bool(resume) and not is_unfinished(folder)
     with prepared_checkpoint(folder, resume=resume):
         rows, named = cli.read_rows(data, reading, columns)
-        model.fit(rows, **named, **split, checkpoint=folder, time_limit=time_limit)
+        model.fit(rows, **named, **split, checkpoint=folder, time_limit=time_limit, engine=engine)
     model.save(out)
     if model.stopped_ is None:
         remove_checkpoint(folder)

@@ -28,6 +28,7 @@ from mvlstm.errors import ParameterError, check_option, reachable
 from mvlstm.settings import (
     MODEL,
     NEEDED,
+    RUNNING,
     TABLE,
     MVLSTMSettings,
     RunningSettings,
@@ -212,6 +213,10 @@ Future = Annotated[
     option("Next values of variables known ahead; without it, rows at the end of DATA.", "FILE"),
     Read(),
 ]
+Engine = Annotated[
+    str,
+    option("Where tasks run: here, on Ray, or on this cluster.", "local|ray|HOST:PORT", RUNNING),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 PRESETS = ("default", "paper", "indep", "fusion")
 Preset = Annotated[
@@ -224,6 +229,7 @@ Preset = Annotated[
 FLAGS = {"l2_sum": "--l2-sum/--l2-mean"}
 METAVARS = {
     **{"target": "COL", "series": "COL", "sep": "CHAR", "decimal": "CHAR", "address": "HOST:PORT"},
+    "engine": "local|ray|HOST:PORT",
     **{"calendar": "none|auto|PART[,PART...]", "device": "auto|cpu|cuda"},
     "na_values": "none|VALUE[,VALUE...]",
 }
