@@ -12,6 +12,7 @@ ROOMS = [  # floors from the top; (name, what it holds)
     [
         ("report", "one HTML page"),
         ("bench", "suites, records, tables"),
+        ("many", "series on disk"),
         ("testing", "contract"),
         ("adapters", "other tools"),
     ],

@@ -144,7 +144,7 @@ class OnRay(Engine):
                 "start it with a smaller --num-cpus."
             ) from error
         for text in answer.warnings:
-            warnings.warn(text, MVLSTMWarning, stacklevel=2)
+            errors.warn(text)
         if answer.error is not None:
             kind, message = answer.error
             raise getattr(errors, kind, MVLSTMError)(message)

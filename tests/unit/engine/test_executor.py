@@ -35,7 +35,7 @@ def warn(shared: str, task: int) -> int:
 class Ray:
     """Runs tasks when they are asked for, the last one first."""
 
-    class exceptions:  # noqa: N801
+    class exceptions:
         RayError = OSError
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ def test_a_task_takes_a_share_of_a_gpu_unless_it_is_for_the_cpu(
 
 def test_errors_and_warnings_of_ours_come_back_as_they_were() -> None:
     engine = OnRay(Ray(), "cpu")
-    with pytest.raises(DataError, match="^task 0 failed$"):
+    with pytest.raises(DataError, match=r"^task 0 failed$"):
         list(engine.each(fail, DataError, 1))
     with pytest.warns(MVLSTMWarning, match="take care"):
         assert list(engine.each(warn, "take care", 1)) == [(0, 0)]

@@ -297,7 +297,7 @@ def _train_together(job: _Job, checkpoint: Checkpoint | None, on_epoch: OnEpoch)
         if state is None and checkpoint.again:  # from now on the first part is not the whole
             checkpoint.save(fresh, finished=False)
     control = Control(save=save, every=seconds_between(), time_limit=job.time_limit)
-    settled = {"state": state, "on_epoch": on_epoch, "control": control}
+    settled: dict[str, Any] = {"state": state, "on_epoch": on_epoch, "control": control}
     state = train(job.network, data, job.members, job.config, **settled)
     return state, control.stopped, where.type
 
