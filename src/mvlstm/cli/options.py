@@ -223,7 +223,7 @@ Memory = Annotated[
     option("Leave DATA, which must be Parquet, on disk and hold this much at most.", "SIZE"),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-PRESETS = ("default", "paper", "indep", "fusion")
+PRESETS = ("default", "paper", "indep", "fusion", "readable")
 Preset = Annotated[
     str,
     option("Start from these settings; the options below change them.", "|".join(PRESETS), MODEL),

@@ -359,6 +359,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         effort: Literal["quick", "default", "full"] = "default",
         contributions: int | None = None,
         time_limit: float | None = None,
+        control: Literal["family", "fdr"] = "family",
     ) -> Explanation:
         """Say which variables the forecasts rest on, and how sure that is.
 
@@ -377,6 +378,9 @@ class AbstractForecaster(BaseEstimator, ABC):
         time_limit : float, optional
             Seconds to keep to, by measuring on fewer windows and taking fewer forecasts apart;
             ``notes`` say so.
+        control : {"family", "fdr"}
+            What verdicts hold at 5 %: the chance that any variable is called important that is not,
+            or, where there are hundreds, the expected share of such among those found.
         """
         from mvlstm.model.explaining import explain
 
@@ -387,6 +391,7 @@ class AbstractForecaster(BaseEstimator, ABC):
             effort=effort,
             contributions=contributions,
             time_limit=time_limit,
+            control=control,
             verbose=self.verbose,
         )
         return replace(found, kind=kind_of(table))
