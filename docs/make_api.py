@@ -55,6 +55,7 @@ GROUPS = {
     },
     "Other forecasters": {name: METHODS for name in FORECASTERS if name != "MVLSTM"},
     "Many series": {
+        "many": "scale",
         "many.fit": "scale#many-series",
         "many.forecast": "scale#many-series",
         "many.explain": "scale#many-series",
