@@ -135,7 +135,7 @@ def check_data(jobs: Sequence[Job]) -> None:
 def check_folder(folder: Path) -> None:
     """Make the folder of records; raise `ParameterError` if nothing can be written there."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        reachable(folder).mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

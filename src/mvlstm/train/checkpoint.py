@@ -204,7 +204,7 @@ def held(folder: Path | None) -> Iterator[None]:
 def make_folder(folder: Path) -> None:
     """Make the folder of a checkpoint, or say why it cannot be made."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        reachable(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(
             f"The checkpoint folder '{folder}' cannot be made: {error.strerror or error}. "
