@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install -qq --constra
 PYTEST := $(BIN)/python -m pytest -q
 # One worker per core, each with one thread.
 SPREAD := --numprocesses auto --dist worksteal
-FAST   := not slow and not gpu and not browser and not serving and not adapters
+FAST   := not slow and not gpu and not ray and not browser and not serving and not adapters
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo results test test-all test-browser test-wheel test-ray test-serving test-schema test-adapters docs tutorials lint format types wheel hashed pythons lowest newest fuzz clean
@@ -48,9 +48,10 @@ test-browser: $(STAMP)  ## the report in a headless Chromium, Debian's where the
 		{ apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core; }
 	MVLSTM_NEEDS_BROWSER=1 $(BIN)/python -m pytest -q -m browser tests/browser
 
-test-ray: $(STAMP)  ## experiments on Ray, which is installed for it
+test-ray: export OMP_NUM_THREADS = 1
+test-ray: $(STAMP)  ## fits, backtests and graphs on a cluster of two nodes of Ray, which is installed for it
 	@$(PIP) --no-build-isolation --editable '.[$(EXTRAS),ray]'
-	$(PYTEST) tests/reliability/test_bench.py -k ray
+	MVLSTM_NEEDS_RAY=1 $(PYTEST) -m ray tests/ray tests/reliability/test_bench.py
 
 test-serving: export OMP_NUM_THREADS = 1
 test-serving: $(STAMP)  ## models as ONNX graphs, run without torch and as a service
