@@ -40,6 +40,7 @@ NAV: dict[str, list[str]] = {
         for name in (
             *("guide", "cli", "importance", "intervals", "graph", "compare", "gallery"),
             *("ecosystem", "scikit-learn", "serving", "automation", "reliability"),
+            "scale",
         )
     ],
     "Reference": ["docs/api.md"],  # and what make_reference.py adds

@@ -348,11 +348,14 @@ class ComparingSettings(SeedSettings, WindowedSettings):
     device: str = setting(default="auto", doc=DEVICE)
 
 
+ENGINE = '"local", "ray", or the address of a Ray cluster, HOST:PORT.'
+
+
 @settings(panel=RUNNING)
 class RunningSettings:
     """Where jobs are run."""
 
-    engine: Literal["local", "ray"] = setting(default="local", doc="This machine, or Ray.")
+    engine: str = setting(default="local", doc=ENGINE)
     address: str | None = setting(
         default=None, doc="An existing Ray cluster; without it Ray starts here."
     )

@@ -12,6 +12,9 @@ import sys
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
 
 import pytest
 
@@ -32,13 +35,24 @@ def test_every_pinned_package_has_its_checksums() -> None:
     assert all(re.search(r"--hash=sha256:[0-9a-f]{64}", line) for line in lines)
 
 
-def test_the_bill_of_materials_names_what_the_wheel_needs() -> None:
-    path = PROJECT / "supply" / "sbom.py"
-    spec = importlib.util.spec_from_file_location("sbom", path)
+def script(name: str) -> Any:
+    """Import a script of the folder ``supply``."""
+    spec = importlib.util.spec_from_file_location(name, PROJECT / "supply" / f"{name}.py")
     assert spec is not None and spec.loader is not None
-    sbom = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sbom)
-    bill = sbom.bill()
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_lowest_versions_are_below_the_pinned_ones() -> None:
+    pins = pinned("constraints.txt")
+    lowest = dict(line.split("==") for line in script("bounds").lowest())
+    assert {"numpy", "pandas", "scikit-learn", "plotly"} <= set(lowest) and "torch" not in lowest
+    assert all(Version(lowest[name]) <= Version(pins[name]) for name in set(lowest) & set(pins))
+
+
+def test_the_bill_of_materials_names_what_the_wheel_needs() -> None:
+    bill = script("sbom").bill()
     parts = {one["name"]: one for one in bill["components"]}
     assert {"torch", "numpy", "pandas", "pyarrow", "safetensors", "typer", "plotly"} <= set(parts)
     assert "pytest" not in parts and "ruff" not in parts

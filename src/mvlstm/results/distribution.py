@@ -29,12 +29,20 @@ CHUNK = 4_096  # forecasts whose CRPS is computed at once
 class Knots:
     """Static normal scores (..., L) at each of `LEVELS`, found when they are first asked for."""
 
-    find: Callable[[], FloatArray]
+    find: Callable[[], FloatArray] | None
+    found: FloatArray | None = None
 
     @cached_property
     def values(self) -> FloatArray:
         """The scores, rising along the last axis."""
+        if self.found is not None:
+            return self.found
+        assert self.find is not None
         return self.find()
+
+    def settled(self) -> Knots:
+        """Return the same scores, found."""
+        return Knots(None, self.values)
 
     def __getitem__(self, rows: Any) -> Knots:
         return Knots(partial(_some, self, rows))
