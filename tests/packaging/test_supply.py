@@ -14,9 +14,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from packaging.version import Version
-
 import pytest
+from packaging.version import Version
 
 PROJECT = Path(__file__).parents[2]
 BUILDS = {"torch"}  # of CPU and GPU: different files of one version
