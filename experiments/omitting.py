@@ -85,8 +85,8 @@ def _families(explained: Explanation, singles: bool) -> Iterator[tuple[str, ...]
     names = [str(v) for v in explained.importance["variable"] if v != explained.target]
     yield tuple(names)
     if singles:
-        groups = [] if explained.groups is None else explained.groups["group"]
-        yield from (tuple(str(group).split(" + ")) for group in groups)
+        if explained.groups is not None:
+            yield from (tuple(str(group).split(" + ")) for group in explained.groups["group"])
         yield from ((name,) for name in names)
 
 
