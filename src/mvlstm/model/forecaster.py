@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import time as clock
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,14 +15,16 @@ import pandas as pd
 from numpy.typing import DTypeLike
 
 from mvlstm._words import counted
+from mvlstm.engine import check_engine
 from mvlstm.errors import (
-    MVLSTMWarning,
     NotFittedError,
     ParameterError,
     check_option,
     check_seconds,
     check_whole,
+    warn,
 )
+from mvlstm.model.arguments import placed, told
 from mvlstm.model.fitted import BACKGROUND, Fitted
 from mvlstm.model.fitting import fit
 from mvlstm.model.learned import Learned, Saved, Stopped
@@ -46,6 +47,7 @@ from mvlstm.table.kinds import kind_of
 from mvlstm.table.layout import Layout
 from mvlstm.table.parts import require_validation
 from mvlstm.table.settings import Calendar, Cleaning, Codes, Columns
+from mvlstm.transforms import read_bounds
 
 if TYPE_CHECKING:
     from mvlstm.report import ReportData
@@ -84,6 +86,7 @@ class AbstractForecaster(BaseEstimator, ABC):
     difference: Difference = "none"
     calendar: Calendar = "none"
     transform: TransformChoice = "none"
+    bounds: Sequence[float | None] | None = None
     calibration: Adapting = "adaptive"
     verbose: int
     ensemble: ClassVar[bool] = False  # whether there are members with seeds of their own
@@ -95,6 +98,11 @@ class AbstractForecaster(BaseEstimator, ABC):
 
     fitted_: Fitted
     settings_: dict[str, Any]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__init__ is not object.__init__:  # that of its settings
+            cls.__init__ = told(cls.__init__)  # type: ignore[method-assign]
 
     # -------------------------------------------------------------------- what a subclass supplies
 
@@ -114,6 +122,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         check_option("difference", self.difference, ("none", "auto"))
         check_calendar(self.calendar)
         check_option("transform", self.transform, TRANSFORM_CHOICES)
+        read_bounds(self.bounds)
         check_option("calibration", self.calibration, ("adaptive", "static"))
 
     def most_numbers(self, layout: Layout) -> float:
@@ -123,6 +132,7 @@ class AbstractForecaster(BaseEstimator, ABC):
 
     # -------------------------------------------------------------------------------- the contract
 
+    @placed
     def fit(
         self,
         table: Table,
@@ -139,6 +149,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         valid: float = 0.1,
         checkpoint: str | Path | None = None,
         time_limit: float | None = None,
+        engine: str = "local",
     ) -> Self:
         """Learn from a table.
 
@@ -180,6 +191,10 @@ class AbstractForecaster(BaseEstimator, ABC):
             another fit's is refused. Models that are not trained step by step do not use it.
         time_limit : float, optional
             Seconds after which a network's training ends with the best weights so far.
+        engine : str
+            "local", "ray", or the address of a Ray cluster: where the members of a network are
+            trained, each a task of its own, on the CPU to the same bits. Ctrl-C then ends all,
+            and a second fit goes on from the ``checkpoint``. Other models are fitted here.
 
         Returns
         -------
@@ -188,7 +203,8 @@ class AbstractForecaster(BaseEstimator, ABC):
         started = clock.monotonic()
         self.check()
         limit = None if time_limit is None else check_seconds("time_limit", time_limit)
-        run = Run(None if checkpoint is None else Path(checkpoint), limit)
+        check_engine(engine)
+        run = Run(None if checkpoint is None else Path(checkpoint), limit, engine=engine)
         require_validation(valid)
         columns = Columns(
             target=target,
@@ -206,6 +222,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         self._hold(replace(fitted, seconds=clock.monotonic() - started))
         return self
 
+    @placed
     def predict(self, table: Table) -> Forecast:
         """Forecast every row that has a full window before it and whose steps ahead are known.
 
@@ -217,6 +234,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         made = fitted.forecast(prepared, fitted.origins(prepared, "predict"))
         return _warned(replace(made, kind=kind_of(table)))
 
+    @placed
     def forecast(
         self, table: Table, *, future: pd.DataFrame | None = None, steps: int | None = None
     ) -> Forecast:
@@ -259,6 +277,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         doubts = (*doubts, *series_warnings(prepared, last[ready], last[~ready]))
         return _warned(replace(result, warnings=(*result.warnings, *doubts), kind=kind))
 
+    @placed
     def evaluate(self, table: Table, *, since: Any = None) -> Evaluation:
         """Score forecasts of rows the model has not seen, with naive forecasts for comparison.
 
@@ -291,6 +310,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         """
         return float(self.evaluate(table).scores["skill"].iloc[0])
 
+    @placed
     def update(
         self,
         table: Table,
@@ -334,6 +354,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         self._hold(update(self, fitted, table, refit=refit, **settings))
         return self
 
+    @placed
     def explain(
         self,
         table: Table,
@@ -341,6 +362,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         effort: Literal["quick", "default", "full"] = "default",
         contributions: int | None = None,
         time_limit: float | None = None,
+        control: Literal["family", "fdr"] = "family",
     ) -> Explanation:
         """Say which variables the forecasts rest on, and how sure that is.
 
@@ -359,6 +381,9 @@ class AbstractForecaster(BaseEstimator, ABC):
         time_limit : float, optional
             Seconds to keep to, by measuring on fewer windows and taking fewer forecasts apart;
             ``notes`` say so.
+        control : {"family", "fdr"}
+            What verdicts hold at 5 %: the chance that any variable is called important that is not,
+            or, where there are hundreds, the expected share of such among those found.
         """
         from mvlstm.model.explaining import explain
 
@@ -369,10 +394,12 @@ class AbstractForecaster(BaseEstimator, ABC):
             effort=effort,
             contributions=contributions,
             time_limit=time_limit,
+            control=control,
             verbose=self.verbose,
         )
         return replace(found, kind=kind_of(table))
 
+    @placed
     def report(
         self,
         table: Table,
@@ -517,5 +544,5 @@ def _same(one: Any, other: Any) -> bool:
 def _warned(forecast: Forecast) -> Forecast:
     """Give a forecast's warnings to Python as well, as if its caller's caller had."""
     for message in forecast.warnings:
-        warnings.warn(message, MVLSTMWarning, stacklevel=3)
+        warn(message)
     return forecast
