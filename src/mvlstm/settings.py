@@ -313,6 +313,11 @@ class CalendarSettings(CleaningSettings):
         '"yearday", or the "days" of the week as categories; "auto" takes the cycles that the '
         'times span at least twice (paper: "none").',
     )
+    holidays: str | Sequence[str] = setting(
+        default="none",
+        doc='Countries (or parts of one, "DE-BY") whose public holidays the calendar tells, by the '
+        "library holidays.",
+    )
 
 
 @settings(panel=TABLE)

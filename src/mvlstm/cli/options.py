@@ -226,8 +226,9 @@ METAVARS = {
     **{"target": "COL", "series": "COL", "sep": "CHAR", "decimal": "CHAR", "address": "HOST:PORT"},
     **{"calendar": "none|auto|PART[,PART...]", "device": "auto|cpu|cuda"},
     "na_values": "none|VALUE[,VALUE...]",
+    "holidays": "none|COUNTRY[,COUNTRY...]",
 }
-READERS = {"calendar": word_or_words, "na_values": codes}
+READERS = {"calendar": word_or_words, "holidays": word_or_words, "na_values": codes}
 
 
 def option_group(cls: type, *names: str) -> Group:

@@ -115,6 +115,7 @@ def compare(
     chosen, notes = choose_transform(settings.transform, frame, first, window, horizon)
     shared = asdict(settings) | {
         "calendar": frame.layout.calendar or "none",
+        "holidays": "none",  # which are parts of the calendar by now
         "transform": chosen.name,
         "verbose": 0 if sys.stderr.isatty() else max(0, verbose - 1),
     }

@@ -83,6 +83,7 @@ class AbstractForecaster(BaseEstimator, ABC):
     duplicates: Duplicates = "error"
     difference: Difference = "none"
     calendar: Calendar = "none"
+    holidays: Calendar = "none"
     transform: TransformChoice = "none"
     calibration: Adapting = "adaptive"
     verbose: int
@@ -112,7 +113,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         if not isinstance(self.verbose, int | np.integer):
             raise ParameterError(f"verbose={self.verbose!r} must be a whole number; 0 is silent.")
         check_option("difference", self.difference, ("none", "auto"))
-        check_calendar(self.calendar)
+        check_calendar(self.calendar, self.holidays)
         check_option("transform", self.transform, TRANSFORM_CHOICES)
         check_option("calibration", self.calibration, ("adaptive", "static"))
 
