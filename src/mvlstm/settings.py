@@ -253,7 +253,11 @@ DEVICE = 'Where to train: "auto", "cpu" or "cuda".'
 class AheadSettings:
     """From how many rows to forecast how many."""
 
-    window: int = setting(default=30, doc="Rows that a forecast is made from.")
+    window: int | Literal["auto"] = setting(
+        default=30,
+        doc='Rows that a forecast is made from. "auto" takes as many as linear maps make use of on '
+        "validation rows.",
+    )
     horizon: int = setting(default=1, doc="Steps ahead to forecast.")
 
 

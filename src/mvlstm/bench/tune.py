@@ -230,6 +230,12 @@ def _jobs(
     jobs = []
     for place, values in enumerate(itertools.product(*(grid[name] for name in outer))):
         chosen = dict(zip(outer, values, strict=True))
+        window = chosen.get("window", model.window)
+        if window == "auto":
+            raise ParameterError(
+                "A search needs windows of a known length, not window='auto'. Give the model a "
+                "number, or try several: grid={'window': [24, 168]}."
+            )
         job = Job(
             suite="tune",
             part="search",
@@ -239,7 +245,7 @@ def _jobs(
             method=key,
             base=key,
             label=type(model).__name__,
-            window=chosen.get("window", model.window),
+            window=window,
             horizon=model.horizon,
             setting=",".join(f"{name}={value}" for name, value in chosen.items()),
             settings=settings,
