@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import time as clock
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,13 +16,14 @@ from numpy.typing import DTypeLike
 
 from mvlstm._words import counted
 from mvlstm.errors import (
-    MVLSTMWarning,
     NotFittedError,
     ParameterError,
     check_option,
     check_seconds,
     check_whole,
+    warn,
 )
+from mvlstm.model.arguments import placed, told
 from mvlstm.model.fitted import BACKGROUND, Fitted
 from mvlstm.model.fitting import fit
 from mvlstm.model.learned import Learned, Saved, Stopped
@@ -98,6 +98,11 @@ class AbstractForecaster(BaseEstimator, ABC):
     fitted_: Fitted
     settings_: dict[str, Any]
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__init__ is not object.__init__:  # that of its settings
+            cls.__init__ = told(cls.__init__)  # type: ignore[method-assign]
+
     # -------------------------------------------------------------------- what a subclass supplies
 
     @abstractmethod
@@ -125,6 +130,7 @@ class AbstractForecaster(BaseEstimator, ABC):
 
     # -------------------------------------------------------------------------------- the contract
 
+    @placed
     def fit(
         self,
         table: Table,
@@ -210,6 +216,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         self._hold(replace(fitted, notes=notes, seconds=clock.monotonic() - started))
         return self
 
+    @placed
     def predict(self, table: Table) -> Forecast:
         """Forecast every row that has a full window before it and whose steps ahead are known.
 
@@ -221,6 +228,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         made = fitted.forecast(prepared, fitted.origins(prepared, "predict"))
         return _warned(replace(made, kind=kind_of(table)))
 
+    @placed
     def forecast(
         self, table: Table, *, future: pd.DataFrame | None = None, steps: int | None = None
     ) -> Forecast:
@@ -263,6 +271,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         doubts = (*doubts, *series_warnings(prepared, last[ready], last[~ready]))
         return _warned(replace(result, warnings=(*result.warnings, *doubts), kind=kind))
 
+    @placed
     def evaluate(self, table: Table, *, since: Any = None) -> Evaluation:
         """Score forecasts of rows the model has not seen, with naive forecasts for comparison.
 
@@ -295,6 +304,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         """
         return float(self.evaluate(table).scores["skill"].iloc[0])
 
+    @placed
     def update(
         self,
         table: Table,
@@ -339,6 +349,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         self._hold(update(method, fitted, table, refit=refit, **settings))
         return self
 
+    @placed
     def explain(
         self,
         table: Table,
@@ -378,6 +389,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         )
         return replace(found, kind=kind_of(table))
 
+    @placed
     def report(
         self,
         table: Table,
@@ -522,5 +534,5 @@ def _same(one: Any, other: Any) -> bool:
 def _warned(forecast: Forecast) -> Forecast:
     """Give a forecast's warnings to Python as well, as if its caller's caller had."""
     for message in forecast.warnings:
-        warnings.warn(message, MVLSTMWarning, stacklevel=3)
+        warn(message)
     return forecast
