@@ -38,6 +38,9 @@ Data sets whose drivers are known, with seeds that nothing was chosen on. AUROC 
 driver ranks above a variable without effect (1: all do, 0.5: chance); a false alarm is a data set in which
 any variable without effect is called important."""
 
+PRICES = """\
+The two protocols of the field for electricity prices, in the suite `epf`; published rows stand beside ours."""
+
 KNOWN = ("Synthetic", "Null", "Lorenz", "Planted")
 
 
@@ -59,9 +62,16 @@ def results(document: Document) -> str:
     blocks += ["## The authors' protocol, with the printed numbers", AUTHORS]
     blocks += [table.markdown() for table in ours]
     blocks += [of_singles(table, "all methods, single fits") for table in theirs]
+    blocks += ["## Electricity prices", PRICES, *prices(document)]
     blocks += ["## Importance on known truth", TRUTH]
     blocks += [table.markdown() for table in truth if table.title.startswith(KNOWN)]
     return "\n\n".join(blocks) + "\n"
+
+
+def prices(document: Document) -> list[str]:
+    """Return the text and the tables of each protocol of the suite ``epf``."""
+    found = [one for one in document.sections if one.title.startswith("Electricity prices,")]
+    return [text for one in found for text in (*one.text, *(t.markdown() for t in one.tables))]
 
 
 def find(document: Document, suite: str, part: str, kind: str, words: str = "") -> list[Table]:
