@@ -62,7 +62,8 @@ def results(document: Document) -> str:
     blocks += ["## The authors' protocol, with the printed numbers", AUTHORS]
     blocks += [table.markdown() for table in ours]
     blocks += [of_singles(table, "all methods, single fits") for table in theirs]
-    blocks += ["## Electricity prices", PRICES, *prices(document)]
+    if found := prices(document):
+        blocks += ["## Electricity prices", PRICES, *found]
     blocks += ["## Importance on known truth", TRUTH]
     blocks += [table.markdown() for table in truth if table.title.startswith(KNOWN)]
     return "\n\n".join(blocks) + "\n"
