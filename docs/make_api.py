@@ -18,6 +18,7 @@ PAGES = {
     "compare": ("Comparing methods", "compare.md"),
     "graph": ("The graph of a table", "graph.md"),
     "contributing": ("Contributing", "../CONTRIBUTING.md"),
+    "dirty-table": ("A dirty table", "dirty-table.md"),
     "ecosystem": ("With the tools you have", "ecosystem.md"),
     "experiments": ("Experiments", "experiments.md"),
     "gallery": ("Gallery", "gallery.md"),
@@ -25,6 +26,7 @@ PAGES = {
     "importance": ("Importance", "importance.md"),
     "mathematics": ("Mathematics", "mathematics.md"),
     "reliability": ("Reliability", "reliability.md"),
+    "scale": ("Many series, many machines", "scale.md"),
     "scikit-learn": ("With scikit-learn", "scikit-learn.md"),
     "serving": ("Serving", "serving.md"),
 }
@@ -36,6 +38,7 @@ GROUPS = {
         "MVLSTM.paper": "mathematics#presets",
         "MVLSTM.indep": "mathematics#presets",
         "MVLSTM.fusion": "mathematics#presets",
+        "MVLSTM.readable": "importance#attention-that-can-be-believed",
     },
     "What every forecaster does": {
         "MVLSTM.fit": "guide#from-table-to-windows",
@@ -51,6 +54,14 @@ GROUPS = {
         "load": "reliability#files",
     },
     "Other forecasters": {name: METHODS for name in FORECASTERS if name != "MVLSTM"},
+    "Many series": {
+        "many": "scale",
+        "many.fit": "scale#many-series",
+        "many.forecast": "scale#many-series",
+        "many.explain": "scale#many-series",
+        "many.convert": "scale#many-series",
+        "many.Summary": "scale#many-series",
+    },
     "Comparing and tuning": {
         "compare": "compare",
         "graph": "graph",
@@ -59,6 +70,7 @@ GROUPS = {
         "metrics": "guide#how-good-is-it",
     },
     "Results": {
+        "Check": "dirty-table",
         "Forecast": "mathematics#predictive-distribution",
         "Evaluation": "automation#when-a-model-has-slipped",
         "Explanation": "importance#how-to-read-it",
@@ -71,6 +83,7 @@ GROUPS = {
         "results": "gallery",
     },
     "Data": {
+        "check": "dirty-table",
         "from_nixtla": "ecosystem#nixtlas-long-format",
         "table": "guide#real-tables",
         "datasets": "experiments#the-two-protocols",

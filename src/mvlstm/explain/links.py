@@ -25,15 +25,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.special import gammaincc, gammainccinv
 
-from mvlstm.explain.blocks import find_period
+from mvlstm.explain.blocks import HARMONICS, find_period
 from mvlstm.explain.evidence import SIGNIFICANCE, recent_size
-from mvlstm.explain.refits import FADING, HARMONICS
+from mvlstm.explain.refits import FADING
 from mvlstm.metrics import variance_of_mean
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
@@ -44,8 +44,11 @@ SQUARES = (0.0, 0.1, 1.0)  # c: how much squares and products may add
 PENALTIES: FloatArray = 10.0 ** np.arange(-7.0, 3.0)
 FEATURES = 100  # that stand for what a variable adds, at most
 FARTHEST = 5.0  # standard deviations; what lies beyond says no more
-WANDERING = -2.86  # Dickey-Fuller statistic above which a series has a unit root (5 %)
+# Dickey-Fuller statistic above which a series has a unit root (0.1 %). At 5 %, one of ten walks is
+# taken for a stationary series in two tables of five, and found to be tied to the others.
+WANDERING = -4.1
 ALIKE = 0.15  # by how much estimates of one cycle may differ
+MULTIPLES = 3  # cycles that may be taken for one
 DIFFERENCES = 3  # lagged changes in that test
 QUANTILE = 1.645  # of the normal distribution, for intervals of 90 %
 TINY = np.finfo(np.float64).tiny
@@ -101,6 +104,10 @@ class Past:
         return np.asarray(self.labels[:, j] - last)
 
 
+# How sources are worked through: a function of what all share and of each one's number
+Each = Callable[[Callable[[Any, int], Any], Any, int], Iterator[tuple[int, Any]]]
+
+
 @dataclass(frozen=True, eq=False)
 class Links:
     """What N variables add to J targets, their own past included; all are (J, N)."""
@@ -113,13 +120,24 @@ class Links:
     lag: IntArray  # at which the forecast moves most with the variable
 
 
+def one_by_one(
+    function: Callable[[Any, int], Any], shared: Any, count: int
+) -> Iterator[tuple[int, Any]]:
+    """Yield ``function(shared, i)`` for each i below ``count``."""
+    for i in range(count):
+        yield i, function(shared, i)
+
+
 def find_links(
-    past: Past, choose_lags: bool = True, progress: Callable[[int], None] | None = None
+    past: Past,
+    choose_lags: bool = True,
+    progress: Callable[[int], None] | None = None,
+    each: Each = one_by_one,
 ) -> tuple[Links, int]:
     """Measure and test every link; returns them and how many lags the regressions read.
 
     With ``choose_lags`` these may be fewer than the windows have. ``progress`` is called with 1
-    after every source.
+    after every source, and ``each`` works through them, elsewhere perhaps.
     """
     kernel = choose_kernel(past, choose_lags)
     past = replace(past, windows=past.windows[:, : len(kernel.weights)])
@@ -127,14 +145,21 @@ def find_links(
     plain = [_solve_all(kernel, past, products, j) for j in range(past.labels.shape[1])]
     errors, N = [one.errors for one in plain], len(products.flat)
     found = []
-    for i in range(N):
-        found.append(list(_of_source(i, kernel, past, products, errors, len(plain) * N)))
+    for _, numbers_of in each(_numbers, (kernel, past, products, errors), N):
+        found.append(numbers_of)
         if progress is not None:
             progress(1)
     numbers = np.moveaxis(np.array(found, dtype=np.float64), 1, 0)  # (J, N, 5)
     lags = np.stack([one.lags for one in plain])
     strength, low, high, p_value, detectable = np.moveaxis(numbers, 2, 0)
     return Links(strength, low, high, p_value, detectable, lags), len(kernel.weights)
+
+
+def _numbers(shared: Any, i: int) -> FloatArray:
+    """Measure and test the links from one source to all targets, (J, 5)."""
+    kernel, past, products, errors = shared
+    count = past.labels.shape[1] * len(products.flat)
+    return np.array(list(_of_source(i, kernel, past, products, errors, count)), dtype=np.float64)
 
 
 def wanders(series: FloatArray) -> bool:
@@ -152,8 +177,9 @@ def wanders(series: FloatArray) -> bool:
 def shared_cycles(values: FloatArray, natural: tuple[int, ...] = ()) -> IntArray:
     """Return the length of the cycle of each column (n, C), 1 for none.
 
-    Columns whose cycles differ little have the one that explains most of all columns. A cycle that
-    no two of them share cannot tie them, and is none.
+    Columns whose cycles differ little, or by a whole factor, have the one that most of them have,
+    and of several such the one that explains most. A cycle that no two share cannot tie them, and
+    is none.
     """
     found = np.array([find_period(column, natural=natural) for column in values.T])
     unit = values - values.mean(axis=0)
@@ -163,9 +189,14 @@ def shared_cycles(values: FloatArray, natural: tuple[int, ...] = ()) -> IntArray
         waves = cycle_columns(np.arange(len(values)), period)
         return float(np.sum((unit - waves @ np.linalg.lstsq(waves, unit, rcond=None)[0]) ** 2))
 
-    best = min(np.unique(found[found > 1]).tolist(), key=left, default=1)
-    alike = np.abs(found - best) <= ALIKE * best
-    return np.where(alike & (best > 1) & (alike.sum() > 1), best, 1)
+    def alike(period: int, most: int = 1) -> BoolArray:
+        times = np.clip(np.round(found / period), 1, most)
+        return np.asarray(np.abs(found - times * period) <= ALIKE * times * period)
+
+    lengths = np.unique(found[found > 1]).tolist()
+    best = min(lengths, key=lambda period: (-alike(period).sum(), left(period)), default=1)
+    shared = alike(best, MULTIPLES) & (best > 1)
+    return np.where(shared & (shared.sum() > 1), best, 1)
 
 
 def cycle_columns(positions: IntArray, period: int) -> FloatArray:

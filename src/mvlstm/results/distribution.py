@@ -29,12 +29,20 @@ CHUNK = 4_096  # forecasts whose CRPS is computed at once
 class Knots:
     """Static normal scores (..., L) at each of `LEVELS`, found when they are first asked for."""
 
-    find: Callable[[], FloatArray]
+    find: Callable[[], FloatArray] | None
+    found: FloatArray | None = None
 
     @cached_property
     def values(self) -> FloatArray:
         """The scores, rising along the last axis."""
+        if self.found is not None:
+            return self.found
+        assert self.find is not None
         return self.find()
+
+    def settled(self) -> Knots:
+        """Return the same scores, found."""
+        return Knots(None, self.values)
 
     def __getitem__(self, rows: Any) -> Knots:
         return Knots(partial(_some, self, rows))
@@ -79,10 +87,15 @@ class Distribution:
 
     def pit(self, y: FloatArray) -> FloatArray:
         """Probability of values up to ``y`` (...)."""
-        mixture, at = (self.weights, self.means, self.variances), self.transform.forward(y)
+        mixture = self.weights, self.means, self.variances
+        at = self.transform.forward(self.transform.clip(y))
         if self.knots is None:
-            return metrics.pit(*mixture, at)
-        return np.asarray(ndtr(_read(metrics.mixture_score(*mixture, at), self.table, GRID)))
+            found = metrics.pit(*mixture, at)
+        else:
+            found = np.asarray(ndtr(_read(metrics.mixture_score(*mixture, at), self.table, GRID)))
+        found[y >= self.transform.high] = 1.0
+        found[y < self.transform.low] = 0.0
+        return found
 
     def crps(self, y: FloatArray) -> FloatArray:
         """Continuous ranked probability score; of a recalibrated distribution by quadrature."""

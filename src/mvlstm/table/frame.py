@@ -497,5 +497,6 @@ def _check_constant(
         what = f"Column '{name}' is" if len(names) == 1 else f"Columns {name_list(names)} are"
         raise DataError(
             f"{what} constant (always {always}{', ...' if names[1:] else ''}) and can tell nothing "
-            f"about the target. Use exclude={names!r}."
+            f"about the target. Use exclude={names!r}.",
+            remedy={"exclude": names},
         )

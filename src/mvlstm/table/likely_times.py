@@ -15,6 +15,7 @@ from mvlstm.table.times import CLOCK_ALONE, CLOCK_PARTS, are_hours, has_day
 
 LOOKED_AT = 200  # rows: two would do for a clean column, and a stray entry comes later
 HOUR = ("hour", "hr", "hrs", "hours", "hh")  # names of a column of hours next to one of days
+_MONTH = re.compile(r"(1[6-9]|2[0-2])\d\d[-/](0?[1-9]|1[0-2])")  # 2018-01
 _CLOCK_IN = re.compile(r"\d[ T]\d{1,2}[:.]\d{2}")
 
 
@@ -91,7 +92,9 @@ def _holds_days(column: pd.Series[Any]) -> bool:
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return len(column) > 0
     texts = _texts(column)
-    return bool(texts) and has_day(column) and reads_as_time(texts[0])
+    if not texts:
+        return False
+    return bool(_MONTH.fullmatch(texts[0])) or (has_day(column) and reads_as_time(texts[0]))
 
 
 def _holds_clock(column: pd.Series[Any]) -> bool:
