@@ -5,7 +5,7 @@ tell the time of day by the calendar's cycle, ridge regressions are fitted to th
 phase apart: on all training windows, and on the newest 364 and 84 of a phase. They read the latest
 three days, the day a week ago and what is known of the rows to be forecast. Each is fitted twice:
 the second time inputs that weighed little are penalised more, so that few count. Where the target
-is modelled as asinh, each span has the middle and unit of its own rows, see `mvlstm.methods.bend`.
+is modelled as asinh, each span has the middle and unit of its own rows, see `mvlstm.problem.bend`.
 
 Their penalties are chosen on the stopping windows, and so are the weights of the mean of these maps
 and the common one, which are not negative and add up to one. Those of the spans are then moved
@@ -28,9 +28,9 @@ from scipy.linalg import solve as solve_linear
 from scipy.optimize import nnls
 
 from mvlstm.errors import ModelFileError
-from mvlstm.methods.bend import Bend
 from mvlstm.methods.ridge import Ridge
 from mvlstm.model.learned import Arrays, Saved
+from mvlstm.problem.bend import Bend
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.windows import iterate_windows
 from mvlstm.types import BoolArray, FloatArray, IntArray

@@ -11,10 +11,10 @@ import pytest
 
 import mvlstm as mv
 from mvlstm.evaluate.backtest import backtest
-from mvlstm.methods.bend import Bend
 from mvlstm.methods.daily import Clock, Daily, convex_weights
 from mvlstm.methods.ridge import Ridge
 from mvlstm.model.fitting import begin
+from mvlstm.problem.bend import Bend
 from mvlstm.table.frame import build_frame
 from mvlstm.transforms import Transform
 
