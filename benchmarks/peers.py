@@ -39,7 +39,7 @@ TRAINING = {"max_steps": 2000, "early_stop_patience_steps": 5, "val_check_steps"
 TREES = {"n_estimators": 2000, "learning_rate": 0.03, "num_leaves": 31, "verbose": -1}
 PATIENCE = 50  # trees without a lower error on validation rows
 LAGS = 48  # rows of a window that trees read, besides those a week before the steps
-SPLIT = {"test": 0.2, "valid": 0.1}
+SPLIT: dict[str, Any] = {"test": 0.2, "valid": 0.1}
 CALENDAR = ["hour", "weekday", "yearday"]
 
 
@@ -56,8 +56,13 @@ class Rows:
         """Read a data set, or its first rows, as our own methods do."""
         data = mv.datasets.load(name)
         table = data.frame if count is None else data.frame.iloc[:count]
-        settings = {"window": window, "horizon": horizon, "verbose": 0, "calendar": CALENDAR}
-        options = {"missing": data.missing, "gaps": data.gaps}
+        settings: dict[str, Any] = {
+            "window": window,
+            "horizon": horizon,
+            "verbose": 0,
+            "calendar": CALENDAR,
+        }
+        options: dict[str, Any] = {"missing": data.missing, "gaps": data.gaps}
         known = list(data.info.known) or None
         frame = build_frame(table, target=data.target, known=known, calendar=CALENDAR, **options)
         problem = begin(mv.AR(**settings, **options), frame, **SPLIT).problem

@@ -182,6 +182,6 @@ def _table(title: str, numbers: pd.DataFrame, names: Mapping[str, str]) -> Table
             value if isinstance(value, str) else number(value, digits.get(name, 4))
             for value in numbers[name]
         ]
-        for name in numbers
+        for name in map(str, numbers)
     }
     return Table(title, pd.DataFrame(shown), numbers)

@@ -185,7 +185,7 @@ class Daily:
     @property
     def _columns(self) -> IntArray:
         """Column of each input that phases read."""
-        return self.places % self.base.weights.shape[1]
+        return np.asarray(self.places % self.base.weights.shape[1])
 
     def _features(self, windows: NDArray[np.floating]) -> FloatArray:
         flat = windows.reshape(len(windows), -1)

@@ -78,7 +78,7 @@ class AbstractForecaster(BaseEstimator, ABC):
     `restore`. What a fit found is `fitted_`, one frozen value; the methods below only read it.
     """
 
-    window: int | Literal["auto"]
+    window: Any  # a whole number, or "auto"
     horizon: int
     missing: Missing
     gaps: Gaps

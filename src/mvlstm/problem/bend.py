@@ -92,4 +92,4 @@ class Bend:
         shift, ratio = self.shift[-1], self.ratio[-1]
         if not ratio:
             return np.ones_like(y)
-        return np.cosh(y) / ratio / np.hypot(1.0, (np.sinh(y) - shift) / ratio)
+        return np.asarray(np.cosh(y) / ratio / np.hypot(1.0, (np.sinh(y) - shift) / ratio))
