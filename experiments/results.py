@@ -58,6 +58,7 @@ def results(document: Document) -> str:
     blocks += [table.markdown() for table in ours]
     blocks += [of_singles(table, "all methods, single fits") for table in theirs]
     blocks += ["## Importance on known truth", TRUTH]
+    truth += find(document, "Suite granger", "omitted", ": explain and refits")
     blocks += [table.markdown() for table in truth]
     return "\n\n".join(blocks) + "\n"
 
