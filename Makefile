@@ -13,7 +13,7 @@ SPREAD := --numprocesses auto --dist worksteal
 FAST   := not slow and not gpu and not browser and not serving and not adapters
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo results test test-all test-browser test-wheel test-ray test-serving test-schema test-adapters lint format types wheel hashed pythons fuzz clean
+.PHONY: help venv demo results test test-all test-browser test-wheel test-ray test-serving test-schema test-adapters docs tutorials lint format types wheel hashed pythons fuzz clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
@@ -76,6 +76,13 @@ test-adapters: $(ADAPTERS)/.installed  ## sktime, Nixtla's format, polars, shap 
 
 test-wheel: $(STAMP)  ## build the wheel and run the demo from it in an empty environment
 	$(PYTEST) tests/packaging
+
+docs: $(STAMP)  ## the documentation site, into build/docs/html; broken links are errors
+	@$(PIP) --no-build-isolation --editable '.[$(EXTRAS),docs]'
+	$(BIN)/python docs/make_site.py build/docs
+
+tutorials: $(STAMP)  ## run the tutorials and write what they print and draw (needs a Chromium)
+	$(BIN)/python docs/make_tutorials.py
 
 fuzz: $(STAMP)  ## 50,000 mutated inputs of each kind (15 minutes each at most), and faults at file operations
 	$(BIN)/python tests/reliability/fuzz.py 50000 900

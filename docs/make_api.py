@@ -18,6 +18,7 @@ PAGES = {
     "compare": ("Comparing methods", "compare.md"),
     "graph": ("The graph of a table", "graph.md"),
     "contributing": ("Contributing", "../CONTRIBUTING.md"),
+    "dirty-table": ("A dirty table", "dirty-table.md"),
     "ecosystem": ("With the tools you have", "ecosystem.md"),
     "experiments": ("Experiments", "experiments.md"),
     "gallery": ("Gallery", "gallery.md"),
@@ -36,6 +37,7 @@ GROUPS = {
         "MVLSTM.paper": "mathematics#presets",
         "MVLSTM.indep": "mathematics#presets",
         "MVLSTM.fusion": "mathematics#presets",
+        "MVLSTM.readable": "importance#attention-that-can-be-believed",
     },
     "What every forecaster does": {
         "MVLSTM.fit": "guide#from-table-to-windows",
@@ -59,6 +61,7 @@ GROUPS = {
         "metrics": "guide#how-good-is-it",
     },
     "Results": {
+        "Check": "dirty-table",
         "Forecast": "mathematics#predictive-distribution",
         "Evaluation": "automation#when-a-model-has-slipped",
         "Explanation": "importance#how-to-read-it",
@@ -71,6 +74,7 @@ GROUPS = {
         "results": "gallery",
     },
     "Data": {
+        "check": "dirty-table",
         "from_nixtla": "ecosystem#nixtlas-long-format",
         "table": "guide#real-tables",
         "datasets": "experiments#the-two-protocols",

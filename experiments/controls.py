@@ -7,7 +7,9 @@ measure would say so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -48,27 +50,42 @@ def sparse_var(n: int, *, seed: int, p: int = 10, parents: int = 2) -> Made:
         for k in range(p - 1)
         if weights[:, -1, k].any()
     }
-    return pd.DataFrame(x[BURN_IN:], columns=names), _truth(planted, seed)
+    table, truth = pd.DataFrame(x[BURN_IN:], columns=names), _truth(planted, seed)
+    links = (weights != 0).any(axis=0) | np.eye(p, dtype=bool)  # a row per target
+    return table, replace(truth, parameters={**truth.parameters, "links": links.tolist()})
 
 
-def correlated_drivers(n: int, *, seed: int, pairs: int = 4, correlation: float = 0.8) -> Made:
-    """Simulate pairs of series with a common part, of which only the first acts on the target.
+def correlated_drivers(
+    n: int, *, seed: int, correlation: Sequence[float] = (0.8, 0.8, 0.8, 0.8), acting: str = "one"
+) -> Made:
+    """Simulate pairs of series with a common part, each with a correlation of its own.
 
-    Half of the pairs act. The second of a pair tells nothing that the first does not.
+    In half of the pairs ``acting`` members act on the target, "one" (the first), "both" or "none";
+    an idle one tells nothing that its twin does not.
     """
-    rng = np.random.default_rng([seed, 2])
-    length = n + BURN_IN
+    rng, pairs = np.random.default_rng([seed, 2]), len(correlation)
+    length, alike = n + BURN_IN, np.array(correlation)[:, None]
     firsts = np.stack([_slow(rng, length) for _ in range(pairs)])
     own = np.stack([_slow(rng, length) for _ in range(pairs)])
-    seconds = correlation * firsts + np.sqrt(1 - correlation**2) * own
-    acting = range(pairs // 2)
+    both = {"a": firsts, "b": alike * firsts + np.sqrt(1 - alike**2) * own}
     lags = rng.integers(1, 4, size=pairs)
-    drive = sum(rng.choice([-1.0, 1.0]) * _lagged(firsts[k], int(lags[k])) for k in acting)
+    kinds = {"one": "a", "both": "ab", "none": ""}[acting]
+    drive = sum(
+        rng.choice([-1.0, 1.0]) * _lagged(both[kind][k], int(lags[k]))
+        for kind in kinds
+        for k in range(pairs // 2)
+    )
     y = _autoregression(rng.standard_normal(length) + drive, 0.5)
-    names = [f"{kind}{k}" for kind in ("a", "b") for k in range(pairs)]
-    planted = {f"a{k}": [int(lags[k])] for k in acting}
-    values = np.vstack([firsts, seconds, y[None]]).T[BURN_IN:]
+    names = [f"{kind}{k}" for kind in both for k in range(pairs)]
+    planted = {f"{kind}{k}": [int(lags[k])] for kind in kinds for k in range(pairs // 2)}
+    values = np.vstack([*both.values(), y[None]]).T[BURN_IN:]
     return pd.DataFrame(values, columns=[*names, "y"]), _truth(planted, seed)
+
+
+def alike_pairs(n: int, *, seed: int, acting: str = "one") -> Made:
+    """Simulate four pairs with correlations of 0.9 to 0.99, two of which may act."""
+    order = np.random.default_rng([seed, 9]).permutation([0.9, 0.93, 0.96, 0.99])
+    return correlated_drivers(n, seed=seed, correlation=order.tolist(), acting=acting)
 
 
 def planted_lags(n: int, *, seed: int, longest: int = 15) -> Made:
@@ -146,6 +163,7 @@ def null_shifted(n: int, *, seed: int) -> Made:
 CONTROLS: dict[str, Callable[..., Made]] = {
     "var": sparse_var,
     "correlated": correlated_drivers,
+    "pairs": alike_pairs,
     "lags": planted_lags,
     "duplicated": duplicated,
     "noise": null_noise,
@@ -156,8 +174,8 @@ CONTROLS: dict[str, Callable[..., Made]] = {
 NULL_CONTROLS = ("noise", "walks", "cycle", "shifted")
 
 
-def make_control(name: str, n: int, *, seed: int) -> Made:
-    """Make a control by name.
+def make_control(name: str, n: int, *, seed: int, **options: Any) -> Made:
+    """Make a control by name, with options of its own.
 
     Examples
     --------
@@ -166,7 +184,7 @@ def make_control(name: str, n: int, *, seed: int) -> Made:
     ((100, 9), ())
     """
     check_option("control", name, CONTROLS)
-    return CONTROLS[name](n, seed=seed)
+    return CONTROLS[name](n, seed=seed, **options)
 
 
 # ------------------------------------------------------------------------------------- inner parts

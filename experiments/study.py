@@ -17,6 +17,8 @@ from experiments.importance_tables import (
     granger_tables,
     importance_tables,
 )
+from experiments.power import power_jobs, power_record
+from experiments.power_tables import power_sections
 from experiments.search_tables import search_tables
 from experiments.truth_tables import TRUTH_TEXT, truth_tables
 from mvlstm.bench.document import Section
@@ -58,6 +60,7 @@ def of_suite(every: Sequence[Record]) -> Iterator[Section]:
     for stage in dict.fromkeys(one["stage"] for one in found):
         title = f"{stage}: importance against the truth"
         yield Section(title, (TRUTH_TEXT,), tuple(truth_tables(found, stage)))
+    yield from power_sections(every)
     tests = tuple(granger_tables(every))
     if tests:
         yield Section("Which variables Granger-cause the target", tables=tests)
@@ -68,6 +71,7 @@ STUDY = Study(
     kinds={
         "granger": Kind(granger_record, "Granger"),
         "importance": Kind(importance_record, "", importance_jobs),
+        "power": Kind(power_record, "", power_jobs),
     },
     evidence=evidence,
     of_part=of_part,

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from mvlstm.methods.retain import RETAIN
     from mvlstm.methods.statespace import ARIMAX, STRX
     from mvlstm.methods.trees import GBT, RF, XGT
+    from mvlstm.model.checking import check
     from mvlstm.model.saving import load
-    from mvlstm.results import Comparison, Evaluation, Explanation, Forecast, Graph, History
+    from mvlstm.results import Check, Comparison, Evaluation, Explanation, Forecast, Graph, History
     from mvlstm.table.nixtla import from_nixtla
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "RF",
     "STRX",
     "XGT",
+    "Check",
     "Comparison",
     "Evaluation",
     "Explanation",
@@ -64,6 +66,7 @@ __all__ = [
     "Tuned",
     "__version__",
     "backtest",
+    "check",
     "compare",
     "datasets",
     "errors",
@@ -81,9 +84,10 @@ __all__ = [
 
 _ROOMS = ("datasets", "errors", "explain", "metrics", "plot", "results", "table", "testing")
 _MODULES = {name: f"mvlstm.{name}" for name in _ROOMS}
-_RESULTS = ("Comparison", "Evaluation", "Explanation", "Forecast", "Graph", "History")
+_RESULTS = ("Check", "Comparison", "Evaluation", "Explanation", "Forecast", "Graph", "History")
 _NAMES = {
     **{name: entry.path for name, entry in _FORECASTERS.items()},
+    "check": "mvlstm.model.checking",
     "load": "mvlstm.model.saving",
     "backtest": "mvlstm.evaluate.backtest",
     "compare": "mvlstm.evaluate.compare",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from pathlib import Path
@@ -80,6 +82,15 @@ class MissingExtraError(MVLSTMError, ImportError):
 
 class MVLSTMWarning(_Message, UserWarning):
     """The result is usable, but something about it should be known."""
+
+
+def warn(message: str) -> None:
+    """Warn of something, as the line outside this package did that asked for it."""
+    package, level = os.path.dirname(__file__) + os.sep, 1
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, MVLSTMWarning, stacklevel=level)
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -15,9 +15,10 @@ import re
 import secrets
 import socket
 import time as clock
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm.errors import DataError, ModelFileError, StorageError, reachable
+from mvlstm.errors import DataError, ModelFileError, MVLSTMWarning, StorageError, reachable
 
 _DISK_FAULTS = (errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+_TAKEN = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)  # by another process
 LARGEST_HEADER = 32 * 2**20  # bytes
 LARGEST_FILE = 16 * 2**30
 LARGEST_HOLE = 2**26  # bytes that a file may have on less disk: a file system may compress zeros
 _LEFT = re.compile(r"\.[0-9a-f]{12}\.tmp$")  # ends the names of files that are being written
-KINDS = ("F64", "F32", "I64", "I32", "U8", "BOOL")
+KINDS = {
+    **{"F64": np.float64, "F32": np.float32, "I64": np.int64, "I32": np.int32},
+    **{"U8": np.uint8, "BOOL": np.bool_},
+}
 
 
 def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -50,19 +55,40 @@ def pack(kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
+class Unread:
+    """An array of a file, of which `numpy.asarray` reads the values; the rest is known before."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    read: Callable[[], NDArray[Any]]
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Read the values."""
+        return self.read()
+
+
+@dataclass(frozen=True, eq=False)
 class Packed:
     """A file that `pack` made, of which nothing but the header was read yet.
 
-    What the header says can be checked against ``shapes`` before `arrays` takes any memory.
+    What the header says can be checked against ``shapes`` before `arrays` takes any memory, and
+    each array of `unread` before it is read itself.
     """
 
     path: Path
     what: str  # the file should be, in words
     header: dict[str, Any]
     shapes: dict[str, tuple[int, ...]]  # by array
+    _kinds: dict[str, np.dtype[Any]]
     _text: str
     _checksum: str | None
     _file: Any
+    _values: dict[str, NDArray[Any]] = field(default_factory=dict)  # read so far
 
     @classmethod
     def open(cls, path: Path, kind: str, what: str) -> Packed:
@@ -84,18 +110,35 @@ class Packed:
             raise ModelFileError(f"'{path}' is no {what}: its header is no table of fields.")
         if strange:
             raise ModelFileError(f"'{path}' holds arrays of an unknown type: {strange}.")
-        return cls(path, what, header, shapes, text, metadata.get("checksum"), file)
+        kinds = {name: np.dtype(KINDS[part.get_dtype()]) for name, part in parts.items()}
+        return cls(path, what, header, shapes, kinds, text, metadata.get("checksum"), file)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Read the arrays; `ModelFileError` if they are not as they were written."""
+    def unread(self) -> dict[str, Unread]:
+        """Return every array by name; call `check` when they have been read."""
+        return {
+            name: Unread(shape, self._kinds[name], partial(self.read, name))
+            for name, shape in self.shapes.items()
+        }
+
+    def read(self, name: str) -> NDArray[Any]:
+        """Read one array."""
         with _reading(self.path, self.what):
-            arrays = {name: self._file.get_tensor(name) for name in self.shapes}
-        if self._checksum != _checksum(self._text, arrays):
+            self._values[name] = self._file.get_tensor(name)
+        return self._values[name]
+
+    def check(self) -> None:
+        """Raise `ModelFileError` unless what was read is all, and as it was written."""
+        if self._checksum != _checksum(self._text, self._values):
             raise ModelFileError(
                 f"'{self.path}' is damaged: its contents do not match their checksum. Copy it "
                 "again, or fit the model anew."
             )
-        return arrays
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Read the arrays; `ModelFileError` if they are not as they were written."""
+        found = {name: self.read(name) for name in self.shapes}
+        self.check()
+        return found
 
 
 @contextlib.contextmanager
@@ -214,8 +257,8 @@ def sweep(folder: Path) -> None:
 
     A file that is being written is locked, or younger than a second.
     """
-    with contextlib.suppress(OSError):
-        for path in folder.glob(".*.tmp"):
+    for path in folder.glob(".*.tmp"):
+        with contextlib.suppress(OSError):
             if _LEFT.search(path.name) is None or clock.time() - path.stat().st_mtime < 1:
                 continue
             with open(path, "rb+") as stream:
@@ -261,9 +304,15 @@ def _locked(path: Path, what: str) -> int | None:
         raise DataError(
             f"{what} cannot be locked: {error.strerror or error}. Choose another place."
         ) from error
+    locked = _try_lock(handle)
+    if locked is None:
+        words = (
+            f"{what} cannot be locked on its file system: see that nobody else uses it meanwhile."
+        )
+        warnings.warn(words, MVLSTMWarning, stacklevel=5)
     with contextlib.suppress(OSError):
         # the file may have been let go and deleted since it was opened
-        if _try_lock(handle) and os.path.samestat(os.fstat(handle), os.stat(path)):
+        if locked is not False and os.path.samestat(os.fstat(handle), os.stat(path)):
             os.ftruncate(handle, 0)
             return handle
     os.close(handle)
@@ -277,8 +326,11 @@ def _holder(path: Path) -> str:
     return "another process"
 
 
-def _try_lock(handle: int) -> bool:
-    """Lock an open file for this process, unless another has locked it."""
+def _try_lock(handle: int) -> bool | None:
+    """Lock an open file for this process; False if another has locked it.
+
+    None if its file system knows no locks, as some that are shared over a network.
+    """
     try:
         try:
             import fcntl
@@ -290,8 +342,8 @@ def _try_lock(handle: int) -> bool:
             os.lseek(handle, 0, os.SEEK_SET)
         else:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
+    except OSError as error:
+        return False if error.errno in _TAKEN else None
     return True
 
 

@@ -7,6 +7,11 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+RULES = (  # the last comes first
+    "ignore:The intervals rest on:UserWarning",  # most tests fit small tables
+    "error::mvlstm.errors.MVLSTMWarning",
+    "ignore",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -14,7 +19,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.adapters)
-            for rule in ("error::mvlstm.errors.MVLSTMWarning", "ignore"):  # the last comes first
+            for rule in RULES:
                 item.add_marker(pytest.mark.filterwarnings(rule), append=False)
 
 

@@ -131,9 +131,9 @@ def test_what_to_run_next_reads_the_table_in_the_same_way(run: Run, tmp_path: Pa
 
 def test_explain(run: Run, model: Path, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "importance.csv"
-    done = run("explain", model, table, "--effort", "quick", "--out", out)
+    done = run("explain", model, table, "--effort", "quick", "--control", "fdr", "--out", out)
     assert done.code == 0, done.stderr
-    assert "predictive, not causal" in done.stdout
+    assert "predictive, not causal" in done.stdout and "at most 5 % are false" in done.stdout
     assert set(pd.read_csv(out)["variable"]) == {"x1", "x2", "y"}
 
 

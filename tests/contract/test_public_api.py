@@ -138,8 +138,8 @@ ARGUMENTS = inspect.signature(mvlstm.MVLSTM).parameters
 
 
 def _differences() -> str:
-    """README's section on where the paper's model and ours differ."""
-    text = (PROJECT / "README.md").read_text(encoding="utf-8")
+    """Return the section on where the paper's model and ours differ."""
+    text = (PROJECT / "docs" / "mathematics.md").read_text(encoding="utf-8")
     return text.split("## Where the paper's model and ours differ\n")[1].split("\n## ")[0]
 
 
@@ -158,7 +158,7 @@ def _says(cell: str, value: object) -> bool:
 
 
 @pytest.mark.parametrize("name", _rows())
-def test_readme_tells_the_defaults(name: str) -> None:
+def test_the_section_tells_the_defaults(name: str) -> None:
     papers, defaults = mvlstm.MVLSTM.paper().get_params(), mvlstm.MVLSTM().get_params()
     paper, ours = _rows()[name]
     for other in {name, *re.findall(r"`(\w+)`", ours)} & set(ARGUMENTS):
@@ -166,7 +166,7 @@ def test_readme_tells_the_defaults(name: str) -> None:
         assert _says(paper, papers[other]), f"{other} is {papers[other]!r} in the paper"
 
 
-def test_readme_names_every_difference() -> None:
+def test_the_section_names_every_difference() -> None:
     papers, defaults = mvlstm.MVLSTM.paper().get_params(), mvlstm.MVLSTM().get_params()
     differ = {name for name in ARGUMENTS if papers[name] != defaults[name]}
     assert differ == differ & set(re.findall(r"`(\w+)`", _differences()))

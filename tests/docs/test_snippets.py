@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
+import runpy
 import shlex
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -20,6 +23,7 @@ from mvlstm.cli.app import app
 
 PROJECT = Path(__file__).parents[2]
 PAGES = sorted([PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *PROJECT.glob("docs/*.md")])
+TUTORIALS = sorted(PROJECT.glob("docs/tutorials/*.md"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
@@ -56,7 +60,24 @@ def test_python_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.Mon
             _assert_prints(printed.getvalue(), shown)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda p: p.name)
+def test_tutorials_print_and_draw_what_they_show(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    made, figures = runpy.run_path(str(PROJECT / "docs" / "make_tutorials.py"))["run"](text, "page")
+    shown = [code for language, code in _blocks(page) if language == "text"]
+    for now, before in zip((t for k, t in FENCE.findall(made) if k == "text"), shown, strict=True):
+        assert before.strip(), "run: python docs/make_tutorials.py"
+        _assert_prints(now, before)
+    for name, figure in figures.items():
+        kept = json.loads((page.parent / "figures" / f"{name}.json").read_text(encoding="utf-8"))
+        assert [_outline(one) for one in figure["data"]] == [_outline(one) for one in kept["data"]]
+
+
+def _outline(trace: dict[str, Any]) -> tuple[Any, ...]:
+    return trace.get("type"), trace.get("name"), len(trace["y"])
+
+
+@pytest.mark.parametrize("page", [*PAGES, *TUTORIALS], ids=lambda p: p.name)
 def test_commands_exist(page: Path) -> None:
     root = typer.main.get_command(app)
     for language, text in _blocks(page):

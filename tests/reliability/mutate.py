@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 import random
+import zipfile
 from collections.abc import Callable
 from typing import Any
 
@@ -78,6 +80,23 @@ def mutate_bytes(data: bytes, draw: random.Random, *, binary: bool = False) -> b
             break
         draw.choice((*BYTES, _length) if binary else BYTES)(changed, draw)
     return bytes(changed)
+
+
+def mutate_archive(data: bytes, draw: random.Random) -> bytes:
+    """Return a zip archive with damage done to one of its files, or to the archive."""
+    if draw.random() < 0.3:
+        return mutate_bytes(data, draw, binary=True)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    name = draw.choice(sorted(files))
+    files[name] = mutate_bytes(files[name], draw)
+    if draw.random() < 0.2:
+        del files[draw.choice(sorted(files))]
+    changed = io.BytesIO()
+    with zipfile.ZipFile(changed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return changed.getvalue()
 
 
 # ------------------------------------------------------------------------------ models

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -154,7 +155,7 @@ def sparse(source: Path, path: Path, tensor: str, count: int) -> Path:
 def test_a_file_of_holes_is_refused_before_any_array_is_read(
     tmp_path: Path, name: str, tensor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Packed, "arrays", lambda self: pytest.fail("arrays were read"))
+    monkeypatch.setattr(Packed, "read", lambda *_: pytest.fail("arrays were read"))
     path = sparse(GOLDEN / f"{name}.safetensors", tmp_path / "m.safetensors", tensor, 3 * 2**28)
     with pytest.raises(ModelFileError, match="no whole model"):
         mv.load(path)
@@ -167,7 +168,7 @@ def test_arrays_larger_than_the_model_can_need_are_never_read(
         arrays["common.background"] = np.zeros((9_000_000,), dtype=np.float32)
 
     path = altered("mvlstm", tmp_path / "m.safetensors", more)
-    monkeypatch.setattr(Packed, "arrays", lambda self: pytest.fail("arrays were read"))
+    monkeypatch.setattr(Packed, "read", lambda *_: pytest.fail("arrays were read"))
     with pytest.raises(ModelFileError, match=r"its arrays hold 9,\d+,\d+ numbers"):
         mv.load(path)
 
@@ -179,15 +180,45 @@ def test_arrays_larger_than_the_model_can_need_are_never_read(
         lambda header, _: header.update(schema=7),
         lambda header, _: header["parameters"].update(window=-1),
         lambda _, arrays: arrays.update({"strange": np.zeros(3)}),
+        lambda _, arrays: arrays.update({"common.spread": np.zeros((7, 1))}),
+        lambda _, arrays: arrays.update({"common.spread": np.zeros((1, 1), np.float32)}),
     ],
 )
 def test_header_and_names_are_checked_before_any_array_is_read(
     tmp_path: Path, change: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = altered("mvlstm", tmp_path / "m.safetensors", change)
-    monkeypatch.setattr(Packed, "arrays", lambda self: pytest.fail("arrays were read"))
+    monkeypatch.setattr(Packed, "read", lambda *_: pytest.fail("arrays were read"))
     with pytest.raises(ModelFileError):
         mv.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("rf", {"model.more": np.zeros(3)}, "holds arrays this model does not have"),
+        ("rf", {"model.step1.left": np.zeros((2, 2), np.int32)}, r"'step1.left' is int32 \(2, 2\)"),
+        (
+            "mvlstm",
+            {"model.weights": np.zeros((3, 9), np.float32)},
+            r"'weights' is float32 \(3, 9\)",
+        ),
+        (
+            "ar",
+            {"model.weights": np.full((4, 2, 1), np.nan)},
+            "'weights' holds values that are not",
+        ),
+    ],
+)
+def test_no_array_is_read_that_the_model_does_not_have(
+    tmp_path: Path, name: str, change: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, plain = [], Packed.read
+    path = altered(name, tmp_path / "m.safetensors", lambda _, arrays: arrays.update(change))
+    monkeypatch.setattr(Packed, "read", lambda self, key: read.append(key) or plain(self, key))
+    with pytest.raises(ModelFileError, match=message):
+        mv.load(path)
+    assert ("not have" in message or " is " in message) == (not set(change) & set(read))
 
 
 def test_intervals_that_are_not_finite_are_refused(tmp_path: Path) -> None:
@@ -315,6 +346,21 @@ def test_a_lock_names_its_holder_and_is_let_go(tmp_path: Path) -> None:
     path.write_text("process 1 on a machine that is gone")  # whoever held it was killed
     with hold_lock(path, "the folder"):
         pass
+
+
+def test_a_file_system_without_locks_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+
+    def none(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    lock = hold_lock(tmp_path / ".lock", "The folder", patience=60)
+    with pytest.warns(MVLSTMWarning, match="The folder cannot be locked on its file system"), lock:
+        pass
+    write_atomic(tmp_path / "file", "text")
 
 
 def test_a_fit_keeps_others_from_its_checkpoint(tmp_path: Path) -> None:

@@ -61,7 +61,8 @@ def _scores(record: Record, kind: str) -> dict[str, Any]:
     }
     for name in SCORES:
         row[name], row[f"{name}_se"] = mean_and_error(scores[name])
-    return row | {"values": list(scores["rmse"]), "rmse_by_step": scores.get("rmse_by_step")}
+    values = [np.nan if value is None else float(value) for value in scores["rmse"]]
+    return row | {"values": values, "rmse_by_step": scores.get("rmse_by_step")}
 
 
 def mean_and_error(values: Sequence[float | None]) -> tuple[float, float]:

@@ -11,6 +11,7 @@ import typer
 from mvlstm._version import __version__
 from mvlstm.cli import (
     bench,
+    check,
     compare,
     data,
     demo,
@@ -52,7 +53,7 @@ def root(
     """Forecast one series from many, with intervals, and see which variables matter."""
 
 
-commands = (demo, fit, forecast, evaluate, update, explain, report, graph, compare, tune)
+commands = (demo, check, fit, forecast, evaluate, update, explain, report, graph, compare, tune)
 for module in (*commands, export, serve):
     name = module.__name__.rpartition(".")[2]
     app.command(name, epilog=module.EXAMPLE)(getattr(module, name))

@@ -43,8 +43,8 @@ def compare(
     methods: Annotated[
         str,
         cli.option(
-            "all, or some of mvlstm, paper, indep, fusion, lstm, dual, retain, clstm, strx, "
-            "arimax, rf, xgt, enet, ar, gbt, seasonal. Persistence is always there.",
+            "all, or some of mvlstm, paper, indep, fusion, readable, lstm, dual, retain, clstm, "
+            "strx, arimax, rf, xgt, enet, ar, gbt, seasonal. Persistence is always there.",
             "NAME[,NAME...]",
             METHODS,
         ),

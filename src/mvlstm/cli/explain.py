@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mvlstm.cli import options as cli
 from mvlstm.cli.session import Output, first_of, table
@@ -28,6 +28,13 @@ def explain(
     reading: cli.Reading,
     effort: cli.Effort = "default",
     time_limit: cli.TimeLimit = None,
+    control: Annotated[
+        Literal["family", "fdr"],
+        cli.option(
+            "Hold at 5 %: the chance of any false verdict, or the share of false ones among those "
+            "found (for hundreds of variables)."
+        ),
+    ] = "family",
     out: cli.TableFile = None,
     quiet: cli.Quiet = False,
 ) -> None:
@@ -38,7 +45,7 @@ def explain(
     rows = read_table(data, **reading)
     fitted = load(model)
     fitted.verbose = 0 if quiet else 1
-    result = fitted.explain(rows, effort=effort, time_limit=time_limit)
+    result = fitted.explain(rows, effort=effort, time_limit=time_limit, control=control)
     output.write_table(out, result.to_frame())
 
     output.data = {**result.to_dict(), "out": None if out is None else str(out)}

@@ -213,7 +213,7 @@ Future = Annotated[
     Read(),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-PRESETS = ("default", "paper", "indep", "fusion")
+PRESETS = ("default", "paper", "indep", "fusion", "readable")
 Preset = Annotated[
     str,
     option("Start from these settings; the options below change them.", "|".join(PRESETS), MODEL),

@@ -75,9 +75,9 @@ def compare(
     ----------
     table : DataFrame or SeriesFrame
     methods : str, forecaster, or sequence of these
-        "all", or some of mvlstm, paper, indep, fusion, lstm, dual, retain, clstm, strx, arimax,
-        rf, xgt, enet, ar, gbt, seasonal; or forecasters such as ``mv.AR(window=24)``, which keep
-        their own settings. Persistence is always there.
+        "all", or some of mvlstm, paper, indep, fusion, readable, lstm, dual, retain, clstm, strx,
+        arimax, rf, xgt, enet, ar, gbt, seasonal; or forecasters such as ``mv.AR(window=24)``,
+        which keep their own settings. Persistence is always there.
     budget : {"quick", "full"}
         How much each method may tune and train; every row states it.
     folds : int

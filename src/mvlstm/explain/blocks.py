@@ -13,6 +13,7 @@ import numpy as np
 
 from mvlstm.types import FloatArray, IntArray
 
+HARMONICS = 4  # that make up a cycle
 LEVEL = 0.9  # of every interval; its lower end is the one-sided 5 % test
 
 
@@ -69,8 +70,23 @@ def find_period(series: FloatArray, *, longest: int = 400, natural: Sequence[int
             third = int(np.argmax(_around(correlation, 3 * lag, lag // 4))) + 3 * lag - lag // 4
             clear.append((height / (1.0 - lowest), round((third - lag) / 2)))
     best = max((regained for regained, _ in clear), default=0.0)
-    found = min((period for regained, period in clear if regained >= 0.8 * best), default=1)
+    rough = min((period for regained, period in clear if regained >= 0.8 * best), default=1)
+    found = _sharpened(series, rough)
     return next((n for n in natural if abs(n - found) <= 0.03 * found), found)
+
+
+def _sharpened(series: FloatArray, period: int) -> int:
+    """Return the length near a rough one whose harmonics are strongest."""
+    if period < 8:  # a row more or less is another cycle
+        return period
+    around = series - series.mean()
+
+    def power(length: int) -> float:
+        folded = np.bincount(np.arange(series.size) % length, weights=around)
+        return float(np.sum(np.abs(np.fft.rfft(folded)[1 : HARMONICS + 1]) ** 2))
+
+    reach = round(0.06 * period + 0.5)
+    return max(range(period - reach, period + reach + 1), key=power)
 
 
 def _around(values: FloatArray, centre: int, reach: int) -> FloatArray:

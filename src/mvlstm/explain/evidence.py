@@ -11,12 +11,13 @@ errors and variables are slow.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.signal import lfilter
 from scipy.special import stdtr, stdtrit
 
+from mvlstm.metrics import benjamini_hochberg
 from mvlstm.types import FloatArray
 
 SIGNIFICANCE = 0.05
@@ -81,8 +82,14 @@ def either(findings: Sequence[Finding]) -> Finding:
     return min(heard, key=lambda one: one.spread)._replace(p_value=p)
 
 
+Control = Literal["family", "fdr"]  # what verdicts hold at the level
+
+
 def top_down(
-    whole: float, groups: Sequence[tuple[tuple[int, ...], float]], single: FloatArray
+    whole: float,
+    groups: Sequence[tuple[tuple[int, ...], float]],
+    single: FloatArray,
+    control: Control = "family",
 ) -> tuple[float, list[float], FloatArray]:
     """Adjust p-values from the top down: all variables, correlated groups, single variables.
 
@@ -96,6 +103,9 @@ def top_down(
         P-value of all variables together.
     groups : sequence of (variables, p-value)
     single : array (N,)
+    control : {"family", "fdr"}
+        With "fdr", not the chance of any false finding is held, but the expected share of false
+        ones among the variables found, and among the groups (Benjamini and Hochberg).
     """
     N = max(1, single.size)
 
@@ -104,11 +114,15 @@ def top_down(
         return min(1.0, 2.0 * min(p, least)) if parts.size > 1 else min(p, least)
 
     root = of(whole, single)
-    adjusted = np.minimum(np.maximum(single * N, root), 1.0)
-    together = []
-    for members, p in groups:
-        own = np.array(members)
-        found = max(root, min(1.0, of(p, single[own]) * N / len(members)))
-        together.append(found)
-        adjusted[own] = np.maximum(adjusted[own], found)
-    return root, together, adjusted
+    own = [np.array(members) for members, _ in groups]
+    joint = np.array([of(p, single[one]) for one, (_, p) in zip(own, groups, strict=True)])
+    if control == "fdr":
+        adjusted, together = benjamini_hochberg(single), benjamini_hochberg(joint)
+    else:
+        adjusted = single * N
+        together = joint * N / np.array([len(one) for one in own])
+    adjusted = np.clip(adjusted, root, 1.0)
+    together = np.clip(together, root, 1.0)
+    for one, found in zip(own, together, strict=True):
+        adjusted[one] = np.maximum(adjusted[one], found)
+    return root, together.tolist(), adjusted

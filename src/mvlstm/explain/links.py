@@ -31,9 +31,9 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.special import gammaincc, gammainccinv
 
-from mvlstm.explain.blocks import find_period
+from mvlstm.explain.blocks import HARMONICS, find_period
 from mvlstm.explain.evidence import SIGNIFICANCE, recent_size
-from mvlstm.explain.refits import FADING, HARMONICS
+from mvlstm.explain.refits import FADING
 from mvlstm.metrics import variance_of_mean
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
@@ -46,6 +46,7 @@ FEATURES = 100  # that stand for what a variable adds, at most
 FARTHEST = 5.0  # standard deviations; what lies beyond says no more
 WANDERING = -2.86  # Dickey-Fuller statistic above which a series has a unit root (5 %)
 ALIKE = 0.15  # by how much estimates of one cycle may differ
+MULTIPLES = 3  # cycles that may be taken for one
 DIFFERENCES = 3  # lagged changes in that test
 QUANTILE = 1.645  # of the normal distribution, for intervals of 90 %
 TINY = np.finfo(np.float64).tiny
@@ -152,8 +153,9 @@ def wanders(series: FloatArray) -> bool:
 def shared_cycles(values: FloatArray, natural: tuple[int, ...] = ()) -> IntArray:
     """Return the length of the cycle of each column (n, C), 1 for none.
 
-    Columns whose cycles differ little have the one that explains most of all columns. A cycle that
-    no two of them share cannot tie them, and is none.
+    Columns whose cycles differ little, or by a whole factor, have the one that most of them have,
+    and of several such the one that explains most. A cycle that no two share cannot tie them, and
+    is none.
     """
     found = np.array([find_period(column, natural=natural) for column in values.T])
     unit = values - values.mean(axis=0)
@@ -163,9 +165,14 @@ def shared_cycles(values: FloatArray, natural: tuple[int, ...] = ()) -> IntArray
         waves = cycle_columns(np.arange(len(values)), period)
         return float(np.sum((unit - waves @ np.linalg.lstsq(waves, unit, rcond=None)[0]) ** 2))
 
-    best = min(np.unique(found[found > 1]).tolist(), key=left, default=1)
-    alike = np.abs(found - best) <= ALIKE * best
-    return np.where(alike & (best > 1) & (alike.sum() > 1), best, 1)
+    def alike(period: int, most: int = 1) -> BoolArray:
+        times = np.clip(np.round(found / period), 1, most)
+        return np.asarray(np.abs(found - times * period) <= ALIKE * times * period)
+
+    lengths = np.unique(found[found > 1]).tolist()
+    best = min(lengths, key=lambda period: (-alike(period).sum(), left(period)), default=1)
+    shared = alike(best, MULTIPLES) & (best > 1)
+    return np.where(shared & (shared.sum() > 1), best, 1)
 
 
 def cycle_columns(positions: IntArray, period: int) -> FloatArray:

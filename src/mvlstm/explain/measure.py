@@ -13,7 +13,7 @@ from mvlstm._words import counted
 from mvlstm.errors import DataError
 from mvlstm.explain.attention import Attention, summarise_attention
 from mvlstm.explain.effort import Effort, get_effort
-from mvlstm.explain.evidence import top_down
+from mvlstm.explain.evidence import Control, top_down
 from mvlstm.explain.held_out import HeldOut
 from mvlstm.explain.importance import (
     ErrorIncrease,
@@ -47,6 +47,9 @@ NOTES = (
     "others.",
     "Intervals include the spread between members and between times, but not the spread that other "
     "training data would bring.",
+)
+FDR_NOTE = (
+    "Of the variables called important or weak, at most 5 % are false on average (control='fdr')."
 )
 
 
@@ -93,6 +96,7 @@ def measure(
     groups: Sequence[int] | None = None,
     attention: Attention | None = None,
     effort: str | Effort = "default",
+    control: Control = "family",
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Measured:
@@ -116,6 +120,8 @@ def measure(
         Columns at the origins, from which correlated variables are found; without them, none are.
     groups : sequence of int (C,), optional
         Variable that owns each column; by default each variable has one.
+    control : {"family", "fdr"}
+        What verdicts hold at 5 %: the chance of any false one, or the share of false ones.
     progress : callable, optional
         Called after every exchange with how many there are.
     """
@@ -146,7 +152,7 @@ def measure(
     if rows is not None and left is not None:
         every, share = combine(model, left, base, held, rows, seed=seed)
     increase, grouped = part(every, slice(len(names))), part(every, slice(len(names), -1))
-    judged = _judge(every, joined, target)
+    judged = _judge(every, joined, target, control)
     words = verdicts(judged.adjusted, increase.estimate, every.error)
     summary = None
     if attention is not None:
@@ -190,6 +196,7 @@ def measure(
         notes=(
             *_notes(held, members=len(base), blocks=increase.blocks),
             *_evidence(held, rows if left is not None else None, share),
+            *((FDR_NOTE,) if control == "fdr" else ()),
             *_phase_notes(held, names),
             *(
                 f"{group} move together: none of them can be told from noise alone, but all of "
@@ -212,13 +219,15 @@ class _Judged(NamedTuple):
     adjusted: FloatArray  # (N,)
 
 
-def _judge(every: ErrorIncrease, joined: Sequence[tuple[int, ...]], target: int) -> _Judged:
+def _judge(
+    every: ErrorIncrease, joined: Sequence[tuple[int, ...]], target: int, control: Control
+) -> _Judged:
     """Adjust the p-values of single variables, groups of them and all; the own past is apart."""
     p = np.array([found.p_value for found in every.findings])
     if not target:
         return _Judged(1.0, np.empty(0), p)
     grouped = list(zip(joined, p[target + 1 : -1], strict=True))
-    whole, together, single = top_down(float(p[-1]), grouped, p[:target])
+    whole, together, single = top_down(float(p[-1]), grouped, p[:target], control)
     return _Judged(whole, np.array(together), np.append(single, p[target]))
 
 

@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from mvlstm.explain.blocks import BlockBootstrap, block_length, interval, over_time
+from mvlstm.explain.blocks import HARMONICS, BlockBootstrap, block_length, interval, over_time
 from mvlstm.explain.evidence import LEARNING, Finding, either, judge, recent_size
 from mvlstm.explain.held_out import HeldOut
 from mvlstm.explain.importance import ErrorIncrease, unit_of
@@ -32,7 +32,6 @@ STEPS = 6  # times that is learned again on the way to the last row
 CHOICE = 400  # rows that decide on the kernel, at most
 PENALTIES = 10.0 ** np.arange(-6, 3)
 CONSTANT = 10.0  # variance of the constant, against one of all variables
-HARMONICS = 4  # of the target's cycle, which every regression knows
 
 FADING: dict[str, Callable[[FloatArray], FloatArray]] = {  # weight of a lag's variance
     "none": np.ones_like,

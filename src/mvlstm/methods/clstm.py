@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from mvlstm.errors import ModelFileError, MVLSTMWarning, ParameterError, is_number
+from mvlstm.errors import ModelFileError, MVLSTMWarning, ParameterError, is_number, warn
 from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
 from mvlstm.methods.network.trained import TrainedNetwork, learn_labels, restore_labels
 from mvlstm.methods.network.training import Training, fit_network
@@ -161,11 +161,9 @@ class CLSTM(AbstractNetwork, CLSTMSettings):
             ends=ends,
         )
         if clock.monotonic() > ends:
-            warnings.warn(
+            warn(
                 "The time limit cut training with penalties short: variables may be kept that it "
-                "would have left out. Allow more time, or give fewer penalties.",
-                MVLSTMWarning,
-                stacklevel=2,
+                "would have left out. Allow more time, or give fewer penalties."
             )
         return groups.norms(flat).cpu().numpy().astype(np.float64)
 

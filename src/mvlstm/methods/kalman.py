@@ -90,9 +90,9 @@ class Filter:
         return {key: getattr(self, key) for key in self.__dataclass_fields__}
 
     @classmethod
-    def restore(cls, arrays: dict[str, NDArray[Any]]) -> Filter:
+    def restore(cls, arrays: dict[str, Any]) -> Filter:
         """Take the arrays of `arrays` back, checking their shapes."""
-        k = len(arrays["design"]) if "design" in arrays else 0
+        k = arrays["design"].shape[0] if "design" in arrays and arrays["design"].ndim else 0
         if not 1 <= k <= 1_000:
             raise ModelFileError(f"its filter has {k} states.")
         shapes = {"design": (k,), "obs_cov": (1,)}

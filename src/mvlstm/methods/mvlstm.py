@@ -93,6 +93,21 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
         """Return the paper's MV-Fusion: states blended in place of predictions."""
         return cls.paper(**({"head": "fusion"} | changes))
 
+    @classmethod
+    def readable(cls, **changes: Any) -> Self:
+        """Return a model whose posterior attention can be read as importance.
+
+        Gates hardly see other variables (`isolation`), so that an expert speaks for its own
+        variable alone, and no linear link takes a part of any variable away from attention.
+        """
+        settings: dict[str, Any] = {
+            "isolation": 1e-2,
+            "link": "none",
+            "loss": "mse",
+            "sigma": "calibrated",
+        }
+        return cls(**(settings | changes))
+
     # ----------------------------------------------------------------------------------- learning
 
     def check(self) -> None:

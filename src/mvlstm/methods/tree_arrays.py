@@ -56,7 +56,7 @@ class Trees:
         return {f"{name}.{key}": getattr(self, key) for key in self.__dataclass_fields__}
 
     @classmethod
-    def restore(cls, arrays: dict[str, NDArray[Any]], name: str, n_features: int) -> Trees:
+    def restore(cls, arrays: dict[str, Any], name: str, n_features: int) -> Trees:
         """Take the arrays of `arrays` back, refusing any that do not make trees."""
         kinds = {"threshold": np.float64, "value": np.float64}
         found = {

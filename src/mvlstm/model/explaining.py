@@ -6,13 +6,13 @@ import math
 import time as clock
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
-from mvlstm.errors import DataError, check_seconds, check_whole
+from mvlstm.errors import DataError, check_option, check_seconds, check_whole
 from mvlstm.explain import (
     Attention,
     HeldOut,
@@ -25,6 +25,7 @@ from mvlstm.explain import (
 )
 from mvlstm.explain.conditional import Others
 from mvlstm.explain.effort import Effort
+from mvlstm.explain.evidence import Control
 from mvlstm.explain.importance import Scrambled, leaning
 from mvlstm.explain.lags import lag_table
 from mvlstm.model.decomposition import (
@@ -128,9 +129,11 @@ def explain(
     effort: Literal["quick", "default", "full"] = "default",
     contributions: int | None = None,
     time_limit: float | None = None,
+    control: Control = "family",
     verbose: int = 0,
 ) -> Explanation:
     """Measure importance on rows the model has not seen; see `AbstractForecaster.explain`."""
+    check_option("control", control, get_args(Control))
     if contributions is not None:
         check_whole("contributions", contributions, 0)
     count = count_apart(effort, fitted.horizon) if contributions is None else contributions
@@ -152,6 +155,7 @@ def explain(
             values=np.asarray(prepared.table[origins], dtype=np.float64),
             attention=_attention(arrays),
             effort=seen.level,
+            control=control,
             progress=lambda total: advance("exchanges of variables", of=total),
         )
     own = fitted.learned.own_importance(frame.groups)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import time as clock
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,13 +16,14 @@ from numpy.typing import DTypeLike
 
 from mvlstm._words import counted
 from mvlstm.errors import (
-    MVLSTMWarning,
     NotFittedError,
     ParameterError,
     check_option,
     check_seconds,
     check_whole,
+    warn,
 )
+from mvlstm.model.arguments import placed, told
 from mvlstm.model.fitted import BACKGROUND, Fitted
 from mvlstm.model.fitting import fit
 from mvlstm.model.learned import Learned, Saved, Stopped
@@ -96,6 +96,11 @@ class AbstractForecaster(BaseEstimator, ABC):
     fitted_: Fitted
     settings_: dict[str, Any]
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__init__ is not object.__init__:  # that of its settings
+            cls.__init__ = told(cls.__init__)  # type: ignore[method-assign]
+
     # -------------------------------------------------------------------- what a subclass supplies
 
     @abstractmethod
@@ -123,6 +128,7 @@ class AbstractForecaster(BaseEstimator, ABC):
 
     # -------------------------------------------------------------------------------- the contract
 
+    @placed
     def fit(
         self,
         table: Table,
@@ -206,6 +212,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         self._hold(replace(fitted, seconds=clock.monotonic() - started))
         return self
 
+    @placed
     def predict(self, table: Table) -> Forecast:
         """Forecast every row that has a full window before it and whose steps ahead are known.
 
@@ -217,6 +224,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         made = fitted.forecast(prepared, fitted.origins(prepared, "predict"))
         return _warned(replace(made, kind=kind_of(table)))
 
+    @placed
     def forecast(
         self, table: Table, *, future: pd.DataFrame | None = None, steps: int | None = None
     ) -> Forecast:
@@ -259,6 +267,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         doubts = (*doubts, *series_warnings(prepared, last[ready], last[~ready]))
         return _warned(replace(result, warnings=(*result.warnings, *doubts), kind=kind))
 
+    @placed
     def evaluate(self, table: Table, *, since: Any = None) -> Evaluation:
         """Score forecasts of rows the model has not seen, with naive forecasts for comparison.
 
@@ -291,6 +300,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         """
         return float(self.evaluate(table).scores["skill"].iloc[0])
 
+    @placed
     def update(
         self,
         table: Table,
@@ -334,6 +344,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         self._hold(update(self, fitted, table, refit=refit, **settings))
         return self
 
+    @placed
     def explain(
         self,
         table: Table,
@@ -341,6 +352,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         effort: Literal["quick", "default", "full"] = "default",
         contributions: int | None = None,
         time_limit: float | None = None,
+        control: Literal["family", "fdr"] = "family",
     ) -> Explanation:
         """Say which variables the forecasts rest on, and how sure that is.
 
@@ -359,6 +371,9 @@ class AbstractForecaster(BaseEstimator, ABC):
         time_limit : float, optional
             Seconds to keep to, by measuring on fewer windows and taking fewer forecasts apart;
             ``notes`` say so.
+        control : {"family", "fdr"}
+            What verdicts hold at 5 %: the chance that any variable is called important that is not,
+            or, where there are hundreds, the expected share of such among those found.
         """
         from mvlstm.model.explaining import explain
 
@@ -369,10 +384,12 @@ class AbstractForecaster(BaseEstimator, ABC):
             effort=effort,
             contributions=contributions,
             time_limit=time_limit,
+            control=control,
             verbose=self.verbose,
         )
         return replace(found, kind=kind_of(table))
 
+    @placed
     def report(
         self,
         table: Table,
@@ -517,5 +534,5 @@ def _same(one: Any, other: Any) -> bool:
 def _warned(forecast: Forecast) -> Forecast:
     """Give a forecast's warnings to Python as well, as if its caller's caller had."""
     for message in forecast.warnings:
-        warnings.warn(message, MVLSTMWarning, stacklevel=3)
+        warn(message)
     return forecast

@@ -20,6 +20,8 @@ from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.spacing import describe_time
 from mvlstm.types import FloatArray, IntArray
 
+LARGEST = 1e150  # of a forecast: the squares of larger ones are not finite
+
 
 def dated_forecast(
     prepared: Prepared,
@@ -79,17 +81,17 @@ def part_names(
 def require_finite(
     members: FloatArray, frame: SeriesFrame, origins: IntArray, mixture: Mixture | None = None
 ) -> None:
-    """Raise `DataError` if a forecast (K, M, H) made at one of the origins is not finite.
+    """Raise `DataError` if a forecast (K, M, H) made at an origin is not finite, or its square.
 
     Neither may its mixture be, where it has one.
     """
-    sound = np.isfinite(members).all(axis=(0, 2))
+    sound = (np.abs(members) < LARGEST).all(axis=(0, 2))
     for part in () if mixture is None else vars(mixture).values():
         sound &= np.isfinite(part).all(axis=(1, 2, 3))
     if not sound.all():
         first = frame.times[origins[np.argmin(sound)]]
         raise DataError(
-            f"{counted(int((~sound).sum()), 'forecast')} would not be finite, the first from "
-            f"{describe_time(first)}: the model's weights are too large for this table. Look for "
-            "extreme values in it, or fit the model anew."
+            f"{counted(int((~sound).sum()), 'forecast')} would not be finite, or lie beyond "
+            f"{LARGEST:g}, the first from {describe_time(first)}: the model's weights are too "
+            "large for this table. Look for extreme values in it, or fit the model anew."
         )

@@ -21,6 +21,8 @@ from mvlstm.types import FloatArray, IntArray
 
 Stopped = Literal["interrupt", "time limit"]
 Arrays = dict[str, NDArray[Any]]
+Stored = dict[str, Any]
+"""Arrays, or what `numpy.asarray` reads from a file: shape and type are known before."""
 
 
 def no_history() -> History:
@@ -125,7 +127,7 @@ class Saved:
     preparation : Preparation
     """
 
-    arrays: Arrays
+    arrays: Stored
     extra: Mapping[str, Any]
     layout: Layout
     preparation: Preparation
@@ -152,9 +154,12 @@ class Saved:
 
 
 def take_array(
-    arrays: Arrays, name: str, shape: tuple[int | None, ...], dtype: DTypeLike
+    arrays: Stored, name: str, shape: tuple[int | None, ...], dtype: DTypeLike
 ) -> NDArray[Any]:
-    """Remove an array from ``arrays`` and return it, if shape and type are as they must be."""
+    """Remove an array from ``arrays`` and return it, if shape and type are as they must be.
+
+    Only then is it read; its numbers must be finite.
+    """
     if name not in arrays:
         raise ModelFileError(f"its array '{name}' is missing.")
     array = arrays.pop(name)
@@ -165,7 +170,10 @@ def take_array(
         raise ModelFileError(
             f"its array '{name}' is {array.dtype} {array.shape}, not {np.dtype(dtype)} {shape}."
         )
-    return array
+    values = np.asarray(array)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ModelFileError(f"its array '{name}' holds values that are not finite.")
+    return values
 
 
 def finite_number(values: Mapping[str, Any], name: str) -> float:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
+from mvlstm.errors import DataError, ParameterError, warn
 from mvlstm.model.fitted import Fitted
 from mvlstm.model.naive import LAST, Naive
 from mvlstm.model.scoring import RowScores, score_unseen
@@ -62,7 +61,7 @@ def score_since(fitted: Fitted, forecast: Forecast, prepared: Prepared, since: A
     found, statements = find_slips(fitted.calibration.reference, now)
     if found is not None:
         for statement in itertools.compress(statements, found["slipped"]):
-            warnings.warn(statement, MVLSTMWarning, stacklevel=3)
+            warn(statement)
     notes = [*evaluation.notes, f"Rows since {describe_time(start)} are scored."]
     if start <= known:
         notes.append(f"The model knows the rows up to {describe_time(known)}; later ones count.")

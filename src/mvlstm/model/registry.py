@@ -52,7 +52,12 @@ _FEW_ROWS = {"fit_rows": 3_000, "max_iterations": 30}
 FORECASTERS: dict[str, Entry] = {
     "MVLSTM": Entry(
         "mvlstm",
-        presets={"paper": "MV-LSTM (paper)", "indep": "MV-Indep", "fusion": "MV-Fusion"},
+        presets={
+            "paper": "MV-LSTM (paper)",
+            "indep": "MV-Indep",
+            "fusion": "MV-Fusion",
+            "readable": "MVLSTM, readable",
+        },
         small=_NETWORK,
     ),
     "LSTM": Entry("lstm", small=_NETWORK),

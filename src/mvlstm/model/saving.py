@@ -15,14 +15,14 @@ from mvlstm._version import __version__
 from mvlstm.errors import MissingExtraError, ModelFileError, MVLSTMError, ParameterError
 from mvlstm.model.calibration import Calibration
 from mvlstm.model.fitted import Background, Fitted
-from mvlstm.model.learned import Saved, finite_number, take_array
+from mvlstm.model.learned import Saved, Stored, finite_number, take_array
 from mvlstm.model.registry import FORECASTERS, forecaster_class, is_registered
 from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Preparation
 from mvlstm.results import History
 from mvlstm.results.reference import Reference
 from mvlstm.results.update import Update
-from mvlstm.storage import Packed, pack, write_atomic
+from mvlstm.storage import Packed, Unread, pack, write_atomic
 from mvlstm.table.layout import Layout
 
 if TYPE_CHECKING:
@@ -92,7 +92,9 @@ def load(path: str | Path) -> AbstractForecaster:
         )
     try:
         model, layout = _declared(packed.header, packed.shapes)
-        return _build(packed.header, packed.arrays(), model, layout)
+        loaded = _build(packed.header, packed.unread(), model, layout)
+        packed.check()
+        return loaded
     except MissingExtraError:
         raise
     except MVLSTMError as error:
@@ -145,10 +147,11 @@ def _declared(
 
 def _build(
     header: dict[str, Any],
-    arrays: dict[str, NDArray[Any]],
+    arrays: Mapping[str, Unread],
     model: AbstractForecaster,
     layout: Layout,
 ) -> AbstractForecaster:
+    """Build the model; each array is read when its name, shape and type were found to be right."""
     preparation = Preparation.from_dict(header["preparation"], layout)
     if len(preparation.orders) != len(layout.inputs):
         raise ModelFileError("its scaling does not fit its columns.")
@@ -156,9 +159,6 @@ def _build(
         raise ModelFileError(f"its rows ahead are {preparation.ahead}, not its horizon.")
     parts = PartTimes.from_dict(header["borders"])
     parts.check(layout)
-    for key, array in arrays.items():
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ModelFileError(f"its array '{key}' holds values that are not finite.")
     common = {k.removeprefix("common."): v for k, v in arrays.items() if k.startswith("common.")}
     own = {k.removeprefix("model."): v for k, v in arrays.items() if k.startswith("model.")}
     H, shape = model.horizon, (None, model.window, len(layout.inputs))
@@ -206,7 +206,7 @@ def _factors(values: Any, horizon: int) -> NDArray[np.float64]:
     return factors
 
 
-def _dependence(common: dict[str, NDArray[Any]], horizon: int) -> NDArray[np.float64] | None:
+def _dependence(common: Stored, horizon: int) -> NDArray[np.float64] | None:
     """Take the correlation of the steps, which files of before it was learned do not have."""
     if "dependence" not in common:
         return None

@@ -19,7 +19,6 @@ every week or day. Nothing is held out, and the intervals stay.
 from __future__ import annotations
 
 import time as clock
-import warnings
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -29,14 +28,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from mvlstm._words import counted
-from mvlstm.errors import (
-    DataError,
-    MVLSTMWarning,
-    ParameterError,
-    check_option,
-    check_whole,
-    is_number,
-)
+from mvlstm.errors import DataError, ParameterError, check_option, check_whole, is_number, warn
 from mvlstm.model.calibration import calibrate
 from mvlstm.model.fitted import Fitted
 from mvlstm.model.fitting import fit
@@ -194,11 +186,9 @@ def _known_series(fitted: Fitted, frame: SeriesFrame, every_series: bool) -> Boo
     rows = np.isin(frame.panel.names, trained.names)[frame.panel.codes]
     others = [frame.panel.names[code] for code in np.unique(frame.panel.codes[~rows])]
     if others:
-        warnings.warn(
+        warn(
             f"The fit had no rows of series {name_list(others)} to learn from, or too few, and the "
-            "update leaves them out. Fit anew to have them learned.",
-            MVLSTMWarning,
-            stacklevel=5,
+            "update leaves them out. Fit anew to have them learned."
         )
     return np.asarray(rows)
 

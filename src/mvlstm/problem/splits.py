@@ -71,7 +71,8 @@ def split_windows(
         what = "rows" if frame.panel is None else "times"
         raise DataError(
             f"{n_times:,} {what} are too few: {settings} needs at least {least:,}. "
-            f"{_short_part(parts, empty, window, horizon)} or supply more history."
+            f"{_short_part(parts, empty, window, horizon)} or supply more history.",
+            remedy=_shorter(n_times, window, horizon, test, valid),
         )
     if frame.panel is not None:
         _check_longest_series(frame.panel.codes, frame.layout.series, window, horizon)
@@ -83,6 +84,15 @@ def split_windows(
         "gaps='close'.",
         remedy={"gaps": "close"},
     )
+
+
+def _shorter(n_times: int, window: int, horizon: int, test: float, valid: float) -> dict[str, int]:
+    """Return a shorter window with which the rows suffice, if halving it leads to one."""
+    while window > 1:
+        window //= 2
+        if _least_rows(window, horizon, test, valid, above=0) <= n_times:
+            return {"window": window}
+    return {}
 
 
 def _longest_stretch(frame: SeriesFrame, part: slice) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import time as clock
-import warnings
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._version import __version__
-from mvlstm.errors import DataError, MVLSTMError, MVLSTMWarning, check_seconds
+from mvlstm.errors import DataError, MVLSTMError, check_seconds, warn
 from mvlstm.model.decomposition import count_apart
 from mvlstm.model.fitting import fit
 from mvlstm.model.registry import forecaster_class, is_registered
@@ -141,7 +140,7 @@ def _next(
                 "There is no look ahead, and the forecasts shown at the end are of the last rows "
                 f"that have one. {error}"
             )
-    warnings.warn(note, MVLSTMWarning, stacklevel=2)
+    warn(note)
     names = np.zeros(len(forecast)) if forecast.series is None else forecast.series
     last = np.append(names[1:] != names[:-1], True)  # of each series
     return forecast.take(last), (note,)

@@ -6,6 +6,7 @@ Every result turns into a tidy table with ``to_frame()`` and into plain JSON val
 
 from __future__ import annotations
 
+from mvlstm.results.check import Check
 from mvlstm.results.comparison import Comparison
 from mvlstm.results.evaluation import Evaluation
 from mvlstm.results.explanation import IMPORTANCE_COLUMNS, VERDICTS, Explanation
@@ -21,6 +22,7 @@ __all__ = [
     "IMPORTANCE_COLUMNS",
     "PARTS",
     "VERDICTS",
+    "Check",
     "Comparison",
     "Evaluation",
     "Explanation",

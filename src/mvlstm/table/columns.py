@@ -6,7 +6,7 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Container, Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from mvlstm.errors import DataError, ParameterError, is_number
 from mvlstm.types import BoolArray, FloatArray
 
 _SHOWN = 8
+MOST_WORDS = 5  # different ones that stand for missing numbers; more are rather another fault
 CLOSE = 1e-7  # share by which a code may differ: -3.4028235e38 is written in many ways
 MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _TIME = re.compile(
@@ -185,7 +186,7 @@ def numeric_columns(
     """
     place = {name: i for i, name in enumerate(names)}
     values = np.empty((len(table), len(wanted)), dtype=np.float64)
-    bad: list[tuple[str, int, Any]] = []
+    bad: list[_NotNumeric] = []
     for j, name in enumerate(wanted):
         if name in skip:
             values[:, j] = np.nan
@@ -193,11 +194,11 @@ def numeric_columns(
         column = without_codes(table.iloc[:, place[name]], na_values)
         numbers, row = _as_floats(column)
         if numbers is None:
-            bad.append((name, row, column.iloc[row]))
+            bad.append(_NotNumeric(name, row, column.iloc[row], _stray_words(column)))
         else:
             values[:, j] = numbers
     if bad:
-        raise DataError(_not_numeric_message(bad, where, wanted[-1], fitting=fitting))
+        raise _refusal(bad, where, wanted[-1], fitting=fitting)
     return values
 
 
@@ -254,42 +255,66 @@ def _as_floats(column: pd.Series[Any]) -> tuple[FloatArray | None, int]:
     return numbers, -1
 
 
-def _not_numeric_message(
-    bad: Sequence[tuple[str, int, Any]],
-    where: Callable[[int], str],
-    target: str,
-    *,
-    fitting: bool,
-) -> str:
+class _NotNumeric(NamedTuple):
+    """A column with entries that are no numbers."""
+
+    name: str
+    row: int  # of the first such entry
+    value: Any  # that entry
+    stray: list[str]  # the words among its numbers, if these are few
+
+
+def _stray_words(column: pd.Series[Any]) -> list[str]:
+    """Return the different words in a column that is mostly numbers, if they may mean none."""
+    entries = [entry.strip() for entry in column.dropna() if isinstance(entry, str)]
+    if len(entries) < column.notna().sum():
+        return []
+    words = [entry for entry in entries if pd.isna(pd.to_numeric(entry, errors="coerce"))]
+    found = list(dict.fromkeys(words))
+    few = len(found) <= MOST_WORDS and len(words) < len(entries) / 2
+    odd = any(not word or reads_as_time(word) or is_dressed(word) for word in found)
+    return found if few and not odd else []
+
+
+def _refusal(
+    bad: Sequence[_NotNumeric], where: Callable[[int], str], target: str, *, fitting: bool
+) -> DataError:
     """Name the columns that are not numeric, and the remedy for the first fault that is known."""
-    name, row, value = bad[0]
-    names = [entry[0] for entry in bad]
+    name, row, value, _ = bad[0]
+    names = [one.name for one in bad]
     shown = repr(value) if len(repr(value)) <= 40 else repr(value)[:37] + "..."
     message = f"Column '{name}' is not numeric: {shown} at {where(row)}."
     if len(names) > 1:
         message += f" Nor is {name_list(names[1:])}."
     if not fitting:
-        return f"{message} The model was fitted on numbers there: turn it into numbers first."
-    times = [name for name, _, value in bad if reads_as_time(value)]
+        return DataError(f"{message} The model was fitted on numbers there: turn it into numbers.")
+    times = [one.name for one in bad if reads_as_time(one.value)]
     others = [name for name in names if name not in times[:1]]
     if times:
         message += f" If '{times[0]}' holds the times, use time='{times[0]}'."
-    for name, _, value in bad:
-        if _matches(_DECIMAL_COMMA, value):
-            return (
-                f"{message} {value!r} in '{name}' looks like a decimal comma: read the file with "
-                "decimal=',', or take the comma out if it marks thousands."
-            )
-    if any(is_dressed(value) for _, _, value in bad):
+    comma = next((one for one in bad if _matches(_DECIMAL_COMMA, one.value)), None)
+    if comma is not None:
+        return DataError(
+            f"{message} {comma.value!r} in '{comma.name}' looks like a decimal comma: read the "
+            "file with decimal=',', or take the comma out if it marks thousands.",
+            remedy={"decimal": ","},
+        )
+    words = list(dict.fromkeys(word for one in bad for word in one.stray))
+    if words:
+        stands = f"{words[0]!r} stands" if len(words) == 1 else "these words stand"
+        message += f" If {stands} for missing values, use na_values={words}."
+    if any(is_dressed(one.value) and not reads_as_time(one.value) for one in bad):
         message += " Take out what is not part of the number, such as , or % marks."
+    remedy: dict[str, Any] = {"na_values": words} if words else {"exclude": names}
     if target in names:
-        return f"{message} '{target}' is the target: make it numbers first, or choose another."
+        message += f" '{target}' is the target: make it numbers first, or choose another."
+        return DataError(message, remedy=remedy if words else {})
     if others:
         message += (
             f" Leave out what is not numeric with exclude={others!r}, take it as categories with "
             f"categorical={others!r}, or make it numbers first; empty cells are missing values."
         )
-    return message
+    return DataError(message, remedy=remedy)
 
 
 def _matches(pattern: re.Pattern[str], value: Any) -> bool:

@@ -116,7 +116,8 @@ def check_levels(name: str, levels: Sequence[str]) -> None:
         f"Column '{name}' is categorical with {len(levels):,} levels ({name_list(levels[:4])} and "
         f"so on); at most {MOST_LEVELS} are encoded. If it says which of several series a row "
         f"belongs to, use series='{name}'; otherwise gather its levels into fewer, or use "
-        f"exclude=['{name}']."
+        f"exclude=['{name}'].",
+        remedy={"exclude": [name]},
     )
 
 

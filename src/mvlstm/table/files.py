@@ -11,13 +11,15 @@ import os
 import warnings
 import zlib
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
 
-from mvlstm.errors import DataError, MVLSTMWarning, ParameterError, reachable
+from mvlstm._words import counted
+from mvlstm.errors import DataError, ParameterError, reachable, warn
 from mvlstm.storage import write_atomic
 from mvlstm.table.columns import without_codes
 from mvlstm.table.encoding import is_category
@@ -28,7 +30,8 @@ PARQUET_SUFFIXES = (".parquet", ".pq")
 MISSING = ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"]
 MISSING += ["1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"]
 NONE = "None"  # a level among words, as of holidays; missing elsewhere
-_HEAD = 65_536
+_HEAD = 65_536  # bytes that tell whether a file is text
+_TOO_LONG = [""]  # a header that is not read
 _MARK = r"[. \u00a0\u2009\u202f]"  # of thousands: a dot or a space, which may be narrow or fixed
 _MARKED = rf"\s*[+-]?(?:[1-9]\d{{0,2}}(?:{_MARK}\d{{3}})+|\d+)(?:,\d*)?\s*"  # 1.234.567,8
 _GROUPED = r"[+-]?[1-9]\d{0,2}(?:\.\d{3})*"  # 1.234.567 and 950
@@ -101,8 +104,7 @@ def _read_parquet(file: Path) -> pd.DataFrame:
 def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
     if decimal not in (".", ","):
         raise ParameterError(f"decimal={decimal!r} is not an option; choose '.' or ','.")
-    encoding, line = _read_header(file)
-    separator, names = _split_header(file, line, sep, decimal)
+    encoding, separator, names = _read_header(file, sep, decimal)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -112,11 +114,8 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
                 table = _parse(file, separator, decimal, encoding, nrows=rows)
     except OSError as error:
         _cannot_read(file, error)
-    except pd.errors.ParserWarning as error:
-        raise DataError(
-            f"'{file}' has rows with more fields than its {len(names)} column names. Correct the "
-            "header, or name the separator with sep=... instead."
-        ) from error
+    except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
+        raise DataError(_broken(file, separator, encoding, len(names), error)) from error
     except UnicodeError as error:
         raise DataError(
             f"'{file}' is not UTF-8 text ({error}). Save it as UTF-8; in Excel that is the file "
@@ -165,6 +164,30 @@ def _parse(
     )
 
 
+def _broken(file: Path, sep: str, encoding: str, columns: int, error: Exception) -> str:
+    """Name the first line that is no row of the table, and say what is wrong with it."""
+    opener: Any = gzip.open if file.suffix.lower() == ".gz" else open
+    with opener(file, "rt", encoding=encoding, newline="") as stream:
+        reader = csv.reader(stream, delimiter=sep, skipinitialspace=True)
+        begun = start = 1
+        with contextlib.suppress(csv.Error):
+            for fields in reader:
+                if len(fields) > columns:
+                    return (
+                        f"Line {start} of '{file}' has {len(fields)} fields, and the header names "
+                        f"{counted(columns, 'column')}: {_start(sep.join(fields))}. Correct the "
+                        "line or the header, or name the separator with sep=... instead."
+                    )
+                begun, start = start, reader.line_num + 1
+    if "EOF inside string" in str(error):
+        return f"Line {begun} of '{file}' opens a quotation mark that is never closed. Correct it."
+    return f"'{file}' cannot be read as a table: {_first_line(error)}."
+
+
+def _start(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")
+
+
 def _without_none(column: pd.Series[Any]) -> pd.Series[Any]:
     """Let the word ``None`` be missing, but in a column of words."""
     if not (pd.api.types.is_object_dtype(column.dtype) or pd.api.types.is_string_dtype(column)):
@@ -185,12 +208,10 @@ def _doubt_dots(file: Path, texts: pd.DataFrame) -> None:
         dotted = entries.str.contains(".", regex=False)
         bare = entries[~dotted].str.len() == 3
         if dotted.sum() >= FEWEST_DOTS and bare.any() and entries.str.fullmatch(_GROUPED).all():
-            warnings.warn(
+            warn(
                 f"The dots in column '{name}' of '{file.name}' look like marks of thousands, as in "
                 "1.234 next to 950, but were read as decimal points. If they mark thousands, use "
-                "decimal=','.",
-                MVLSTMWarning,
-                stacklevel=4,
+                "decimal=','."
             )
 
 
@@ -219,42 +240,41 @@ def _without_thousands(column: pd.Series[Any]) -> pd.Series[Any]:
     return bare.astype(np.float64).reindex(column.index)
 
 
-def _read_header(file: Path) -> tuple[str, str]:
-    """Return the file's encoding and its first line that is not blank."""
-    opener: Any = gzip.open if file.suffix.lower() == ".gz" else open
-    try:
-        with opener(file, "rb") as stream:
-            raw: bytes = stream.read(_HEAD) + stream.readline()
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"'{file}' is not a complete gzip file: {error}.") from error
-    except OSError as error:
-        _cannot_read(file, error)
-    encoding = "utf-16" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
-    if encoding != "utf-16" and b"\x00" in raw:
-        raise DataError(f"'{file}' is not a text file. Give a CSV or Parquet file.")
-    lines = raw.decode(encoding, errors="ignore" if encoding == "utf-16" else "replace")
-    return encoding, next((line for line in lines.splitlines() if line.strip()), "")
+def _read_header(file: Path, sep: str | None, decimal: str) -> tuple[str, str, list[str]]:
+    """Return the file's encoding, its separator and its column names.
 
-
-def _split_header(file: Path, line: str, sep: str | None, decimal: str) -> tuple[str, list[str]]:
-    """Return the separator, given or the one that splits the header most, and the column names."""
+    The separator is the one given, or the one that splits the header most. The header may be of
+    any length, and quoted names may go on in the next line, as they may in the rows.
+    """
     if sep is not None and len(sep) != 1:
         raise ParameterError(f"sep={sep!r} must be one character, such as sep=';'.")
-    counts = {mark: len(_fields(line, mark)) for mark in SEPARATORS if mark != decimal}
-    best = max(counts, key=lambda mark: counts[mark])
+    encoding = _encoding(file)
+    marks = dict.fromkeys(mark for mark in (*SEPARATORS, sep) if mark is not None)
+    names = {mark: _names(file, encoding, mark) for mark in marks}
+    best = max((mark for mark in SEPARATORS if mark != decimal), key=lambda m: len(names[m]))
     separator = best if sep is None else sep
     if separator == decimal:
         raise ParameterError(
             f"The columns of '{file}' are separated by {separator!r}, which is also the decimal "
             "mark. Name the separator, such as sep=';', or another mark with decimal=... instead."
         )
-    names = _fields(line, separator)
+    _check_header(file, names[separator], sep, best, len(names[best]))
+    return encoding, separator, names[separator]
+
+
+def _check_header(file: Path, names: list[str], sep: str | None, best: str, most: int) -> None:
+    """Refuse a header that is empty, of one column by the wrong separator, or has a name twice."""
     if not names:
         raise DataError(f"'{file}' is empty; a header line with column names is needed.")
-    if len(names) == 1 < counts[best]:
+    if len(names) == 1 < most:
         raise DataError(
-            f"'{file}' has one column when separated by {sep!r}, and {counts[best]} by {best!r}. "
+            f"'{file}' has one column when separated by {sep!r}, and {most} by {best!r}. "
             f"Use sep={best!r}, or leave it out."
+        )
+    if names == _TOO_LONG:
+        raise DataError(
+            f"'{file}' has a column name of more than {csv.field_size_limit():,} characters. Look "
+            "for a quotation mark without its second one, or name the separator: sep=';'."
         )
     twice = [name for name, count in Counter(names).items() if count > 1 and name.strip()]
     if twice:
@@ -262,14 +282,39 @@ def _split_header(file: Path, line: str, sep: str | None, decimal: str) -> tuple
             f"'{file}' has {names.count(twice[0])} columns named '{twice[0]}'. Column names must "
             "be unique: rename or remove one."
         )
-    return separator, names
 
 
-def _fields(line: str, mark: str) -> list[str]:
+def _encoding(file: Path) -> str:
+    with _opened(file, mode="rb") as stream:
+        start: bytes = stream.read(_HEAD)
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    if b"\x00" in start:
+        raise DataError(f"'{file}' is not a text file. Give a CSV or Parquet file.")
+    return "utf-8-sig"
+
+
+def _names(file: Path, encoding: str, mark: str) -> list[str]:
+    """Return the fields of the first line that is not blank, as ``mark`` separates them."""
+    with _opened(file, mode="rt", encoding=encoding, errors="replace", newline="") as stream:
+        lines = csv.reader(stream, delimiter=mark, skipinitialspace=True)
+        try:
+            return next((line for line in lines if line[1:] or "".join(line).strip()), [])
+        except csv.Error:
+            return _TOO_LONG
+
+
+@contextlib.contextmanager
+def _opened(file: Path, **options: Any) -> Iterator[Any]:
+    """Open a file, gzipped or not; what goes wrong while it is read becomes a `DataError`."""
+    opener: Any = gzip.open if file.suffix.lower() == ".gz" else open
     try:
-        return next(csv.reader([line], delimiter=mark, skipinitialspace=True), [])
-    except csv.Error:
-        return []
+        with opener(file, **options) as stream:
+            yield stream
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"'{file}' is not a complete gzip file: {error}.") from error
+    except OSError as error:
+        _cannot_read(file, error)
 
 
 def _with_index(table: pd.DataFrame) -> pd.DataFrame:

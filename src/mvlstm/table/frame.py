@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -10,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from mvlstm.errors import DataError, MVLSTMWarning
+from mvlstm.errors import DataError, warn
 from mvlstm.settings import expanded
 from mvlstm.table.columns import (
     as_in_table,
@@ -31,6 +30,7 @@ from mvlstm.table.encoding import (
 from mvlstm.table.gaps import check_series_steps, check_spacing, find_segments, usable_rows
 from mvlstm.table.kinds import as_pandas
 from mvlstm.table.layout import Layout
+from mvlstm.table.likely_times import check_time
 from mvlstm.table.nixtla import recognised
 from mvlstm.table.panel import stacked_rows
 from mvlstm.table.parts import chronological
@@ -101,7 +101,7 @@ def check_table(
     if isinstance(table, pd.DataFrame):
         odd, doubts = suspicions(raw, layout, segments)
         for message in doubts:
-            warnings.warn(message, MVLSTMWarning, stacklevel=3)
+            warn(message)
         notes += [*raw.notes, *gap_notes, *odd, *doubts]
     elif table.layout.gaps != layout.gaps:
         notes += gap_notes
@@ -132,6 +132,7 @@ def _read_table(
     )
     layout, categories = choose_columns(table, names, layout, columns)
     _check_rows(len(table))
+    check_time(table, names, layout)
     times, notes, day_first = read_times(table, names, layout.time)
     own, index = layout.series, table.index.name
     named = not layout.time and index is not None and str(index) not in names
@@ -496,5 +497,6 @@ def _check_constant(
         what = f"Column '{name}' is" if len(names) == 1 else f"Columns {name_list(names)} are"
         raise DataError(
             f"{what} constant (always {always}{', ...' if names[1:] else ''}) and can tell nothing "
-            f"about the target. Use exclude={names!r}."
+            f"about the target. Use exclude={names!r}.",
+            remedy={"exclude": names},
         )

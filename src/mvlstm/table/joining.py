@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from mvlstm.errors import DataError, MVLSTMWarning
+from mvlstm.errors import DataError, warn
 from mvlstm.table.columns import column_names, name_list
 from mvlstm.table.frame import (
     Table,
@@ -128,7 +127,7 @@ def _numbered(
     ends = {names[row]: int(table.index[row]) + 1 for row in rows}
     counts = pd.Series(own).value_counts()
     if ends and all(counts.get(name, 0) > end for name, end in ends.items()):
-        warnings.warn(FROM_THE_START, MVLSTMWarning, stacklevel=4)
+        warn(FROM_THE_START)
         ends = {}
     start = np.array([ends.get(name, 0) for name in own], dtype=np.int64)
     return table, future.set_axis(pd.Index(start + pd.Series(own).groupby(own).cumcount()))

@@ -122,7 +122,8 @@ def read_values(
     if sorting is not None and sorting[1][-1] + 1 < len(order):
         notes.append(_merged_note(len(order) - int(sorting[1][-1]) - 1, layout.duplicates))
         rows = _merged(rows, sorting[1], layout, levels)
-    if fitting and layout.na_values is None:
+    told = layout.na_values is not None and not any(isinstance(one, str) for one in codes)
+    if fitting and not told:  # words say nothing about numbers
         check_codes(rows, layout, levels)
     ends = _dropped_ends(rows, layout)
     later = np.zeros(len(rows.values), dtype=bool)

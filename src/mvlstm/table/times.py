@@ -15,7 +15,10 @@ from mvlstm.errors import DataError
 from mvlstm.table.columns import MONTH, check_columns, refuse_levels
 from mvlstm.table.spacing import is_zone
 
-CLOCK_ALONE = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
+CLOCK_ALONE = re.compile(
+    r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?|([01]?\d|2[0-4])\.[0-5]\d(\.[0-5]\d)?"
+)
+_DOTTED = re.compile(r"(?<=\d[ T])(\d{1,2})\.(\d{2})(?:\.(\d{2}))?$")  # 18.00.00, after a date
 HALF_DATE = re.compile(rf"{MONTH}[ '/-]*\d{{1,2}}|\d{{1,2}}[ '/-]*{MONTH}", re.IGNORECASE)
 CLOCK_PARTS = ("year", "month", "day", "hour", "minute", "second")
 
@@ -160,20 +163,20 @@ def _assembled_times(
             f"{', '.join(CLOCK_PARTS)}. Rename them, or make one time column before."
         )
     texts = [column.astype(str).str.strip() for column in columns]
-    if len(columns) == 2 and _has_day(columns[0]) and _are_hours(columns[1]):
+    if len(columns) == 2 and has_day(columns[0]) and are_hours(columns[1]):
         texts[1] = columns[1].astype(int).map("{:02d}:00".format)  # hour 24 is refused below
     return _parse_dates(
         texts[0].str.cat(pd.concat(texts[1:], axis=1), sep=" "), what, "time", day_first
     )
 
 
-def _has_day(column: pd.Series[Any]) -> bool:
+def has_day(column: pd.Series[Any]) -> bool:
     """Whether the first date has year, month and day: a number next to it is none of these."""
     first = next(iter(column.dropna().astype(str).str.strip()), "")
     return bool(re.fullmatch(r"\d{8}", first)) or len(re.findall(r"\d+|[^\W\d]+", first)) >= 3
 
 
-def _are_hours(column: pd.Series[Any]) -> bool:
+def are_hours(column: pd.Series[Any]) -> bool:
     """Whether a column holds whole numbers that can be the hours of a date."""
     numeric = pd.api.types.is_numeric_dtype(column.dtype)
     if not numeric or pd.api.types.is_bool_dtype(column.dtype) or column.isna().any():
@@ -217,6 +220,7 @@ def _parse_dates(column: pd.Series[Any], what: str, name: str, day_first: bool |
 
     Of the last two the one that was used before, else the one that comes out more regular.
     """
+    column = column.map(_with_colons, na_action="ignore")
     present = column.notna().to_numpy()
     first = str(column[present].iloc[0]) if present.any() else ""
     if CLOCK_ALONE.fullmatch(first.strip()):
@@ -256,6 +260,13 @@ def _parse_dates(column: pd.Series[Any], what: str, name: str, day_first: bool |
         f"{column.iloc[row]!r} at row {row}. Write dates like 2013-05-02 03:00, or name "
         "another column with time=... instead."
     )
+
+
+def _with_colons(entry: Any) -> Any:
+    """Write times of day such as 18.00.00, after a date, with colons."""
+    if not isinstance(entry, str):
+        return entry
+    return _DOTTED.sub(lambda found: ":".join(filter(None, found.groups())), entry.strip())
 
 
 def _month_or_day_first(

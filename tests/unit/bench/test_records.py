@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -188,3 +189,26 @@ def test_a_line_without_a_job_or_a_key_is_left_out(
     found = read_records(tmp_path)
     assert set(found.done) == {"a"}
     assert len(found.problems) == 1 and "is no record" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"\x93NUMPY\x01\x00\x76\x00{'descr': '<i4', 'fortran",
+        {"rows": np.arange(3), "single": np.ones(2)},
+        {"rows": np.arange(3), "single": np.array(["a", "b", "c"])},
+        {"rows": np.arange(3), "single": np.array(1.0)},
+        {"single": np.ones(2)},
+    ],
+)
+def test_damaged_errors_are_as_if_they_were_not_there(tmp_path: Path, damage: Any) -> None:
+    Writer(tmp_path).add(record("a"), {"rows": np.arange(3), "single": np.ones(3)})
+    path = tmp_path / "forecasts" / "a.npz"
+    found = read_records(tmp_path)
+    assert found.arrays(record("a")) is not None
+    if isinstance(damage, bytes):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("rows.npy", damage)
+    else:
+        np.savez(path, **damage)
+    assert found.arrays(record("a")) is None

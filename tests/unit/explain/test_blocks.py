@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from mvlstm.explain.blocks import (
     BlockBootstrap,
@@ -13,6 +14,7 @@ from mvlstm.explain.blocks import (
     find_period,
     keeps_phase,
 )
+from mvlstm.types import FloatArray
 
 
 class TestChooseWindows:
@@ -96,6 +98,12 @@ class TestExchange:
         assert not keeps_phase(np.arange(280), window=10, period=150)
 
 
+def daily(rows: int, seed: int) -> FloatArray:
+    noise = np.random.default_rng(seed).normal(size=rows)
+    slow = lfilter([1.0], [1.0, -0.7], noise)
+    return np.asarray(np.sin(2 * np.pi * np.arange(rows) / 24) + slow / slow.std())
+
+
 class TestFindPeriod:
     def test_finds_a_noisy_cycle_on_a_drift(self):
         rng = np.random.default_rng(0)
@@ -103,6 +111,10 @@ class TestFindPeriod:
         drift = np.cumsum(0.1 * rng.normal(size=2_000))
         series = np.sin(2 * np.pi * t / 24) + drift + 0.7 * rng.normal(size=2_000)
         assert find_period(series) == 24
+
+    def test_finds_it_to_the_row_in_noise_with_a_memory(self):
+        found = [find_period(daily(1_000, seed)) for seed in range(8)]
+        assert all(period % 24 == 0 for period in found), found
 
     @pytest.mark.parametrize("seed", range(5))
     def test_finds_none_in_noise_or_walks(self, seed):

@@ -327,6 +327,15 @@ class TestTopDown:
         assert root == pytest.approx(6e-6)
         assert single[0] < 0.05
 
+    def test_the_share_of_false_findings_is_held_where_asked(self):
+        rng = np.random.default_rng(1)
+        p = np.append(np.full(60, 4e-4), rng.uniform(size=240))
+        strict, shares = top_down(0.0, [], p)[2], top_down(0.0, [], p, "fdr")[2]
+        assert not (strict < 0.05).any()
+        assert (shares[:60] < 0.05).all() and np.sum(shares[60:] < 0.05) < 10
+        root, _, single = top_down(0.4, [((0, 1), 0.3)], np.array([0.01, 0.3, 0.3, 0.3]), "fdr")
+        assert single.min() == root == pytest.approx(0.08)
+
     def test_false_findings_are_rare(self):
         rng = np.random.default_rng(0)
         p = rng.uniform(size=(2_000, 8))

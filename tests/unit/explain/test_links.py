@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mvlstm.explain import links
 from mvlstm.explain.links import (
     Past,
     Squares,
@@ -113,6 +114,13 @@ def test_columns_share_a_cycle():
     waves = np.column_stack([np.sin(2 * np.pi * t / 24), np.cos(2 * np.pi * t / 24), 0 * t])
     assert shared_cycles(waves + noise).tolist() == [24, 24, 1]
     assert shared_cycles((waves + noise)[:, [0, 2]]).tolist() == [1, 1]
+
+
+def test_a_cycle_that_is_found_threefold_is_the_shared_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    waves = np.sin(2 * np.pi * np.arange(400)[:, None] / 24 + np.arange(4))
+    lengths = iter([24, 23, 72, 130])
+    monkeypatch.setattr(links, "find_period", lambda *_, **__: next(lengths))
+    assert shared_cycles(waves).tolist() == [24, 24, 24, 1]
 
 
 def test_chances_of_a_sum_of_squares():

@@ -52,6 +52,13 @@ def test_presets_are_the_papers_settings() -> None:
     assert mv.MVLSTM.fusion().head == "fusion"
 
 
+def test_attention_that_is_to_be_read_has_no_link_besides() -> None:
+    model = mv.MVLSTM.readable(window=7)
+    changed = {k: v for k, v in model.get_params().items() if v != mv.MVLSTM().get_params()[k]}
+    want = {"link": "none", "isolation": 1e-2, "loss": "mse", "sigma": "calibrated"}
+    assert changed == want | {"window": 7}
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

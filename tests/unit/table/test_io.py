@@ -140,8 +140,10 @@ def test_files_that_are_no_tables(tmp_path: Path) -> None:
 
 def test_duplicate_names_and_ragged_rows(tmp_path: Path) -> None:
     fails(text_file(tmp_path, "a,b,a\n1,2,3\n"), "has 2 columns named 'a'")
-    fails(text_file(tmp_path, "a,b\n1,2,3\n4,5,6\n"), "more fields than its 2 column names")
-    fails(text_file(tmp_path, "a,b\n1,2\n1,2,3,4\n"), "line 3")
+    fails(
+        text_file(tmp_path, "a,b\n1,2,3\n4,5,6\n"), "has 3 fields, and the header names 2 columns"
+    )
+    fails(text_file(tmp_path, "a,b\n1,2\n1,2,3,4\n"), "Line 3 of ")
 
 
 def test_reading_options_are_checked(tmp_path: Path) -> None:
@@ -312,3 +314,35 @@ def test_a_header_of_any_length_is_read_whole(tmp_path: Path) -> None:
     path.write_text(",".join([*names, names[-1]]) + "\n" + ",".join("1" * 10_001) + "\n")
     with pytest.raises(DataError, match=f"2 columns named '{names[-1]}'"):
         read_table(path)
+
+
+@pytest.mark.parametrize(
+    "first", ['"a\nb"', "a\u2028b", "a\x85b", '\n \n"a"', f'"{"n" * 9_000}\n"']
+)
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_names_that_go_on_in_the_next_line_hide_no_duplicate(
+    tmp_path: Path, first: str, mark: str
+) -> None:
+    def lines(*names: str) -> str:
+        return "\n".join(mark.join(row) for row in [(first, *names), "1234", "5678"])
+
+    fails(text_file(tmp_path, lines("x", "y", "x")), "has 2 columns named 'x'")
+    assert list(read_table(text_file(tmp_path, lines("x", "y", "z"))))[1:] == ["x", "y", "z"]
+
+
+def test_a_quotation_mark_that_is_never_closed_is_told_of(tmp_path: Path) -> None:
+    fails(text_file(tmp_path, 'a,"b\n' + "1,2\n" * 50_000), "Look for a quotation mark")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a,b\n1,2\n3,4,5,6\n7,8\n", "Line 3 of {} has 4 fields, and the header names 2 columns"),
+        ('a,b\n1,"x\ny"\n3,4,5\n', "Line 4 of {} has 3 fields"),
+        ('a,b\n1,2\n3,"4\n5,6\n7,8\n', "Line 3 of {} opens a quotation mark"),
+    ],
+)
+def test_the_line_that_is_no_row_is_named(tmp_path: Path, text: str, told: str) -> None:
+    for name, data in (("t.csv", text.encode()), ("t.csv.gz", gzip.compress(text.encode()))):
+        path = text_file(tmp_path, data, name)
+        fails(path, told.format(f"'{path}'"))

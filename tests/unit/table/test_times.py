@@ -469,3 +469,47 @@ def test_a_missing_day_of_times_in_utc_is_a_gap() -> None:
     table = pd.DataFrame({"t": days.map(str), "y": np.arange(9.0) % 7})
     with pytest.raises(DataError, match=r"2 days, row 4\)\. Use .* as consecutive\.$"):
         build_frame(table.drop(index=5), target="y", time="t")
+
+
+# Dates and times of day in columns of their own ------------------------------------------------
+
+
+DAYS, CLOCK = HOURS.strftime("%d/%m/%Y"), HOURS.strftime("%H.%M.%S")
+
+
+@pytest.mark.parametrize("form", ["%H.%M.%S", "%H.%M", "%H:%M"])
+def test_times_of_day_with_dots(form: str) -> None:
+    source = table(Date=DAYS, Time=HOURS.strftime(form))
+    assert list(build(source, time=["Date", "Time"]).times) == list(HOURS)
+    joined = table(when=HOURS.strftime(f"%Y-%m-%d {form}"))
+    assert list(build(joined, time="when").times) == list(HOURS)
+
+
+@pytest.mark.parametrize(
+    ("time", "told"),
+    [
+        (None, "Columns ['Date', 'Time'] seem to hold the times"),
+        ("Date", "'Date' holds days alone, and 'Time' the times of day"),
+        ("Time", "'Time' holds times of day alone, and 'Date' the days"),
+    ],
+)
+def test_half_of_a_time_is_refused_with_the_whole(time: str | None, told: str) -> None:
+    with pytest.raises(DataError) as caught:
+        build(table(Date=DAYS, Time=CLOCK), time=time)
+    assert told in str(caught.value)
+    assert caught.value.remedy == {"time": ["Date", "Time"]}
+    assert "time=['Date', 'Time']" in str(caught.value)
+
+
+def test_hours_next_to_days_count_too() -> None:
+    source = table(dteday=HOURS.strftime("%Y-%m-%d"), hr=HOURS.hour)
+    with pytest.raises(DataError) as caught:
+        build(source, time="dteday")
+    assert caught.value.remedy == {"time": ["dteday", "hr"]}
+    assert list(build(source, **caught.value.remedy).times) == list(HOURS)
+
+
+def test_rows_may_be_numbered_though_a_column_holds_dates() -> None:
+    source = table(Date=HOURS.strftime("%Y-%m-%d %H:%M"))
+    fails(source, "Column 'Date' seems to hold the times. Use time='Date', or exclude=['Date']")
+    assert build(source, exclude=["Date"]).columns == ("x", "y")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import torch
 
 from mvlstm._words import counted
-from mvlstm.errors import MVLSTMWarning, TrainingError
+from mvlstm.errors import TrainingError, warn
 from mvlstm.methods.network.trained import TrainedNetwork, refit_link
 from mvlstm.methods.network.training import Training, of_kinds, short_batch, window_data
 from mvlstm.problem.problem import Problem
@@ -106,7 +105,7 @@ def train_again(
         )
     if failed:
         note = f"{counted(failed, 'member')} could not be trained again and stayed as before."
-        warnings.warn(note, MVLSTMWarning, stacklevel=2)
+        warn(note)
     return replace(trained, flat=kept.cpu().numpy(), labels=labels)
 
 

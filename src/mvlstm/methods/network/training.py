@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
@@ -14,14 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from mvlstm._words import counted
-from mvlstm.errors import (
-    MVLSTMWarning,
-    ParameterError,
-    check_option,
-    check_whole,
-    is_number,
-    is_whole,
-)
+from mvlstm.errors import ParameterError, check_option, check_whole, is_number, is_whole, warn
 from mvlstm.methods.network.trained import NetworkT, TrainedNetwork, labels_by_row, refit_link
 from mvlstm.model.forecaster import FREE_SETTINGS
 from mvlstm.model.learned import Stopped
@@ -293,7 +285,7 @@ def _end_notes(
         kept = "; the best weights so far are kept"
     when = f"in epoch {done + 1} of at most {config.max_epochs}"
     note = f"Training was stopped {cause} {when}{kept}. {onward}"
-    warnings.warn(note, MVLSTMWarning, stacklevel=2)
+    warn(note)
     return (note,)
 
 

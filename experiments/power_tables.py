@@ -1,0 +1,180 @@
+"""Tables of the suite granger: pure functions of what its jobs found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mvlstm.bench.document import Section, Table
+from mvlstm.bench.records import Record
+
+Found = Mapping[str, Any]
+Rows = list[dict[str, Any]]
+
+NAMES = {
+    "graph": "mv.graph",
+    "ar": "AR, explain",
+    "mvlstm": "small MVLSTM, explain",
+    "linear": "linear Granger",
+    "pcmci": "PCMCI+",
+    "clstm": "CLSTM",
+}
+TEXT = (
+    "AUROC is the chance that a true link ranks above a pair without one, AUPRC the average "
+    "precision; own pasts are left out. Found: true links that are called important. Linear "
+    "Granger (Wald tests in a vector autoregression) and PCMCI+ (partial correlations) are tested "
+    "at 5 %, with Holm's correction over all links; CLSTM has weights and no test. Seconds are of "
+    "one core."
+)
+MUCH = 1.5  # times its group's rise, or its refit's, that a single rise may be
+
+
+def power_sections(every: Sequence[Record]) -> Iterator[Section]:
+    """Yield a section of each part that has records."""
+    parts: dict[str, tuple[str, Callable[[Sequence[Found]], Rows]]] = {
+        "files": ("Public files with their graphs", _links),
+        "made": ("Other series of the same kinds", _links),
+        "null": ("Nothing to find: tables with a false alarm", _alarms),
+        "drivers": ("Two drivers among ten, at a signal-to-noise ratio of 0.25", _drivers),
+        "pairs": ("Four pairs of columns with correlations of 0.9 to 0.99", _pairs),
+    }
+    for part, (title, rows_of) in parts.items():
+        found = [
+            {"method": one["job"]["method"], "seconds": one["timings"]["total"], **one["power"]}
+            for one in every
+            if "power" in one and one["job"]["part"] == part
+        ]
+        if found:
+            numbers = pd.DataFrame(rows_of(found))
+            shown = numbers.map(lambda v: f"{v:.3f}" if isinstance(v, float) else v)
+            table = Table(title, shown.replace("nan", ""), numbers)
+            yield Section(f"{part}: links and verdicts", (TEXT,), (table,))
+
+
+# ------------------------------------------------------------------------------------- inner parts
+
+
+def _grouped(found: Sequence[Found], key: Callable[[Found], Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield each key with the methods' records, in the order of `NAMES`."""
+    for name in dict.fromkeys(map(key, found)):
+        mine = [one for one in found if key(one) == name]
+        for method, title in NAMES.items():
+            group = [one for one in mine if one["method"] == method]
+            if group:
+                yield name, (title, group)
+
+
+def _links(found: Sequence[Found]) -> Rows:
+    rows = []
+    for case, (title, group) in _grouped(found, _kind_of):
+        tested = [one for one in group if "found" in one]
+        rows.append(
+            {
+                "series": case,
+                "method": title,
+                "files": len(group),
+                "AUROC": _mean(group, "auroc"),
+                "least": min(one["auroc"] for one in group),
+                "AUPRC": _mean(group, "auprc"),
+                "found": _share(tested, "found", "links"),
+                "false": _share(tested, "false", "others"),
+                "any false": _count(tested, lambda one: one["false"] > 0),
+                "seconds": f"{_mean(group, 'seconds'):.1f}",
+            }
+        )
+    return rows
+
+
+def _kind_of(one: Found) -> str:
+    """Return what a file or a made-up series is one of several of."""
+    if "rows" not in one:
+        return str(one["case"].rpartition("-")[0] or one["case"])
+    if one["case"] == "lorenz96":
+        return f"Lorenz-96, p={one['p']}, F={one['forcing']:.0f}, {one['rows']} points"
+    return f"{one['case']}, {one['rows']} points"
+
+
+def _alarms(found: Sequence[Found]) -> Rows:
+    rows = []
+    for title in NAMES.values():
+        mine = [one for one in found if NAMES[one["method"]] == title]
+        if mine:
+            row: dict[str, Any] = {"method": title}
+            for case in dict.fromkeys(one["case"] for one in found):
+                row[case] = _count([one for one in mine if one["case"] == case], _alarm)
+            rows.append(row | {"all": _count(mine, _alarm)})
+    return rows
+
+
+def _alarm(one: Found) -> bool:
+    return bool(one["false"] > 0)
+
+
+def _drivers(found: Sequence[Found]) -> Rows:
+    return [
+        {
+            "rows": rows,
+            "method": title,
+            "tables": len(group),
+            "AUROC": _mean(group, "auroc"),
+            "both found": _count(group, lambda one: one["found"] == one["links"]),
+            "a false alarm": _count(group, _alarm),
+        }
+        for rows, (title, group) in _grouped(found, lambda one: one["rows"])
+    ]
+
+
+def _pairs(found: Sequence[Found]) -> Rows:
+    rows = []
+    for acting, (title, group) in _grouped(found, lambda one: one["acting"]):
+        pairs = [pair for one in group for pair in one.get("pairs", [])]
+        members = [
+            (rise, low, refit, pair["group"], acts, called)
+            for pair in pairs
+            for rise, low, refit, acts, called in zip(
+                *(pair[name] for name in ("rises", "low", "refits", "acting", "important")),
+                strict=True,
+            )
+        ]
+        twins = [one for one in members if not one[4]]
+        true = [pair for pair in pairs if any(pair["acting"])]
+        rows.append(
+            {
+                "acting": acting,
+                "method": title,
+                "tables": len(group),
+                "pairs seen": len(pairs),
+                "acting pairs found": _count(true, lambda pair: pair["group important"]),
+                "idle pairs found": _count(
+                    [pair for pair in pairs if pair not in true],
+                    lambda pair: pair["group important"],
+                ),
+                "acting ones found": _count([m for m in members if m[4]], lambda m: m[5]),
+                "idle ones found": _count(twins, lambda m: m[5]),
+                "rise too large": _count(members, lambda m: _exceeds(m[0], m[1], m[2], m[3])),
+            }
+        )
+    return rows
+
+
+def _exceeds(rise: float, low: float, refit: float, group: float) -> bool:
+    """Say whether a single rise is far above its group's or its refit's, beyond its interval."""
+    return bool(low > MUCH * max(group, 0.0) or low > MUCH * max(refit, 0.0)) and rise > 0
+
+
+def _mean(found: Sequence[Found], name: str) -> float:
+    values = [one[name] for one in found if name in one]
+    return float(np.mean(values)) if values else float("nan")
+
+
+def _share(found: Sequence[Found], part: str, whole: str) -> str:
+    if not found:
+        return ""
+    return f"{sum(one[part] for one in found)} of {sum(one[whole] for one in found)}"
+
+
+def _count(found: Sequence[Any], counts: Callable[[Any], bool]) -> str:
+    return f"{sum(map(counts, found))} of {len(found)}" if found else ""
