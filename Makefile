@@ -10,13 +10,13 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install -qq --constra
 PYTEST := $(BIN)/python -m pytest -q
 # One worker per core, each with one thread.
 SPREAD := --numprocesses auto --dist worksteal
-FAST   := not slow and not gpu and not browser and not serving and not adapters
+FAST   := not slow and not gpu and not ray and not browser and not serving and not adapters
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo results test test-all test-browser test-wheel test-ray test-serving test-schema test-adapters docs tutorials lint format types wheel hashed pythons fuzz clean
+.PHONY: help venv demo results test test-all test-browser test-wheel test-ray test-serving test-schema test-adapters docs tutorials lint format types wheel hashed pythons lowest newest fuzz clean
 
 help:  ## show this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
+	@grep -E '^[a-z -]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
 
 venv: $(STAMP)  ## create .venv and install the pinned packages
 
@@ -48,9 +48,10 @@ test-browser: $(STAMP)  ## the report in a headless Chromium, Debian's where the
 		{ apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core; }
 	MVLSTM_NEEDS_BROWSER=1 $(BIN)/python -m pytest -q -m browser tests/browser
 
-test-ray: $(STAMP)  ## experiments on Ray, which is installed for it
+test-ray: export OMP_NUM_THREADS = 1
+test-ray: $(STAMP)  ## fits, backtests and graphs on a cluster of two nodes of Ray, which is installed for it
 	@$(PIP) --no-build-isolation --editable '.[$(EXTRAS),ray]'
-	$(PYTEST) tests/reliability/test_bench.py -k ray
+	MVLSTM_NEEDS_RAY=1 $(PYTEST) -m ray tests/ray tests/reliability/test_bench.py
 
 test-serving: export OMP_NUM_THREADS = 1
 test-serving: $(STAMP)  ## models as ONNX graphs, run without torch and as a service
@@ -112,6 +113,15 @@ pythons: $(STAMP)  ## compile the sources with every supported Python that is he
 		$$python -W error -c 'import ast, pathlib, sys; [ast.parse(f.read_bytes(), str(f)) and compile(f.read_bytes(), str(f), "exec") for d in ("src", "experiments") for f in pathlib.Path(d).rglob("*.py")]; print(sys.version.split()[0], "compiles")' || exit 1; \
 	done
 
+# The ends of the ranges that pyproject.toml allows; torch stays as it is pinned.
+lowest newest: export OMP_NUM_THREADS = 1
+lowest newest: $(STAMP)  ## the fast tests with the lowest, or newest, dependencies that are allowed
+	@test -x .venv-$@/bin/python || $(PYTHON) -m venv .venv-$@
+	@$(BIN)/python supply/bounds.py $@ > .venv-$@/constraints.txt
+	@.venv-$@/bin/python -m pip --disable-pip-version-check install -qq --upgrade --upgrade-strategy eager \
+		--constraint .venv-$@/constraints.txt --editable '.[$(EXTRAS)]'
+	.venv-$@/bin/python -m pytest -q -W default $(SPREAD) -m "$(FAST)"
+
 clean:  ## remove what make made
-	rm -rf $(VENV) $(ADAPTERS) build dist mvlstm-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ADAPTERS) .venv-lowest .venv-newest build dist mvlstm-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests experiments -name __pycache__ -type d -prune -exec rm -rf {} +

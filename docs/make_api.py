@@ -26,6 +26,7 @@ PAGES = {
     "importance": ("Importance", "importance.md"),
     "mathematics": ("Mathematics", "mathematics.md"),
     "reliability": ("Reliability", "reliability.md"),
+    "scale": ("Many series, many machines", "scale.md"),
     "scikit-learn": ("With scikit-learn", "scikit-learn.md"),
     "serving": ("Serving", "serving.md"),
 }
@@ -53,6 +54,14 @@ GROUPS = {
         "load": "reliability#files",
     },
     "Other forecasters": {name: METHODS for name in FORECASTERS if name != "MVLSTM"},
+    "Many series": {
+        "many": "scale",
+        "many.fit": "scale#many-series",
+        "many.forecast": "scale#many-series",
+        "many.explain": "scale#many-series",
+        "many.convert": "scale#many-series",
+        "many.Summary": "scale#many-series",
+    },
     "Comparing and tuning": {
         "compare": "compare",
         "graph": "graph",

@@ -12,6 +12,7 @@ ROOMS = [  # floors from the top; (name, what it holds)
     [
         ("report", "one HTML page"),
         ("bench", "suites, records, tables"),
+        ("many", "series on disk"),
         ("testing", "contract"),
         ("adapters", "other tools"),
     ],
@@ -24,7 +25,12 @@ ROOMS = [  # floors from the top; (name, what it holds)
         ("train", "loop"),
     ],
     [("problem", "splits, windows, TargetScale"), ("datasets", "by name"), ("nn", "networks")],
-    [("table", "DataFrame to SeriesFrame"), ("metrics", "scores"), ("storage", "files")],
+    [
+        ("table", "DataFrame to SeriesFrame"),
+        ("metrics", "scores"),
+        ("storage", "files"),
+        ("engine", "tasks"),
+    ],
 ]
 WAY = [
     ("table", "build_frame: check once"),

@@ -34,12 +34,14 @@ NAV: dict[str, list[str]] = {
     "Tutorials": [
         f"docs/tutorials/{name}.md"
         for name in ("first-forecast", "day-ahead", "which-variables", "many-series", "production")
-    ],
+    ]
+    + ["docs/dirty-table.md"],
     "Guide": [
         f"docs/{name}.md"
         for name in (
-            *("guide", "cli", "importance", "intervals", "graph", "compare", "gallery"),
+            *("guide", "options", "cli", "importance", "intervals", "graph", "compare", "gallery"),
             *("ecosystem", "scikit-learn", "serving", "automation", "reliability"),
+            "scale",
         )
     ],
     "Reference": ["docs/api.md"],  # and what make_reference.py adds

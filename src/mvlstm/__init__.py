@@ -19,7 +19,7 @@ from mvlstm._version import __version__
 from mvlstm.model.registry import FORECASTERS as _FORECASTERS
 
 if TYPE_CHECKING:
-    from mvlstm import datasets, errors, explain, metrics, plot, results, table, testing
+    from mvlstm import datasets, errors, explain, many, metrics, plot, results, table, testing
     from mvlstm.bench.tune import Tuned, tune
     from mvlstm.errors import MVLSTMError, MVLSTMWarning
     from mvlstm.evaluate.backtest import backtest
@@ -74,6 +74,7 @@ __all__ = [
     "from_nixtla",
     "graph",
     "load",
+    "many",
     "metrics",
     "plot",
     "results",
@@ -82,7 +83,9 @@ __all__ = [
     "tune",
 ]
 
-_ROOMS = ("datasets", "errors", "explain", "metrics", "plot", "results", "table", "testing")
+_ROOMS = (
+    *("datasets", "errors", "explain", "many", "metrics", "plot", "results", "table", "testing"),
+)
 _MODULES = {name: f"mvlstm.{name}" for name in _ROOMS}
 _RESULTS = ("Check", "Comparison", "Evaluation", "Explanation", "Forecast", "Graph", "History")
 _NAMES = {

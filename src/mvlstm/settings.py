@@ -326,6 +326,11 @@ class TransformSettings:
         '"auto" takes the scale on which a linear map errs least on the last training rows (paper: '
         '"none").',
     )
+    bounds: Sequence[float | None] | None = setting(
+        default=None,
+        doc="Least and greatest value that the target can have, such as [0, None]: forecasts, "
+        "intervals and scores keep within them.",
+    )
 
 
 @settings(panel=TRAINING)
@@ -348,11 +353,14 @@ class ComparingSettings(SeedSettings, WindowedSettings):
     device: str = setting(default="auto", doc=DEVICE)
 
 
+ENGINE = '"local", "ray", or the address of a Ray cluster, HOST:PORT.'
+
+
 @settings(panel=RUNNING)
 class RunningSettings:
     """Where jobs are run."""
 
-    engine: Literal["local", "ray"] = setting(default="local", doc="This machine, or Ray.")
+    engine: str = setting(default="local", doc=ENGINE)
     address: str | None = setting(
         default=None, doc="An existing Ray cluster; without it Ray starts here."
     )

@@ -84,9 +84,9 @@ class Packed:
     what: str  # the file should be, in words
     header: dict[str, Any]
     shapes: dict[str, tuple[int, ...]]  # by array
+    checksum: str | None  # of header and arrays, as it is stored
     _kinds: dict[str, np.dtype[Any]]
     _text: str
-    _checksum: str | None
     _file: Any
     _values: dict[str, NDArray[Any]] = field(default_factory=dict)  # read so far
 
@@ -111,7 +111,7 @@ class Packed:
         if strange:
             raise ModelFileError(f"'{path}' holds arrays of an unknown type: {strange}.")
         kinds = {name: np.dtype(KINDS[part.get_dtype()]) for name, part in parts.items()}
-        return cls(path, what, header, shapes, kinds, text, metadata.get("checksum"), file)
+        return cls(path, what, header, shapes, metadata.get("checksum"), kinds, text, file)
 
     def unread(self) -> dict[str, Unread]:
         """Return every array by name; call `check` when they have been read."""
@@ -128,7 +128,7 @@ class Packed:
 
     def check(self) -> None:
         """Raise `ModelFileError` unless what was read is all, and as it was written."""
-        if self._checksum != _checksum(self._text, self._values):
+        if self.checksum != _checksum(self._text, self._values):
             raise ModelFileError(
                 f"'{self.path}' is damaged: its contents do not match their checksum. Copy it "
                 "again, or fit the model anew."

@@ -23,28 +23,33 @@ ALLOWED: dict[str, set[str]] = {
     **{name: set() for name in ANYONE},
     "progress": set(),
     "storage": set(),
+    "engine": set(),  # tasks and Ray: it knows nothing of what they do
     "metrics": set(),
     "recalibration": set(),  # numpy alone, for `runtime`
     "nn": set(),
     "transforms": {"metrics"},
     "table": {"storage"},
     "datasets": {"table", "storage"},
-    "train": {"nn", "storage", "progress"},
+    "train": {"nn", "storage", "progress", "engine"},  # members as tasks
     "problem": {"table", "transforms", "storage", "train"},  # of train the settings of a member
     "results": {"metrics", "transforms", "recalibration"},
     "explain": {"results", "metrics"},
     "model": {
         *("problem", "table", "explain", "results", "metrics", "transforms", "storage"),
-        *("progress", "train", "recalibration"),
+        *("progress", "train", "recalibration", "engine"),
     },
     "methods": {
         *("model", "problem", "table", "nn", "train", "explain", "results", "metrics"),
-        "progress",
+        *("progress", "engine"),
     },
-    "evaluate": {"explain", "model", "problem", "table", "results", "metrics", "progress"},
+    "evaluate": {
+        *("explain", "model", "problem", "table", "results", "metrics", "progress", "engine"),
+    },
+    # series that stay on disk, a block at a time through the same models
+    "many": {"model", "problem", "table", "results", "storage", "progress", "engine"},
     "bench": {
         *("evaluate", "methods", "model", "problem", "explain", "datasets", "table", "results"),
-        *("metrics", "train", "storage", "progress"),
+        *("metrics", "train", "storage", "progress", "engine"),
     },
     "plot": {"results"},
     "report": {"plot", "results", "model", "problem", "table", "storage", "progress"},

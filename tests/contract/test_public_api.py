@@ -126,8 +126,9 @@ def test_fit_options_mirror_the_constructor() -> None:
     options = set(inspect.signature(fit).parameters)
     columns = {"target", "time", "variables", "exclude", "test", "valid"}
     columns |= {"series", "known", "categorical", "na_values", "checkpoint", "time_limit"}
+    columns |= {"engine"}
     command_only = {"data", "out", "sep", "decimal", "preset", "quiet", "as_json", "debug"}
-    command_only |= {"resume"}
+    command_only |= {"resume", "memory"}
     constructor = set(inspect.signature(mvlstm.MVLSTM).parameters)
     assert options - columns - command_only == constructor - {"verbose"}
     assert columns <= set(inspect.signature(mvlstm.MVLSTM.fit).parameters)

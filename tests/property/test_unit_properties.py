@@ -69,3 +69,19 @@ def test_nor_on_that_of_an_input_or_on_a_level(plain: dict[str, pd.DataFrame], d
 def test_a_network_judges_alike(decade: int) -> None:
     first = judged(mv.MVLSTM(**SETTINGS), table())
     same(judged(mv.MVLSTM(**SETTINGS), table(10.0**decade)), first, 10.0**decade, near=2e-2)
+
+
+@pytest.mark.parametrize("column", ["x", "y"])
+@pytest.mark.parametrize("decade", [-100, 100])
+def test_links_do_not_depend_on_units(column: str, decade: int) -> None:
+    def links(rows: pd.DataFrame) -> pd.DataFrame:
+        found = mv.graph(rows, window=2, effort="quick", verbose=0).to_frame()
+        return found.set_index(["from", "to"]).sort_index()
+
+    plain, other = links(table()), links(table().assign(**{column: table()[column] * 10.0**decade}))
+    assert list(other["verdict"]) == list(plain["verdict"])
+    assert other.loc[("x", "y"), "verdict"] == "important"
+    assert (other.loc[("z", "y"), "p"], other.loc[("x", "y"), "p"]) == pytest.approx(
+        (plain.loc[("z", "y"), "p"], plain.loc[("x", "y"), "p"]), rel=1e-6
+    )
+    np.testing.assert_allclose(other["strength"], plain["strength"], atol=1e-9)

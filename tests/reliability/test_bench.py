@@ -222,6 +222,7 @@ def test_a_killed_driver_leaves_nothing_running(
 
 @linux
 @pytest.mark.slow
+@pytest.mark.ray
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
 def test_a_killed_worker_of_ray_loses_nothing(
     long_run: tuple[str, Records], tmp_path: Path
@@ -229,7 +230,7 @@ def test_a_killed_worker_of_ray_loses_nothing(
     suite, expected = long_run
     driver = subprocess.Popen(command(suite, tmp_path, "--engine", "ray"), env=ONE_THREAD)
     wait_for(lambda: read_records(tmp_path).done, 120)
-    busy = wait_for(lambda: pids("ray::_run"), 60)
+    busy = wait_for(lambda: pids("ray::run_task"), 60)
     os.kill(busy[0], signal.SIGKILL)
     assert driver.wait(300) == 0
     check_same(read_records(tmp_path), expected)

@@ -269,7 +269,14 @@ def test_names_are_shown_without_control_characters(tmp_path: Path) -> None:
 # --------------------------------------------------------------------- paths and strange columns
 
 
-@pytest.mark.parametrize("use", [read_table, mv.load, lambda p: write_atomic(p, "text")])
+@pytest.mark.parametrize(
+    "use",
+    [
+        *(read_table, mv.load, lambda p: write_atomic(p, "text")),
+        lambda p: mv.MVLSTM(**SMALL).fit(rows(), "y", checkpoint=p),
+        lambda p: mv.tune(rows(), "y", model=mv.AR(verbose=0), grid={"window": [2]}, records=p),
+    ],
+)
 @pytest.mark.parametrize("name", ["n" * 300, "nul\0name"])
 def test_a_path_that_cannot_be_looked_up(use: Any, name: str, tmp_path: Path) -> None:
     with pytest.raises(MVLSTMError, match="cannot be reached"):

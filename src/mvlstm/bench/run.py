@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mvlstm import datasets
 from mvlstm.bench.cells import load_rows
@@ -18,19 +19,17 @@ from mvlstm.bench.execution import run_and_write
 from mvlstm.bench.pool import pool_records
 from mvlstm.bench.records import Record, Records, Writer, read_records
 from mvlstm.bench.spec import Job, Suite
+from mvlstm.engine import check_engine
 from mvlstm.errors import (
     DataError,
     MVLSTMWarning,
     ParameterError,
-    check_option,
     check_whole,
     reachable,
 )
 from mvlstm.progress import show_tasks
-from mvlstm.settings import RunningSettings, choices, declared, expanded
+from mvlstm.settings import RunningSettings, expanded
 from mvlstm.storage import hold_lock
-
-ENGINES = choices(declared(RunningSettings)[0].type)
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def run_suite(
     verbose: int = 1,
 ) -> Summary:
     """Run the jobs of a suite that are not done yet; each leaves one durable record in a folder."""
-    check_option("engine", running.engine, ENGINES)
+    check_engine(running.engine)
     check_whole("workers", running.workers, 1)
     place = reachable(folder)
     check_data(outstanding(suite.jobs, read_records(place), retry_failed=retry_failed))
@@ -136,7 +135,7 @@ def check_data(jobs: Sequence[Job]) -> None:
 def check_folder(folder: Path) -> None:
     """Make the folder of records; raise `ParameterError` if nothing can be written there."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        reachable(folder).mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
@@ -150,8 +149,9 @@ def _records(
     jobs: Sequence[Job], folder: Path, running: RunningSettings, device: str
 ) -> Iterator[Record]:
     """Yield the record of each job when it is on disk."""
-    if running.engine == "ray":
-        yield from ray_records(jobs, Writer(folder), address=running.address, device=device)
+    if running.engine != "local":
+        where: Any = {"engine": running.engine, "address": running.address}
+        yield from ray_records(jobs, Writer(folder), **where, device=device)
     elif running.workers > 1 and len(jobs) > 1:
         yield from pool_records(jobs, folder, workers=running.workers, device=device)
     else:

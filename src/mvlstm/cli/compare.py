@@ -70,6 +70,7 @@ def compare(
     html: Annotated[
         Path | None, cli.option("Also write an .html page.", "FILE"), cli.Written(cli.PAGE_SUFFIXES)
     ] = None,
+    engine: cli.Engine = "local",
     quiet: cli.Quiet = False,
 ) -> None:
     """Fit the paper's methods and plain rivals to the same rows, and score them on unseen ones.
@@ -94,6 +95,7 @@ def compare(
         own=own,
         own_name="own forecasts" if with_file is None else with_file.stem,
         verbose=0 if quiet else 1,
+        engine=engine,
     )
     output.write_table(out, result.to_frame())
     if html is not None:

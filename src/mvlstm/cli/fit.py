@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from mvlstm.cli import options as cli
 from mvlstm.cli.session import INTERRUPTED, Output
+from mvlstm.errors import ParameterError
 
 if TYPE_CHECKING:
     from mvlstm import MVLSTM
@@ -60,6 +61,8 @@ def fit(
         float | None,
         cli.option("Stop training in time; keep the best model so far.", "SECONDS", RUNNING),
     ] = None,
+    engine: cli.Engine = "local",
+    memory: cli.Memory = None,
     quiet: cli.Quiet = False,
 ) -> None:
     """Fit a model to a CSV or Parquet table and write it to one file.
@@ -80,8 +83,12 @@ def fit(
     folder = checkpoint or out.with_suffix(".checkpoint")
     anew = bool(resume) and not is_unfinished(folder)
     with prepared_checkpoint(folder, resume=resume):
-        rows, named = cli.read_rows(data, reading, columns)
-        model.fit(rows, **named, **split, checkpoint=folder, time_limit=time_limit)
+        told = {**split, "checkpoint": folder, "time_limit": time_limit, "engine": engine}
+        if cli.stays_on_disk(data, memory):
+            _fit_on_disk(model, data, columns, {**told, "memory": memory or cli.MEMORY})
+        else:
+            rows, named = cli.read_rows(data, reading, columns)
+            model.fit(rows, **named, **told)
     model.save(out)
     if model.stopped_ is None:
         remove_checkpoint(folder)
@@ -95,6 +102,20 @@ def fit(
         output.show(f"to go on training: the same command with --resume (state in {folder})")
     if model.stopped_ == "interrupt":
         output.code = INTERRUPTED
+
+
+def _fit_on_disk(model: MVLSTM, data: Path, columns: cli.Given, told: dict[str, Any]) -> None:
+    """Fit to a dataset of several series that stays on disk."""
+    from mvlstm.many.dataset import Dataset
+    from mvlstm.many.fitting import fit as fit_many
+
+    if not columns.get("series"):
+        raise ParameterError(
+            f"'{data}' is read in pieces, series by series; --series says which column names them. "
+            "Add it, or leave --memory out for one file of one series."
+        )
+    names = Dataset.open(data, columns["series"]).columns()
+    fit_many(model, data, **cli.columns_among(names, columns), **told)
 
 
 def _show_model(output: Output, model: MVLSTM, file: Path, first: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from mvlstm.cli import options as cli
 from mvlstm.cli.session import Output, table
@@ -11,6 +11,8 @@ from mvlstm.cli.words import numbers
 from mvlstm.errors import ParameterError
 
 EXAMPLE = "Example: mvlstm forecast model.safetensors air.csv --out next.csv"
+
+FAILURES_SHOWN = 10  # on a screen; --json and the folder have all
 
 
 @cli.command
@@ -34,11 +36,29 @@ def forecast(
         cli.option("Append them to a .csv file; forecasts already there are kept.", "FILE"),
         cli.Written((".csv",)),
     ] = None,
+    into: Annotated[
+        Path | None,
+        cli.option("Folder for the forecasts and scores of many series, in pieces.", "DIR"),
+    ] = None,
+    memory: cli.Memory = None,
+    engine: cli.Engine = "local",
+    quiet: cli.Quiet = False,
 ) -> None:
-    """Forecast the steps after the last row: mean, median and 90 % interval (q05 to q95)."""
+    """Forecast the steps after the last row: mean, median and 90 % interval (q05 to q95).
+
+    With --into, DATA is a Parquet dataset of any number of series, read in pieces and forecast
+    block by block; the same command again does what is missing.
+    """
     if paths is not None and out is None:
         raise ParameterError(f"--paths {paths} writes a table and needs a file: add --out FILE.")
     levels = numbers("--quantiles", quantiles and [quantiles], float, "0.1,0.9")
+
+    if into is not None or cli.stays_on_disk(data, memory):
+        if into is None:
+            raise ParameterError("Forecasts of many series need a folder: add --into DIR.")
+        settings = {"memory": memory or cli.MEMORY, "engine": engine, "verbose": 0 if quiet else 1}
+        _forecast_many(output, model, data, into, {**settings, "quantiles": levels})
+        return
 
     from mvlstm import load
     from mvlstm.table.appending import append_rows
@@ -65,3 +85,26 @@ def forecast(
     output.wrote(out)
     if append is not None:
         output.show(f"appended {added} of {len(rows)} rows to {append}")
+
+
+def _forecast_many(
+    output: Output, model: Path, data: Path, into: Path, settings: dict[str, Any]
+) -> None:
+    """Forecast all series of a dataset, and tell what failed."""
+    from mvlstm.many.forecasting import forecast as run
+
+    found = run(model, data, into, **settings)
+    failures = found.failures.to_dict(orient="records")
+    output.data = {
+        "out": str(into),
+        "series": found.series,
+        "blocks": found.blocks,
+        "done": found.done,
+        "failures": failures,
+    }
+    output.show(f"{found.series:,} series forecast, {found.done:,} of {found.blocks:,} blocks now")
+    for one in failures[:FAILURES_SHOWN]:
+        output.warn(one["reason"])
+    if len(failures) > FAILURES_SHOWN:
+        output.warn(f"{len(failures):,} failures in all: see '{into / 'failures'}'.")
+    output.show(f"forecasts: {into / 'forecasts'}, scores: {into / 'scores'}")

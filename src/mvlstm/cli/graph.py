@@ -47,6 +47,7 @@ def graph(
         cli.option("Also write it to an .html page, or to .csv, .parquet or .json.", "FILE"),
         cli.Written((*cli.PAGE_SUFFIXES, *cli.TABLE_SUFFIXES)),
     ] = None,
+    engine: cli.Engine = "local",
     quiet: cli.Quiet = False,
 ) -> None:
     """Find out who drives whom: every column in turn the target, the others its drivers."""
@@ -62,6 +63,7 @@ def graph(
         control=control,
         effort=effort,
         verbose=0 if quiet else 1,
+        engine=engine,
     )
     if out is not None and out.suffix.lower() in cli.PAGE_SUFFIXES:
         from mvlstm.report import graph_page

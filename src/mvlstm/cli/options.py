@@ -19,6 +19,7 @@ from mvlstm.cli.messages import translate
 from mvlstm.cli.session import session
 from mvlstm.cli.words import (
     codes,
+    ends,
     fraction_or_count,
     named_columns,
     number_or_word,
@@ -28,6 +29,7 @@ from mvlstm.errors import ParameterError, check_option, reachable
 from mvlstm.settings import (
     MODEL,
     NEEDED,
+    RUNNING,
     TABLE,
     MVLSTMSettings,
     RunningSettings,
@@ -200,7 +202,7 @@ TimeLimit = Annotated[
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file written by `mvlstm fit`."), Read()
 ]
-DATA_HELP = "CSV or Parquet file with one row per time step."
+DATA_HELP = "CSV or Parquet file with one row per time step; a folder of Parquet files."
 DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=DATA_HELP), Read()]
 TableFile = Annotated[
     Path | None,
@@ -211,6 +213,15 @@ Future = Annotated[
     Path | None,
     option("Next values of variables known ahead; without it, rows at the end of DATA.", "FILE"),
     Read(),
+]
+Engine = Annotated[
+    str,
+    option("Where tasks run: here, on Ray, or on this cluster.", "local|ray|HOST:PORT", RUNNING),
+]
+MEMORY = "4GB"
+Memory = Annotated[
+    str | None,
+    option("Leave DATA, which must be Parquet, on disk and hold this much at most.", "SIZE"),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 PRESETS = ("default", "paper", "indep", "fusion", "readable")
@@ -224,10 +235,11 @@ Preset = Annotated[
 FLAGS = {"l2_sum": "--l2-sum/--l2-mean"}
 METAVARS = {
     **{"target": "COL", "series": "COL", "sep": "CHAR", "decimal": "CHAR", "address": "HOST:PORT"},
+    "engine": "local|ray|HOST:PORT",
     **{"calendar": "none|auto|PART[,PART...]", "device": "auto|cpu|cuda"},
-    "na_values": "none|VALUE[,VALUE...]",
+    **{"na_values": "none|VALUE[,VALUE...]", "bounds": "LOW,HIGH"},
 }
-READERS = {"calendar": word_or_words, "na_values": codes}
+READERS = {"calendar": word_or_words, "na_values": codes, "bounds": ends}
 
 
 def option_group(cls: type, *names: str) -> Group:
@@ -281,10 +293,21 @@ def read_rows(data: Path, reading: Given, columns: Given) -> tuple[pd.DataFrame,
     from mvlstm.table.files import read_table
 
     rows = read_table(data, **reading)
-    return rows, {
-        name: named_columns(rows.columns, given) if isinstance(given, list) else given
+    return rows, columns_among(rows.columns, columns)
+
+
+def columns_among(names: Iterable[str], columns: Given) -> dict[str, Any]:
+    """Return the columns that options name, of a table with these names."""
+    every = list(names)
+    return {
+        name: named_columns(every, given) if isinstance(given, list) else given
         for name, given in columns.items()
     }
+
+
+def stays_on_disk(data: Path, memory: str | None) -> bool:
+    """Say whether a dataset is read in pieces."""
+    return memory is not None or data.is_dir()
 
 
 def split_options(*, test: str, test_help: str, valid_help: str) -> Group:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mvlstm.errors import ParameterError, reachable
-from mvlstm.train.checkpoint import AGAIN, LOCK, NAME, held
+from mvlstm.train.checkpoint import ALL, LOCK, held
 
 ENDED = "ended"  # marks a state as that of a fit which its time limit ended, with a model written
 ASIDE = ".aside"  # ends the names of what is deleted once a new fit has begun
@@ -16,16 +16,16 @@ ASIDE = ".aside"  # ends the names of what is deleted once a new fit has begun
 def remove_checkpoint(folder: Path) -> None:
     """Delete a folder's checkpoint, and the folder if nothing else is in it."""
     with contextlib.suppress(OSError):
-        for name in (NAME, AGAIN, ENDED):
-            (folder / name).unlink(missing_ok=True)
-            (folder / f"{name}{ASIDE}").unlink(missing_ok=True)
+        for pattern in (ALL, ENDED):
+            for path in (*folder.glob(pattern), *folder.glob(f"{pattern}{ASIDE}")):
+                path.unlink(missing_ok=True)
         (folder / LOCK).unlink(missing_ok=True)  # of a fit that was killed
         folder.rmdir()
 
 
 def is_unfinished(folder: Path) -> bool:
     """Say whether the state of a fit lies in a folder; it is removed when a model is written."""
-    return reachable(folder / NAME).is_file()
+    return any(reachable(folder).glob(ALL))
 
 
 @contextlib.contextmanager
@@ -51,16 +51,17 @@ def prepared_checkpoint(folder: Path, *, resume: bool | None) -> Iterator[None]:
         (folder / ENDED).unlink(missing_ok=True)
         yield
         return
-    aside = {folder / name: folder / f"{name}{ASIDE}" for name in (NAME, AGAIN, ENDED)}
     with held(folder):  # or the state of a fit that runs would be lost
+        for path in folder.glob(f"*{ASIDE}"):
+            path.unlink(missing_ok=True)  # of a fit that was killed
+        state = [path for pattern in (ALL, ENDED) for path in folder.glob(pattern)]
+        aside = {path: path.with_name(f"{path.name}{ASIDE}") for path in state}
         for path, other in aside.items():
-            other.unlink(missing_ok=True)  # of a fit that was killed
-            with contextlib.suppress(FileNotFoundError):
-                path.replace(other)
+            path.replace(other)
     try:
         yield
     except BaseException:
-        if not (folder / NAME).exists():  # this fit did not come so far
+        if not is_unfinished(folder):  # this fit did not come so far
             for path, other in aside.items():
                 with contextlib.suppress(OSError):
                     other.replace(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, get_args
@@ -13,6 +13,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from mvlstm._words import counted
+from mvlstm.engine import check_engine, opened
 from mvlstm.errors import DataError, ParameterError, check_option, check_whole
 from mvlstm.model.forecaster import AbstractForecaster, require_whole
 from mvlstm.model.scoring import score_against
@@ -98,6 +99,12 @@ class Backtest(Drawable):
         level : sequence of float
             Percentages that the intervals should hold.
         """
+        for other in others:
+            if not isinstance(other, Backtest):
+                raise ParameterError(
+                    f"to_nixtla() received a {type(other).__name__} next to its own backtest. Pass "
+                    "what mvlstm.backtest() returned for the other methods; level= has a name."
+                )
         parts = [self, *others]
         names = unique_names([one.method for one in parts])
         tables = [
@@ -130,6 +137,7 @@ def backtest(
     every: int | None = None,
     refit: Recalibration = "full",
     refit_every: int | None = None,
+    engine: str = "local",
 ) -> Backtest:
     """Fit and score a forecaster at rolling origins, the training rows growing each time.
 
@@ -152,6 +160,9 @@ def backtest(
         all rows or, "link", of its linear map alone.
     refit_every : int, optional
         How many rows pass between refits; by default seven times ``every``.
+    engine : str
+        "local", "ray", or the address of a Ray cluster, where each fold is a task. Updates, which
+        go on from one another, are made here.
 
     Examples
     --------
@@ -162,6 +173,7 @@ def backtest(
     [1, 2, 'pooled']
     """
     _check_forecaster(model)
+    check_engine(engine)
     cleaning = Cleaning.of(model)
     frame = check_table(table, columns, cleaning)
     if every is None:
@@ -174,21 +186,18 @@ def backtest(
     if model.transform == "auto":  # one choice for all folds, made before the first
         first, size = frame.order < cuts[0][0], (model.window, model.horizon)
         settings["transform"] = choose_transform("auto", frame, first, *size)[0].name
+    start = clone(model).set_params(**settings)
+    plan = _Plan(start, frame, cuts, valid, every)
+    apart = every is None or refit == "full"  # else each fit goes on from the one before
     seconds, scored = [], []
-    with show_tasks(model.verbose, "backtest", len(cuts), every=0.0) as advance:
-        one = clone(model).set_params(**settings)
-        for start, end in cuts:
-            if every is None:
-                one = clone(model).set_params(**settings)
-                run = run_fold(one, *fold_frame(frame, start, end), valid)
-                seconds.append(run.fit_seconds)
-                scored.append(run.recent.take(run.new))
-            else:
-                started = clock.monotonic()
-                one = refitted(one, frame, start, "full" if not scored else refit, valid)
-                seconds.append(clock.monotonic() - started)
-                scored.append(at_origins(one, frame, start, end, every, cuts[0][0]))
-            advance("folds fitted")
+    shown = show_tasks(model.verbose, "backtest", len(cuts), every=0.0)
+    with opened(engine if apart else "local", getattr(model, "device", "cpu")) as spread:
+        work = spread.each(scored_fold, plan, len(cuts)) if apart else _in_turn(plan, refit)
+        with shown as advance:
+            for _, (forecast, spent) in work:
+                scored.append(forecast)
+                seconds.append(spent)
+                advance("folds fitted")
     pooled = Forecast.join(scored)
     table_of = {
         name: {
@@ -204,6 +213,45 @@ def backtest(
     scores = pd.DataFrame(table_of).T.astype({"n": int})
     pooled = replace(pooled, kind=kind_of(table))
     return Backtest(frame.target, scores, periods, pooled, type(model).__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What the folds of a backtest have in common."""
+
+    model: AbstractForecaster  # not fitted
+    frame: SeriesFrame
+    cuts: Sequence[tuple[int, int]]
+    valid: float
+    every: int | None
+
+
+def scored_fold(plan: _Plan, k: int) -> tuple[Forecast, float]:
+    """Fit on the rows before a fold; return its forecasts, and the seconds of the fit."""
+    if plan.every is not None:
+        return _refitted_fold(plan, k, clone(plan.model), "full")[1:]
+    rows = fold_frame(plan.frame, *plan.cuts[k])
+    run = run_fold(clone(plan.model), *rows, plan.valid)
+    return run.recent.take(run.new), run.fit_seconds
+
+
+def _in_turn(plan: _Plan, refit: Recalibration) -> Iterator[tuple[int, tuple[Forecast, float]]]:
+    """Fit the first fold's model and bring it up to date for each of the others."""
+    model = clone(plan.model)
+    for k in range(len(plan.cuts)):
+        model, forecast, seconds = _refitted_fold(plan, k, model, refit if k else "full")
+        yield k, (forecast, seconds)
+
+
+def _refitted_fold(
+    plan: _Plan, k: int, model: AbstractForecaster, refit: Recalibration
+) -> tuple[AbstractForecaster, Forecast, float]:
+    assert plan.every is not None
+    start, end = plan.cuts[k]
+    started = clock.monotonic()
+    model = refitted(model, plan.frame, start, refit, plan.valid)
+    seconds = clock.monotonic() - started
+    return model, at_origins(model, plan.frame, start, end, plan.every, plan.cuts[0][0]), seconds
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

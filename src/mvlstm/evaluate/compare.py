@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm import metrics
+from mvlstm.engine import check_engine, opened
 from mvlstm.errors import DataError, MVLSTMError, ParameterError, check_option
 from mvlstm.evaluate.backtest import (
     FoldRun,
@@ -65,6 +66,7 @@ def compare(
     valid: float = 0.1,
     own: pd.DataFrame | None = None,
     own_name: str = "own forecasts",
+    engine: str = "local",
 ) -> Comparison:
     """Fit several methods to the same rows and score them on the same unseen ones.
 
@@ -88,6 +90,8 @@ def compare(
         Your own forecasts, one step ahead, in the columns ``time`` and ``value``, for one more row.
     own_name : str
         Its name.
+    engine : str
+        "local", "ray", or the address of a Ray cluster, where each method is a task.
 
     Returns
     -------
@@ -102,6 +106,7 @@ def compare(
     ['AR', 'Persistence']
     """
     check_option("budget", budget, BUDGETS)
+    check_engine(engine)
     require_validation(valid)
     chosen_methods = choose_methods(methods)
     cleaning = Cleaning.of(settings)
@@ -121,17 +126,10 @@ def compare(
     entries: list[Entry] = []
     if own is not None:
         entries.append(_own_entry(own, own_name, frame, window, horizon, cuts))
-    with show_tasks(verbose, "compare", len(chosen_methods), every=0.0) as advance:
-        for label, method in chosen_methods.items():
-            words = ""
-            try:
-                runs = []
-                for start, end in cuts:
-                    model, words = build(method, budget=budget, n_train=n_train, shared=shared)
-                    runs.append(run_fold(model, *fold_frame(frame, start, end), valid))
-                found = _entries(label, runs, frame, words)
-            except Exception as error:  # whatever it is, the other methods continue
-                found = [_failure(label, error, words)]
+    plan = _Plan(tuple(chosen_methods.items()), frame, cuts, valid, budget, n_train, shared)
+    shown = show_tasks(verbose, "compare", len(chosen_methods), every=0.0)
+    with opened(engine, settings.device) as spread, shown as advance:
+        for _, found in spread.each(_method_entries, plan, len(chosen_methods)):
             entries += found
             advance(_progress(found[-1].row))
     noted = replace(frame, notes=(*frame.notes, *notes))
@@ -139,6 +137,33 @@ def compare(
 
 
 # -------------------------------------------------------------------------------- one method's rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What the methods of a comparison have in common."""
+
+    methods: tuple[tuple[str, str | AbstractForecaster], ...]  # each with its label
+    frame: SeriesFrame
+    cuts: list[tuple[int, int]]
+    valid: float
+    budget: Budget
+    n_train: int
+    shared: dict[str, Any]  # settings
+
+
+def _method_entries(plan: _Plan, k: int) -> list[Entry]:
+    """Fit a method on every fold; whatever goes wrong, the other methods continue."""
+    (label, method), words = plan.methods[k], ""
+    given: Any = {"budget": plan.budget, "n_train": plan.n_train, "shared": plan.shared}
+    try:
+        runs = []
+        for start, end in plan.cuts:
+            model, words = build(method, **given)
+            runs.append(run_fold(model, *fold_frame(plan.frame, start, end), plan.valid))
+        return _entries(label, runs, plan.frame, words)
+    except Exception as error:
+        return [_failure(label, error, words)]
 
 
 def _entries(label: str, runs: list[FoldRun], frame: SeriesFrame, words: str) -> list[Entry]:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
+from mvlstm.engine import check_engine, opened
 from mvlstm.errors import DataError, check_option
 from mvlstm.explain.effort import get_effort
 from mvlstm.explain.importance import verdicts
@@ -48,6 +49,7 @@ def graph(
     control: Literal["family", "fdr"] = "family",
     effort: Literal["quick", "default", "full"] = "default",
     verbose: int = 1,
+    engine: str = "local",
 ) -> Graph:
     """Find out who drives whom: every column in turn the target, the others its drivers.
 
@@ -71,6 +73,8 @@ def graph(
         Rows that are learned from, spread evenly: at most 400, 1,000 or 2,000.
     verbose : int
         0 shows no progress.
+    engine : str
+        "local", "ray", or the address of a Ray cluster, where each column is tried as a task.
 
     Returns
     -------
@@ -85,6 +89,7 @@ def graph(
     ['x2', 'x3']
     """
     check_option("control", control, CONTROLS)
+    check_engine(engine)
     if window is not None:
         check_window(window)
     rows = get_effort(effort).rows
@@ -100,8 +105,11 @@ def graph(
     frame = check_table(table, columns, Cleaning(missing=missing, gaps=gaps))
     chosen = _targets(frame, None if targets is None else names)
     past = past_of(frame, chosen, window, rows)
-    with show_tasks(verbose, "graph", len(frame.variables)) as advance:
-        links, lags = find_links(past, window is None, lambda _: advance("columns tried"))
+    titled = show_tasks(verbose, "graph", len(frame.variables))
+    with opened(engine) as spread, titled as advance:
+        links, lags = find_links(
+            past, window is None, lambda _: advance("columns tried"), spread.each
+        )
     return _graph(links, frame, chosen, control, len(past), lags)
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import DTypeLike
 
 from mvlstm._words import counted
+from mvlstm.engine import check_engine
 from mvlstm.errors import (
     NotFittedError,
     ParameterError,
@@ -46,6 +47,7 @@ from mvlstm.table.kinds import kind_of
 from mvlstm.table.layout import Layout
 from mvlstm.table.parts import require_validation
 from mvlstm.table.settings import Calendar, Cleaning, Codes, Columns
+from mvlstm.transforms import read_bounds
 
 if TYPE_CHECKING:
     from mvlstm.report import ReportData
@@ -84,6 +86,7 @@ class AbstractForecaster(BaseEstimator, ABC):
     difference: Difference = "none"
     calendar: Calendar = "none"
     transform: TransformChoice = "none"
+    bounds: Sequence[float | None] | None = None
     calibration: Adapting = "adaptive"
     verbose: int
     ensemble: ClassVar[bool] = False  # whether there are members with seeds of their own
@@ -119,6 +122,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         check_option("difference", self.difference, ("none", "auto"))
         check_calendar(self.calendar)
         check_option("transform", self.transform, TRANSFORM_CHOICES)
+        read_bounds(self.bounds)
         check_option("calibration", self.calibration, ("adaptive", "static"))
 
     def most_numbers(self, layout: Layout) -> float:
@@ -145,6 +149,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         valid: float = 0.1,
         checkpoint: str | Path | None = None,
         time_limit: float | None = None,
+        engine: str = "local",
     ) -> Self:
         """Learn from a table.
 
@@ -186,6 +191,10 @@ class AbstractForecaster(BaseEstimator, ABC):
             another fit's is refused. Models that are not trained step by step do not use it.
         time_limit : float, optional
             Seconds after which a network's training ends with the best weights so far.
+        engine : str
+            "local", "ray", or the address of a Ray cluster: where the members of a network are
+            trained, each a task of its own, on the CPU to the same bits. Ctrl-C then ends all,
+            and a second fit goes on from the ``checkpoint``. Other models are fitted here.
 
         Returns
         -------
@@ -194,7 +203,8 @@ class AbstractForecaster(BaseEstimator, ABC):
         started = clock.monotonic()
         self.check()
         limit = None if time_limit is None else check_seconds("time_limit", time_limit)
-        run = Run(None if checkpoint is None else Path(checkpoint), limit)
+        check_engine(engine)
+        run = Run(None if checkpoint is None else Path(checkpoint), limit, engine=engine)
         require_validation(valid)
         columns = Columns(
             target=target,

@@ -102,6 +102,14 @@ class Preparation:
         scaled = series.rows(*where, window=least, measured=measured).transform(values)
         return replace(self, series=series, low=scaled.min(axis=0), high=scaled.max(axis=0))
 
+    def of_others(self, frame: SeriesFrame, rows: BoolArray, least: int) -> Preparation:
+        """Return the preparation of other series, each scaled by its own training ``rows``."""
+        if self.series is None or frame.panel is None or not rows.any():
+            return self
+        values, panel = self._transformed(frame.values[rows]), frame.panel.take(rows)
+        where, measured = (values, panel.codes, panel.names), measured_in(frame, rows)
+        return replace(self, series=self.series.of_others(*where, least=least, measured=measured))
+
     @property
     def target_center(self) -> float:
         """What is added to a scaled target, once multiplied, to be on the scale of labels."""

@@ -21,11 +21,12 @@ from mvlstm.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Run:
-    """How long training may take, and where its state is kept meanwhile."""
+    """Where training runs, how long it may take, and where its state is kept meanwhile."""
 
     checkpoint: Path | None = None
     time_limit: float | None = None  # seconds
     again: bool = False  # whether members are trained a second time; their state is kept apart
+    engine: str = "local"  # or "ray", or the address of a Ray cluster
 
     def after(self, seconds: float) -> Run:
         """Return what is left of it after this many seconds."""

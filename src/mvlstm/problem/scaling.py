@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -97,16 +97,25 @@ class SeriesScaler:
         (rows,), in a series that has any.
         """
         common = Scaler.fit(values, measured)
-        present, counts, mean, deviation = _by_series(values, codes)
-        if measured is not None and measured.any():
-            some, _, *target = _by_series(values[measured, -1:], codes[measured])
-            places = np.searchsorted(present, some)
-            mean[places, -1:], deviation[places, -1:] = target
-        enough = counts >= least
-        mean, deviation = mean[enough], deviation[enough]
-        guess = Guess.of(mean, deviation, common)
-        scaling = _own_or_common(mean, deviation, common, own, guess)
-        return cls(tuple(names[code] for code in present[enough]), *scaling, common, own, guess)
+        own_of = _statistics(values, codes, least, measured)
+        guess = Guess.of(own_of.mean, own_of.deviation, common)
+        scaling = _own_or_common(own_of.mean, own_of.deviation, common, own, guess)
+        return cls(tuple(names[k] for k in own_of.present), *scaling, common, own, guess)
+
+    def of_others(
+        self,
+        values: FloatArray,
+        codes: IntArray,
+        names: Sequence[str],
+        *,
+        least: int,
+        measured: BoolArray | None = None,
+    ) -> SeriesScaler:
+        """Return the scaling of other series, given as in `fit`; what all share stays."""
+        own_of = _statistics(values, codes, least, measured)
+        where = (self.common, self.own, self.guess)
+        center, scale = _own_or_common(own_of.mean, own_of.deviation, *where)
+        return SeriesScaler(tuple(names[k] for k in own_of.present), center, scale, *where)
 
     def rows(
         self,
@@ -273,6 +282,25 @@ def _by_series(
     deviation = values - np.repeat(mean, counts, axis=0)
     square = np.add.reduceat(deviation * deviation, first, axis=0) / counts[:, None]
     return codes[first], counts, mean, np.sqrt(square)
+
+
+class _Statistics(NamedTuple):
+    present: IntArray  # (series,) codes of those with enough rows
+    mean: FloatArray  # (series, columns)
+    deviation: FloatArray
+
+
+def _statistics(
+    values: FloatArray, codes: IntArray, least: int, measured: BoolArray | None
+) -> _Statistics:
+    """Return mean and deviation of series with ``least`` rows; the target's where measured."""
+    present, counts, mean, deviation = _by_series(values, codes)
+    if measured is not None and measured.any():
+        some, _, *target = _by_series(values[measured, -1:], codes[measured])
+        places = np.searchsorted(present, some)
+        mean[places, -1:], deviation[places, -1:] = target
+    enough = counts >= least
+    return _Statistics(present[enough], mean[enough], deviation[enough])
 
 
 def _running(

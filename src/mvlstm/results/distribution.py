@@ -31,12 +31,20 @@ CHUNK = 8_192  # forecasts whose CRPS is computed at once
 class Later(Generic[Found]):
     """Something about each forecast that is worked out when it is first asked for."""
 
-    find: Callable[[], Found]
+    find: Callable[[], Found] | None
+    known: Found | None = None
 
     @cached_property
     def found(self) -> Found:
         """What `find` returns."""
+        if self.known is not None:
+            return self.known
+        assert self.find is not None
         return self.find()
+
+    def settled(self) -> Later[Found]:
+        """Return the same, found."""
+        return Later(None, self.found)
 
     def __getitem__(self, rows: Any) -> Later[Found]:
         return Later(partial(_some, self, rows))
@@ -88,24 +96,30 @@ class Distribution:
         """Probability of values up to ``y`` (...)."""
         if self.knots is None:
             mixture = self.weights, self.means, self.variances
-            return metrics.pit(*mixture, self.transform.forward(y))
-        return np.asarray(ndtr(self.score(y)))
+            found = metrics.pit(*mixture, self.transform.forward(self.transform.clip(y)))
+        else:
+            found = np.asarray(ndtr(self.score(y)))
+        found[y >= self.transform.high] = 1.0
+        found[y < self.transform.low] = 0.0
+        return found
 
     def score(self, y: FloatArray) -> FloatArray:
         """Calibrated normal score of ``y`` (...)."""
         mixture = self.weights, self.means, self.variances
-        static = metrics.mixture_score(*mixture, self.transform.forward(y))
+        at = self.transform.forward(self.transform.clip(y))
+        static = metrics.mixture_score(*mixture, at)
         return static if self.knots is None else _read(static, self.table, GRID)
 
     def crps(self, y: FloatArray) -> FloatArray:
         """Continuous ranked probability score; of a recalibrated distribution by quadrature."""
         if self.knots is None:
             return self.transform.crps(self.weights, self.means, self.variances, y)
+        mapped = self.transform or self.transform.is_bounded
         out, size = np.full(y.shape, np.nan), max(1, CHUNK // max(1, y[:1].size))
         for start in range(0, len(y), size):
             rows = slice(start, start + size)
             few = self.take(rows)
-            out[rows] = few._quadrature_crps(y[rows]) if self.transform else few._crps(y[rows])
+            out[rows] = few._quadrature_crps(y[rows]) if mapped else few._crps(y[rows])
         return out
 
     def _quadrature_crps(self, y: FloatArray) -> FloatArray:

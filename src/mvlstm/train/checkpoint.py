@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 NAME = "fit.checkpoint.safetensors"
 AGAIN = "fit-again.checkpoint.safetensors"  # of members that are trained a second time
+ALL = "fit*.checkpoint.safetensors"
 LOCK = ".lock"
 SCHEMA = 3  # 1: before members had kinds that are shrunk; 2: before they finished at a lower rate
 EVERY = 20.0  # seconds between two checkpoints, unless the environment says otherwise
@@ -78,11 +79,27 @@ class Checkpoint:
     folder: Path  # made when the first checkpoint is written
     identity: Identity  # of the fit at hand
     again: bool = False  # whether it is that of members trained a second time
+    member: int | None = None  # of one member trained apart
 
     @property
     def path(self) -> Path:
         """The file."""
-        return self.folder / (AGAIN if self.again else NAME)
+        stem, _, rest = (AGAIN if self.again else NAME).partition(".")
+        return self.folder / f"{stem}{'' if self.member is None else f'-{self.member}'}.{rest}"
+
+    def of_member(self, member: int) -> Checkpoint:
+        """Return the checkpoint of a member that is trained apart."""
+        return replace(self, member=member)
+
+    @property
+    def apart(self) -> bool:
+        """Whether members were trained apart, and an unfinished one is this fit's."""
+        found = [self.of_member(int(p.name.split(".")[0].split("-")[-1])) for p in self._members()]
+        return any(one._open() is not None for one in found)
+
+    def _members(self) -> Iterator[Path]:
+        stem, _, rest = self.path.name.partition(".")
+        return self.folder.glob(f"{stem}-[0-9]*.{rest}")
 
     def save(self, state: TrainState, finished: bool) -> None:
         """Write the state; the last checkpoint stands until this one is complete."""
@@ -187,7 +204,7 @@ def held(folder: Path | None) -> Iterator[None]:
 def make_folder(folder: Path) -> None:
     """Make the folder of a checkpoint, or say why it cannot be made."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        reachable(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(
             f"The checkpoint folder '{folder}' cannot be made: {error.strerror or error}. "

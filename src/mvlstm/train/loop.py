@@ -62,7 +62,7 @@ def train(
     stepper = Stepper(network, seen(data, config, state), config, members, state)
     clock, before = Clock(len(data.stop) / stepper.batch), int(state.epoch)
     with control.listening():
-        while state.running.any() and int(state.epoch) < config.max_epochs:
+        while not is_over(state, config):
             pauses = partial(pause, control, stepper, state, clock)
             losses = stepper.run_epoch(int(state.epoch), pauses)
             if losses is None:
@@ -79,11 +79,16 @@ def train(
                 stepper = Stepper(network, now, config, members, state)
             if pause(control, stepper, state, clock):
                 break
-    ended = not state.running.any() or int(state.epoch) >= config.max_epochs
+    ended = is_over(state, config)
     if ended:
         control.stopped = None
     control.store(state, finished=ended)
     return state if ended else with_weights_now(state)
+
+
+def is_over(state: TrainState, config: TrainConfig) -> bool:
+    """Say whether every member has ended."""
+    return not bool(state.running.any()) or int(state.epoch) >= config.max_epochs
 
 
 def seen(data: WindowData, config: TrainConfig, state: TrainState) -> WindowData:

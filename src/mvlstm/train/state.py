@@ -13,6 +13,8 @@ from mvlstm.train.config import Member
 from mvlstm.train.protocol import Network
 from mvlstm.train.streams import member_key
 
+HISTORY = ("losses", "errors")  # epochs first
+
 
 @dataclass
 class TrainState:
@@ -71,6 +73,15 @@ class TrainState:
     def tensors(self) -> dict[str, Tensor]:
         """Return the state as named tensors, ready for a safetensors file."""
         return {f.name: getattr(self, f.name).detach().cpu().contiguous() for f in fields(self)}
+
+    def each(self) -> list[TrainState]:
+        """Return the state of every member by itself."""
+        own: list[dict[str, Tensor]] = [{} for _ in self.running]
+        for name, tensor in ((f.name, getattr(self, f.name)) for f in fields(self)):
+            for k, one in enumerate(own):
+                place = (slice(None), slice(k, k + 1)) if name in HISTORY else slice(k, k + 1)
+                one[name] = (tensor[place] if tensor.dim() else tensor).clone()
+        return [TrainState(**one) for one in own]
 
     @classmethod
     def from_tensors(cls, tensors: dict[str, Tensor], device: torch.device) -> TrainState:

@@ -21,8 +21,8 @@ from mvlstm.train.state import TrainState
 from mvlstm.train.streams import KeyedDropout, member_key, shuffled
 from mvlstm.train.workers import run_all
 
-PIECE_WINDOWS = 32  # fewest windows worth a piece of their own
-PIECE_WORK = 1.5e8  # least multiplications and additions worth one
+PIECE_WINDOWS = 64  # fewest windows worth a piece of their own
+PIECE_WORK = 6e8  # least multiplications and additions worth one
 MOST_PIECES = 8
 Outcome = tuple[Tensor, Tensor]  # losses (k,) and gradients (k, P)
 
@@ -31,10 +31,11 @@ class Stepper:
     """The members still running, as compact tensors, and the step that moves them.
 
     Members do not see one another, so a step may be taken in any order. On the CPU the cores work
-    through the members; the batches of the last few, for which there are more cores than members,
-    are cut into pieces, whose sum differs from the whole by rounding alone. On a GPU all members
-    move at once; the step reads its batch through counters that live on the device and never
-    looks at a value on the host, so that it can be replayed as one recorded graph.
+    through the members, or through pieces of their batches where these are large. How a batch is
+    cut depends on the network alone: a member has the same bits on any number of cores, whoever
+    trains beside it. On a GPU all members move at once; the step reads its batch through counters
+    that live on the device and never looks at a value on the host, so that it can be replayed as
+    one recorded graph.
     """
 
     def __init__(
@@ -94,9 +95,6 @@ class Stepper:
         self.cursor = state.batch.to(device, copy=True).reshape(1)
         self.loss_sum = state.loss_sum[self.rows].clone()
         self.pieces = cut_batch(self.batch, count(network.shapes), data.window)
-        self.n_whole = len(chosen)  # members whose batch is not cut
-        if len(self.pieces) > 1:
-            self.n_whole -= len(chosen) % torch.get_num_threads()
 
     def matches(self, state: TrainState) -> bool:
         """Say whether these are the members in work, at their present rates."""
@@ -177,15 +175,15 @@ class Stepper:
                 self.mean.lerp_(self.flat.detach(), share)
 
     def _step_on_cores(self) -> None:
-        whole = [slice(k, k + 1) for k in range(self.n_whole)]
-        cut = [slice(k, k + 1) for k in range(self.n_whole, len(self.rows))]
-        tasks: list[Callable[[], Outcome | None]] = [partial(self._move_whole, k) for k in whole]
-        for k in cut:
-            leaf = self.flat.detach()[k].requires_grad_(True)
-            tasks += [partial(self._gradient, leaf, k, piece) for piece in self.pieces]
-        parts = [outcome for outcome in run_all(tasks) if outcome is not None]
-        n = len(self.pieces)
-        run_all([partial(self._move, k, parts[n * i : n * (i + 1)]) for i, k in enumerate(cut)])
+        every, n = [slice(k, k + 1) for k in range(len(self.rows))], len(self.pieces)
+        if n == 1:
+            run_all([partial(self._move_whole, k) for k in every])
+        else:
+            leaves = [(k, self.flat.detach()[k].requires_grad_(True)) for k in every]
+            pairs = [(k, leaf, piece) for k, leaf in leaves for piece in self.pieces]
+            parts = run_all([partial(self._gradient, leaf, k, piece) for k, leaf, piece in pairs])
+            moves = [(k, parts[n * i : n * (i + 1)]) for i, k in enumerate(every)]
+            run_all([partial(self._move, k, pieces) for k, pieces in moves])
         self.step_count += 1
         self.cursor += 1
 

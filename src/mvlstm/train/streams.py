@@ -1,7 +1,7 @@
 """Random numbers that are a pure function of (member, step, place), the same on every device.
 
 A draw depends on a key and a counter alone, never on what was drawn before. So what a member
-draws does not depend on who trains beside it (how its sums are rounded may: see `Stepper`), and a
+draws does not depend on who trains beside it, and a
 run resumed from a checkpoint goes on exactly as one never stopped, with no generator state to save.
 """
 

@@ -39,6 +39,12 @@ class Ray(SimpleNamespace):
     def cluster_resources(self) -> dict[str, float]:
         return {}
 
+    def put(self, value: Any) -> Any:
+        return value
+
+    def cancel(self, *_: object, **__: object) -> None:
+        pass
+
     def remote(self, **_: object) -> Any:
         return lambda task: SimpleNamespace(remote=lambda *given: partial(task, *given))
 
@@ -61,7 +67,8 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
 def run(ray: Ray, jobs: list[Job], folder: Path, address: str | None = None) -> list[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "ray", ray)
-        return list(cluster.ray_records(jobs, Writer(folder), address=address, device="cpu"))
+        where: Any = {"engine": "ray", "address": address, "device": "cpu"}
+        return list(cluster.ray_records(jobs, Writer(folder), **where))
 
 
 @pytest.mark.parametrize("running", [False, True])
@@ -72,6 +79,23 @@ def test_what_was_running_before_runs_on_and_all_else_is_ended(
     assert {one["key"] for one in run(ray, jobs, tmp_path)} == {job.key for job in jobs}
     assert len(read_records(tmp_path).done) == len(jobs)
     assert ray.running == running
+
+
+def test_a_job_whose_workers_die_fails_and_the_others_go_on(
+    jobs: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Ray.get
+
+    def get(self: Ray, future: Any) -> Any:
+        if future.args[2]["seed"] == 1:
+            raise OSError("the worker died")
+        return plain(self, future)
+
+    monkeypatch.setattr(Ray, "get", get)
+    run(Ray(), jobs, tmp_path)
+    found = read_records(tmp_path)
+    assert len(found.done) == 2 and list(found.failed) == [jobs[1].key]
+    assert "the worker died" in found.failed[jobs[1].key]["error"]["message"]
 
 
 def test_a_cluster_beside_a_running_ray_is_refused(jobs: list[Job], tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
+from mvlstm.engine import opened
 from mvlstm.errors import check_option, check_whole
 from mvlstm.methods.network.further_training import epochs_over, train_again, train_further
 from mvlstm.methods.network.link import LINKS
@@ -151,7 +152,7 @@ class AbstractNetwork(AbstractForecaster):
         seconds = clock.monotonic() - started  # it is fitted again at the end, which takes no more
         problem = replace(problem, run=problem.run.after(2 * seconds + self._closing(problem)))
         network = self.network(problem.layout, labels.scale)
-        with held(problem.run.checkpoint):
+        with held(problem.run.checkpoint), opened(problem.run.engine, str(self.device)):
             outcome = self.fit_members(network, problem, labels)
         found = self.wrap(outcome.trained).judged(problem).summarised(problem)
         return replace(found, history=outcome.history, stopped=outcome.stopped)

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from mvlstm._words import counted
+from mvlstm.engine import opened
 from mvlstm.errors import ParameterError, check_option, check_whole, is_number, is_whole, warn
 from mvlstm.methods.network.trained import NetworkT, TrainedNetwork, labels_by_row, refit_link
 from mvlstm.model.forecaster import FREE_SETTINGS
@@ -20,13 +21,15 @@ from mvlstm.model.learned import Stopped
 from mvlstm.problem.problem import Problem, Run
 from mvlstm.problem.target_scale import LabelScale
 from mvlstm.results import History
+from mvlstm.train.apart import Shared, train_apart
 from mvlstm.train.checkpoint import Checkpoint, Identity, seconds_between
 from mvlstm.train.config import Kind, Member, TrainConfig, make_members
 from mvlstm.train.control import Control
 from mvlstm.train.data import WindowData
-from mvlstm.train.loop import train
+from mvlstm.train.loop import OnEpoch, train
 from mvlstm.train.memory import check_memory
 from mvlstm.train.progress import show_progress
+from mvlstm.train.protocol import Network
 from mvlstm.train.runtime import resolve_device
 from mvlstm.train.state import TrainState
 from mvlstm.types import IntArray
@@ -219,28 +222,16 @@ def fit_network(
             kinds, labels = None, replace(labels, bare=None)
     config = training.config(problem)
     members = of_kinds(members, kinds)
-    where = resolve_device(training.device)
     rows = problem.in_time_order("train") if config.leave_out else problem.origins["train"]
-    batch = min(config.batch_size, len(rows))
-    check_memory(network, members=len(members), batch=batch, window=problem.window, device=where)
     started = time.monotonic()
-    data = window_data(problem, labels, where, rows)
-    run = problem.run.after(time.monotonic() - started)
-    save, state = None, None
-    if run.checkpoint is not None:
-        columns = getattr(network, "columns", None)
-        identity = Identity.of(training.forecaster, training.settings, problem.checksum(), columns)
-        checkpoint = Checkpoint(run.checkpoint, identity, again=run.again)
-        fresh = TrainState.start(network, members, where, torch.float32)
-        save, state = checkpoint.save, checkpoint.load(fresh, where)
-        if state is None and run.again:  # from now on the first part is not the whole
-            checkpoint.save(fresh, finished=False)
-    control = Control(save=save, every=seconds_between(), time_limit=run.time_limit)
-    title = training.forecaster + (", again" if run.again else "")
-    with show_progress(training.verbose, title, float(units[0]), run.time_limit) as on_epoch:
-        state = train(
-            network, data, members, config, state=state, on_epoch=on_epoch, control=control
-        )
+    checkpoint = _checkpoint(network, problem, training)
+    title = training.forecaster + (", again" if problem.run.again else "")
+    limit = problem.run.time_limit
+    with show_progress(training.verbose, title, float(units[0]), limit) as on_epoch:
+        job = _Job(network, problem, labels, members, config, rows, training.device, started)
+        apart = problem.run.engine != "local" or (checkpoint is not None and checkpoint.apart)
+        run = _train_apart if apart else _train_together
+        state, stopped, device = run(job, checkpoint, on_epoch)
     history = History(
         train_loss=state.losses.numpy().T.copy(),
         valid_rmse=state.errors.numpy().T * units[:, None],
@@ -248,10 +239,90 @@ def fit_network(
         seconds=time.monotonic() - started,
         lowered=state.lowered.cpu().numpy(),
     )
-    notes = _end_notes(history, config, run, control.stopped)
+    notes = _end_notes(history, config, problem.run, stopped)
     flat, refitted = state.best.cpu().numpy(), refit_link(labels, problem)
-    trained = TrainedNetwork(network, flat, refitted, problem.window, where.type, kinds)
-    return Outcome(trained, replace(history, notes=notes), control.stopped)
+    trained = TrainedNetwork(network, flat, refitted, problem.window, device, kinds)
+    return Outcome(trained, replace(history, notes=notes), stopped)
+
+
+def _checkpoint(network: Network, problem: Problem, training: Training) -> Checkpoint | None:
+    """Return where the state of this fit is kept, if it is."""
+    if problem.run.checkpoint is None:
+        return None
+    columns = getattr(network, "columns", None)
+    identity = Identity.of(training.forecaster, training.settings, problem.checksum(), columns)
+    return Checkpoint(problem.run.checkpoint, identity, again=problem.run.again)
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """Members to train on a problem."""
+
+    network: Network
+    problem: Problem
+    labels: LabelScale
+    members: list[Member]
+    config: TrainConfig
+    rows: IntArray  # training origins in their order
+    device: str
+    started: float
+
+    def data(self, device: torch.device) -> WindowData:
+        """Return the training data."""
+        return window_data(self.problem, self.labels, device, self.rows)
+
+    def fresh(self, device: torch.device) -> TrainState:
+        """Return the state before the first step."""
+        return TrainState.start(self.network, self.members, device, torch.float32)
+
+    @property
+    def time_limit(self) -> float | None:
+        """The seconds that are left."""
+        return self.problem.run.after(time.monotonic() - self.started).time_limit
+
+
+Ended = tuple[TrainState, Stopped | None, str]  # the last, where the members were trained
+
+
+def _train_together(job: _Job, checkpoint: Checkpoint | None, on_epoch: OnEpoch) -> Ended:
+    """Train all members side by side in this process."""
+    where = resolve_device(job.device)
+    batch = min(job.config.batch_size, len(job.rows))
+    sizes = {"members": len(job.members), "batch": batch, "window": job.problem.window}
+    check_memory(job.network, **sizes, device=where)
+    data, state, save = job.data(where), None, None
+    if checkpoint is not None:
+        fresh = job.fresh(where)
+        save, state = checkpoint.save, checkpoint.load(fresh, where)
+        if state is None and checkpoint.again:  # from now on the first part is not the whole
+            checkpoint.save(fresh, finished=False)
+    control = Control(save=save, every=seconds_between(), time_limit=job.time_limit)
+    settled: dict[str, Any] = {"state": state, "on_epoch": on_epoch, "control": control}
+    state = train(job.network, data, job.members, job.config, **settled)
+    return state, control.stopped, where.type
+
+
+def _train_apart(job: _Job, checkpoint: Checkpoint | None, on_epoch: OnEpoch) -> Ended:
+    """Train each member by itself, as tasks of the engine; the bits are the same."""
+    here = torch.device("cpu")
+    shared = Shared.of(job.network, job.data(here), job.members, job.config, job.device)
+    fresh = job.fresh(here).each()
+    states: list[TrainState | None] = [None] * len(fresh)
+    if checkpoint is not None:
+        apart = [checkpoint.of_member(k) for k in range(len(fresh))]
+        whole = checkpoint.load(job.fresh(here), here)
+        states = [None] * len(fresh) if whole is None else list(whole.each())
+        states = [one.load(f, here) or s for one, f, s in zip(apart, fresh, states, strict=True)]
+        if checkpoint.again and not any(states):
+            apart[0].save(fresh[0], finished=False)
+
+    def save(member: int, state: TrainState, finished: bool) -> None:
+        if checkpoint is not None:
+            checkpoint.of_member(member).save(state, finished)
+
+    with opened(job.problem.run.engine, job.device) as engine:
+        more: dict[str, Any] = {"time_limit": job.time_limit, "save": save, "on_epoch": on_epoch}
+        return train_apart(engine, shared, states, seconds=seconds_between(), **more)
 
 
 def window_data(

@@ -1,0 +1,186 @@
+"""Growth of time and memory with series, members and workers; what it means for a large cluster.
+
+python benchmarks/scale.py series [--counts 1000,3000,10000] [--method mvlstm|ar]
+python benchmarks/scale.py members
+python benchmarks/scale.py tasks
+python benchmarks/scale.py model
+
+`series` writes datasets of 500 rows per series, fits one model within the budget and forecasts and
+scores all series, each size in a process of its own: processor time, peak resident memory, and the
+exponents of a line through their logarithms. `members` fits with growing ensembles. `tasks`
+measures what a task of Ray costs besides its work. `model` works out a million series on 50 nodes
+from the constants below, which `series` and `tasks` measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROWS = 500
+BUDGET = "4GB"
+LEARNED = 50_000  # rows that the model is learned from
+MODELS: dict[str, dict[str, Any]] = {
+    "ar": {"window": 12},
+    "mvlstm": {
+        **{"window": 12, "hidden_size": 5, "members": 2, "effort": "quick"},
+        **{"device": "cpu"},
+    },
+}
+
+
+def write_panel(file: Path, series: int) -> None:
+    """Write a dataset of ``series`` series that two inputs drive, 100 series to a row group."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    times = np.datetime64("2024-01-01", "us") + np.arange(ROWS) * np.timedelta64(1, "h")
+    rng, writer = np.random.default_rng(0), None
+    for first in range(0, series, 100):
+        count = min(100, series - first)
+        x, z, noise = rng.normal(size=(3, count, ROWS))
+        past = np.concatenate([np.zeros((count, 1)), x[:, :-1]], axis=1)
+        level, size = rng.normal(size=(2, count, 1)) * 10
+        y = level + (1 + np.abs(size)) * (np.tanh(past) + 0.3 * z + 0.2 * noise)
+        names = [f"s{k:07d}" for k in range(first, first + count)]
+        columns = {"id": np.repeat(names, ROWS), "t": np.tile(times, count)}
+        columns |= {"x": x.ravel(), "z": z.ravel(), "y": y.ravel()}
+        table = pa.table(columns)
+        writer = writer or parquet.ParquetWriter(file, table.schema)
+        writer.write_table(table)
+    assert writer is not None
+    writer.close()
+
+
+def one_size(series: int, method: str) -> dict[str, float]:
+    """Fit and forecast one dataset in this process; return seconds of the processor, and memory."""
+    import mvlstm as mv
+
+    kinds = {"ar": mv.AR, "mvlstm": mv.MVLSTM}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "panel.parquet"
+        write_panel(file, series)
+        started = [time.process_time()]
+        model: Any = kinds[method](**MODELS[method], verbose=0)
+        told = {"series": "id", "time": "t", "test": 0.1, "memory": BUDGET, "rows": LEARNED}
+        mv.many.fit(model, file, "y", **told)
+        started.append(time.process_time())
+        found = mv.many.forecast(model, file, Path(folder) / "out", memory=BUDGET, verbose=0)
+        started.append(time.process_time())
+        assert found.series == series and not len(found.failures)
+    fit, forecast = np.diff(started)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return {"series": series, "fit": float(fit), "forecast": float(forecast), "peak_gb": peak}
+
+
+def exponent(sizes: list[float], values: list[float]) -> float:
+    """Return the slope of the logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
+
+
+def by_series(counts: list[int], method: str) -> None:
+    found = []
+    for count in counts:
+        command = [sys.executable, "-W", "ignore", __file__, "one", str(count), method]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found.append(json.loads(done.stdout))
+        one = found[-1]
+        print(
+            f"{method}: {count:,} series x {ROWS} rows: fit {one['fit']:.1f} s, forecasts and "
+            f"scores {one['forecast']:.1f} s of the processor, peak {one['peak_gb']:.2f} GB",
+            flush=True,
+        )
+    if len(found) > 1:
+        totals = [one["fit"] + one["forecast"] for one in found]
+        times = {"forecasts": [one["forecast"] for one in found], "all": totals}
+        times["memory"] = [one["peak_gb"] for one in found]
+        slopes = {name: round(exponent(counts, values), 3) for name, values in times.items()}
+        print(f"{method}: exponents {slopes}")
+
+
+def by_members() -> None:
+    import mvlstm as mv
+
+    table = mv.datasets.load("synthetic", n=1500).frame
+    seconds = []
+    counts = [2, 4, 8]
+    for count in counts:
+        model = mv.MVLSTM(**{**MODELS["mvlstm"], "members": count}, link="linear", verbose=0)
+        before = time.process_time()
+        model.fit(table, "y", test=0.2)
+        seconds.append(time.process_time() - before)
+        print(f"{count} members: {seconds[-1]:.1f} s of the processor", flush=True)
+    print(f"exponent {exponent(counts, seconds):.3f}")
+
+
+def nothing(shared: Any, task: int) -> int:
+    """Do nothing."""
+    return task
+
+
+def by_tasks() -> None:
+    from mvlstm.engine import opened
+
+    begun = time.monotonic()
+    with opened("ray") as engine:
+        print(f"Ray started in {time.monotonic() - begun:.1f} s, {engine.slots} slots")
+        begun = time.monotonic()
+        list(engine.each(nothing, np.zeros(10**6), engine.slots))
+        print(f"first tasks, which start workers: {time.monotonic() - begun:.1f} s")
+        for count in (100, 400):
+            begun, used = time.monotonic(), time.process_time()
+            list(engine.each(nothing, np.zeros(10**6), count))
+            wall, own = time.monotonic() - begun, time.process_time() - used
+            print(
+                f"{count} tasks: {1000 * wall / count:.1f} ms each, of which "
+                f"{1000 * own / count:.1f} ms of this process"
+            )
+
+
+# Measured by `series` and `tasks` on one core of the machine that docs/scale.md names
+SERIES_SECONDS = 0.03  # of a core for each series of 500 rows: forecasts and scores
+SCAN_SECONDS = 2e-5  # of the driver for each series: finding where it lies
+TASK_SECONDS = 0.01  # of the driver for each task: handing it out, writing three files
+BLOCK = 100  # series of a task
+RESULT_BYTES = 30_000  # that come back from a task
+
+
+def at_scale(series: int, nodes: int, cores: int) -> None:
+    tasks = series / BLOCK
+    work = series * SERIES_SECONDS / (nodes * cores)
+    driver = series * SCAN_SECONDS + tasks * TASK_SECONDS
+    print(f"{series:,} series on {nodes} nodes of {cores} cores, {tasks:,.0f} tasks")
+    print(f"  workers {work / 60:.1f} min, driver {driver / 60:.1f} min of its one core")
+    print(f"  results through the driver: {tasks * RESULT_BYTES / 2**30:.2f} GB")
+    print(f"  the driver is the limit from {cores * nodes * driver / work / cores:,.0f} nodes on")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["series", "members", "tasks", "model", "one"])
+    parser.add_argument("rest", nargs="*")
+    parser.add_argument("--counts", default="1000,3000,10000")
+    parser.add_argument("--method", default="mvlstm", choices=list(MODELS))
+    given = parser.parse_args()
+    if given.what == "one":
+        print(json.dumps(one_size(int(given.rest[0]), given.rest[1])))
+    elif given.what == "series":
+        by_series([int(one) for one in given.counts.split(",")], given.method)
+    elif given.what == "model":
+        at_scale(10_000, 1, 2)
+        at_scale(1_000_000, 50, 16)
+    else:
+        {"members": by_members, "tasks": by_tasks}[given.what]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+"""One executor for tasks that do not depend on one another.
+
+A task is a function of what all share and what it has of its own. The shared part is put into
+the object store once, and each node that needs it fetches it once. Workers send back arrays and
+plain values. The task of a worker or node that dies is run again on another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from mvlstm import errors
+from mvlstm._version import __version__
+from mvlstm.engine.plain import from_plain, to_plain
+from mvlstm.engine.session import session
+from mvlstm.errors import MVLSTMError, MVLSTMWarning, ParameterError, TrainingError
+
+RETRIES = 5  # times that a task whose worker died is given to another
+GPU_SHARE = 0.25  # of a GPU that a task takes, where there are GPUs
+AHEAD = 2  # tasks that wait for each slot: results that nobody has read yet take memory
+Function = Callable[[Any, Any], Any]
+Lost = Callable[[Any, Exception], Any]  # what stands for the result of a task that was lost
+
+
+class Answer(NamedTuple):
+    """What a worker sends back."""
+
+    value: Any
+    warnings: tuple[str, ...] = ()
+    error: tuple[str, str] | None = None  # class and message, where it failed on purpose
+
+
+class Engine(ABC):
+    """Runs tasks; `opened` gives one."""
+
+    slots: int  # tasks that run at once
+    here: bool  # whether they run in this process
+
+    @abstractmethod
+    def share(self, value: Any) -> Any:
+        """Return a handle of a value for `results`, which all tasks of a run see."""
+
+    @abstractmethod
+    def results(
+        self,
+        function: Function,
+        shared: Any,
+        tasks: Sequence[Any] | deque[Any],
+        lost: Lost | None = None,
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield each task with what ``function(value, task)`` returned, the first done first.
+
+        The function must be importable where workers are. Where ``tasks`` is a deque, what is
+        added to it meanwhile is run too. A task whose workers died again and again is an error,
+        or what ``lost`` says.
+        """
+
+    def each(self, function: Function, value: Any, count: int) -> Iterator[tuple[int, Any]]:
+        """Yield ``function(value, i)`` for every i below ``count``, in their order."""
+        found: dict[int, Any] = {}
+        wanted = 0
+        for place, result in self.results(function, self.share(value), range(count)):
+            found[place] = result
+            while wanted in found:
+                yield wanted, found.pop(wanted)
+                wanted += 1
+
+
+class Local(Engine):
+    """Tasks in this process, one after another."""
+
+    slots, here = 1, True
+
+    def share(self, value: Any) -> Any:
+        """Return the value itself."""
+        return value
+
+    def results(
+        self,
+        function: Function,
+        shared: Any,
+        tasks: Sequence[Any] | deque[Any],
+        lost: Lost | None = None,
+    ) -> Iterator[tuple[Any, Any]]:
+        """Run the tasks in order."""
+        waiting = tasks if isinstance(tasks, deque) else deque(tasks)
+        while waiting:
+            task = waiting.popleft()
+            yield task, function(shared, task)
+
+
+class OnRay(Engine):
+    """Tasks of Ray, each on one core and, where wanted, a share of a GPU."""
+
+    here = False
+
+    def __init__(self, ray: Any, device: str) -> None:
+        there: dict[str, float] = ray.cluster_resources()
+        gpus = 0.0 if device == "cpu" else min(GPU_SHARE, float(there.get("GPU", 0.0)))
+        self._ray = ray
+        self._run = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=gpus)(run_task)
+        self.slots = max(1, int(there["GPU"] / gpus if gpus else there.get("CPU", 1.0)))
+        self._flying: dict[Any, Any] = {}
+
+    def share(self, value: Any) -> Any:
+        """Put the value into the object store."""
+        return self._ray.put(value)
+
+    def results(
+        self,
+        function: Function,
+        shared: Any,
+        tasks: Sequence[Any] | deque[Any],
+        lost: Lost | None = None,
+    ) -> Iterator[tuple[Any, Any]]:
+        """Run the tasks on the cluster."""
+        waiting = tasks if isinstance(tasks, deque) else deque(tasks)
+        while waiting or self._flying:
+            while waiting and len(self._flying) < (1 + AHEAD) * self.slots:
+                task = waiting.popleft()
+                self._flying[self._run.remote(function, shared, task, __version__)] = task
+            ready, _ = self._ray.wait(list(self._flying), num_returns=1)
+            for future in ready:
+                task = self._flying.pop(future)
+                yield task, self._value(future, task, lost)
+
+    def _value(self, future: Any, task: Any, lost: Lost | None) -> Any:
+        """Return a task's result, its warnings given and its error raised here."""
+        try:
+            answer: Answer = self._ray.get(future)
+        except self._ray.exceptions.RayError as error:
+            if lost is not None:
+                return lost(task, error)
+            if getattr(error, "cause", None) is not None:  # it failed as no one meant it to
+                raise
+            raise TrainingError(
+                f"A task was given to {RETRIES + 1} workers of Ray, and each of them died "
+                f"({type(error).__name__}). If memory ran out, give each node fewer tasks at once: "
+                "start it with a smaller --num-cpus."
+            ) from error
+        for text in answer.warnings:
+            errors.warn(text)
+        if answer.error is not None:
+            kind, message = answer.error
+            raise getattr(errors, kind, MVLSTMError)(message)
+        return from_plain(answer.value)
+
+    def cancel(self) -> None:
+        """End what still runs."""
+        for future in self._flying:
+            with contextlib.suppress(Exception):
+                self._ray.cancel(future, force=True)
+
+
+def run_task(function: Function, shared: Any, task: Any, version: str) -> Answer:
+    """Run one task in a worker."""
+    if version != __version__:
+        return Answer(None, error=("ParameterError", _other_version(version)))
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", MVLSTMWarning)
+        try:
+            value = to_plain(function(shared, task))
+        except MVLSTMError as error:
+            return Answer(None, error=(type(error).__name__, str(error)))
+    return Answer(value, tuple(str(one.message) for one in given))
+
+
+def _other_version(version: str) -> str:
+    return (
+        f"A worker of Ray has mvlstm {__version__}, and this process {version}. Install the same "
+        "version on all nodes."
+    )
+
+
+def check_engine(engine: object, name: str = "engine") -> None:
+    """Raise `ParameterError` unless an engine is "local", "ray" or the address of a cluster.
+
+    Examples
+    --------
+    >>> check_engine("10.0.0.1:6379")
+    >>> check_engine("slurm")
+    Traceback (most recent call last):
+        ...
+    mvlstm.errors.ParameterError: engine='slurm' is not an option; choose 'local', 'ray' or the \
+address of a Ray cluster, such as '10.0.0.1:6379'.
+    """
+    known = isinstance(engine, str) and (engine in ("local", "ray", "auto") or ":" in engine)
+    if not known:
+        raise ParameterError(
+            f"{name}={engine!r} is not an option; choose 'local', 'ray' or the address of a Ray "
+            "cluster, such as '10.0.0.1:6379'."
+        )
+
+
+@contextlib.contextmanager
+def opened(engine: str, device: str = "cpu", address: str | None = None) -> Iterator[Engine]:
+    """Yield the executor of an engine: "local", "ray", or the address of a Ray cluster.
+
+    Tasks on a ``device`` other than "cpu" take a share of a GPU where the cluster has any. Within
+    another of the same engine, it is the same Ray. What still runs at the end is ended.
+    """
+    check_engine(engine)
+    if engine == "local":
+        yield Local()
+        return
+    with session(address if engine == "ray" else engine) as ray:
+        found = OnRay(ray, device)
+        try:
+            yield found
+        finally:
+            found.cancel()

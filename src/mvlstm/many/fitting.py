@@ -1,0 +1,147 @@
+"""One model learned from whole series of a dataset, as many as memory holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import pandas as pd
+
+from mvlstm.errors import DataError, check_whole
+from mvlstm.many.dataset import Dataset, chosen, described
+from mvlstm.many.memory import Budget
+from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.progress import show_tasks
+from mvlstm.results import Explanation
+
+Model = TypeVar("Model", bound=AbstractForecaster)
+
+
+def fit(
+    model: Model,
+    path: str | Path,
+    target: str,
+    *,
+    series: str,
+    memory: str | int = "4GB",
+    rows: int | None = None,
+    **told: Any,
+) -> Model:
+    """Fit one model to a dataset on disk, in bounded memory.
+
+    If the dataset is larger than the budget holds, whole series are chosen at random, by their
+    names and the model's seed. All others are forecast as well: `forecast` finds the scaling of
+    each series from its own training rows.
+
+    Parameters
+    ----------
+    model : AbstractForecaster
+        Fitted in place, and returned.
+    path : path
+        A Parquet file in which the rows of each series follow one another, or a folder of such
+        files, or of folders ``series=name``.
+    target : str
+    series : str
+        Column that says which series a row belongs to.
+    memory : str or int
+        Most memory that the fit may take, such as "4GB".
+    rows : int, optional
+        Most rows to learn from; by default as many as the budget holds.
+    **told
+        The other arguments of ``fit``.
+
+    Examples
+    --------
+    >>> import pandas as pd, tempfile, pathlib, numpy as np, mvlstm as mv
+    >>> values = np.random.default_rng(0).normal(size=600)
+    >>> table = pd.DataFrame({"id": np.repeat(["a", "b", "c"], 200), "y": values})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "panel.parquet"
+    ...     table.to_parquet(file)
+    ...     model = mv.many.fit(mv.AR(window=3, verbose=0), file, "y", series="id", rows=450)
+    >>> len(model.fitted_.preparation.series.names)
+    2
+    """
+    dataset = Dataset.open(path, series)
+    columns = _columns(dataset, target, told)
+    table, note = _sample(dataset, columns, memory, rows, getattr(model, "seed", 0), model.verbose)
+    model.fit(table, target, series=series, **told)
+    if note:
+        model.fitted_ = replace(model.fitted_, notes=(*model.fitted_.notes, note))
+    return model
+
+
+def explain(
+    model: AbstractForecaster,
+    path: str | Path,
+    *,
+    memory: str | int = "4GB",
+    rows: int | None = None,
+    effort: Literal["quick", "default", "full"] = "default",
+) -> Explanation:
+    """Say which variables the forecasts rest on, measured on as many series as memory holds.
+
+    Parameters
+    ----------
+    model : AbstractForecaster
+    path : path
+        A dataset, as for `fit`.
+    memory, rows
+        As for `fit`.
+    effort : {"quick", "default", "full"}
+    """
+    layout = model.fitted_.layout
+    dataset = Dataset.open(path, str(layout.series))
+    columns = (*layout.time, str(layout.series), *layout.columns)
+    plain = [name for name in columns if name in dataset.columns()]
+    seed = getattr(model, "seed", 0) + 1  # others than the fit's, where not all fit in
+    table, _ = _sample(dataset, plain, memory, rows, seed, model.verbose)
+    return model.explain(table, effort=effort)
+
+
+def _columns(dataset: Dataset, target: str, told: dict[str, Any]) -> list[str]:
+    """Return the columns that are read: those named, or all of the first part."""
+    there = dataset.columns()
+    named = [dataset.series, target]
+    for name in ("time", "variables", "known", "categorical"):
+        given = told.get(name)
+        named += [given] if isinstance(given, str) else list(given or ())
+    if told.get("variables") is None:
+        left = told.get("exclude") or ()
+        left = [left] if isinstance(left, str) else left
+        named += [name for name in there if name not in left]
+    return list(dict.fromkeys(named))
+
+
+def _sample(
+    dataset: Dataset,
+    columns: Sequence[str],
+    memory: str | int,
+    rows: int | None,
+    seed: int,
+    verbose: int,
+) -> tuple[pd.DataFrame, str]:
+    """Read as many series as there is room for; return them, and a note if these are not all."""
+    most = Budget.of(memory).fit_rows(len(columns))
+    if rows is not None:
+        check_whole("rows", rows, 1)
+        most = min(most, rows)
+    indices = []
+    with show_tasks(verbose, "series", len(dataset.parts)) as advance:
+        for part in range(len(dataset.parts)):
+            dataset.check(part, columns)
+            indices.append(dataset.index(part))
+            advance("parts read")
+    spans, count, size = chosen(indices, most, seed)
+    every = sum(len(one.names) for one in indices)
+    total = sum(int(one.rows.sum()) for one in indices)
+    if not spans:
+        raise DataError(
+            f"Not one of the {every:,} series has room in {most:,} rows. Give more: memory=... or "
+            "rows=...."
+        )
+    whole = count == every
+    note = f"Learned from {described(size, count)}, of {described(total, every)} in the dataset."
+    return dataset.read(spans, columns), "" if whole else note

@@ -1,0 +1,47 @@
+"""A stated budget of memory, and how many rows it holds."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mvlstm.errors import ParameterError
+
+UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+BASE = 700 * 2**20  # bytes of the libraries, before any row is read
+FIT_ROW, FIT_VALUE = 600, 120  # bytes of a fit for each row, and for each of its values
+
+
+@dataclass(frozen=True)
+class Budget:
+    """So many bytes, of which the libraries take their part."""
+
+    size: int
+
+    @classmethod
+    def of(cls, memory: str | int) -> Budget:
+        """Read a budget such as "4GB", or a number of bytes.
+
+        Examples
+        --------
+        >>> Budget.of("1.5GB").size
+        1610612736
+        >>> Budget.of("much")
+        Traceback (most recent call last):
+            ...
+        mvlstm.errors.ParameterError: memory='much' is no size; give one such as memory='4GB'.
+        """
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?B)?\s*", str(memory).upper())
+        if found is None:
+            raise ParameterError(f"memory={memory!r} is no size; give one such as memory='4GB'.")
+        size = int(float(found[1]) * UNITS[found[2] or ""])
+        if size < BASE + 2**26:
+            raise ParameterError(
+                f"memory={memory!r} is less than the {BASE / 2**30:.1f} GB that the libraries "
+                "take. Give at least memory='1GB'."
+            )
+        return cls(size)
+
+    def fit_rows(self, columns: int) -> int:
+        """Return the rows of so many columns that a fit can hold."""
+        return int((self.size - BASE) / (FIT_ROW + FIT_VALUE * columns))

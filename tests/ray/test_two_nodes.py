@@ -1,0 +1,157 @@
+"""Fits, backtests and graphs on a cluster of two nodes: the same bits, whoever dies."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mvlstm as mv
+
+NEEDED = os.environ.get("MVLSTM_NEEDS_RAY") == "1"
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.skipif(
+        not NEEDED and importlib.util.find_spec("ray") is None, reason="Ray is not installed"
+    ),
+]
+SETTINGS: dict[str, Any] = {
+    **{"window": 4, "hidden_size": 3, "members": 10, "max_epochs": 2, "batch_size": 64},
+    **{"device": "cpu", "verbose": 0, "seed": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster()
+    try:
+        for _ in range(2):
+            cluster.add_node(num_cpus=2, include_dashboard=False)
+        cluster.wait_for_nodes()
+        yield cluster.address
+    finally:
+        cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return mv.datasets.load("synthetic", n=400).frame
+
+
+@pytest.fixture(scope="module")
+def here(table: pd.DataFrame) -> mv.MVLSTM:
+    return mv.MVLSTM(**SETTINGS).fit(table, "y", test=0.2)
+
+
+def workers() -> list[int]:
+    """Return the processes in which a task of Ray runs."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if b"ray::run_task" in place.read_bytes():
+                found.append(int(place.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+class Killer(threading.Thread):
+    """Kills the first worker that is at a task."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.killed: int | None = None
+
+    def run(self) -> None:
+        end = time.monotonic() + 60
+        while self.killed is None and time.monotonic() < end:
+            for one in workers()[:1]:
+                os.kill(one, signal.SIGKILL)
+                self.killed = one
+            time.sleep(0.005)
+
+
+def check_same(found: mv.MVLSTM, expected: mv.MVLSTM, table: pd.DataFrame) -> None:
+    mine, theirs = found.fitted_.learned.trained, expected.fitted_.learned.trained
+    assert np.array_equal(mine.flat, theirs.flat)
+    for name in ("train_loss", "valid_rmse", "best_epoch", "lowered"):
+        ours, other = (getattr(one.history_, name) for one in (found, expected))
+        assert np.array_equal(ours, other, equal_nan=True), name
+    pd.testing.assert_frame_equal(
+        found.predict(table).to_frame(), expected.predict(table).to_frame(), check_exact=True
+    )
+
+
+def test_a_fit_of_ten_members_on_four_workers_has_the_bits_of_a_fit_here(
+    address: str, table: pd.DataFrame, here: mv.MVLSTM
+) -> None:
+    found = mv.MVLSTM(**SETTINGS).fit(table, "y", test=0.2, engine=address)
+    check_same(found, here, table)
+
+
+def test_a_killed_driver_goes_on_from_its_checkpoint_to_the_same_bits(
+    address: str, table: pd.DataFrame, here: mv.MVLSTM, tmp_path: Path
+) -> None:
+    file, folder = tmp_path / "table.parquet", tmp_path / "checkpoint"
+    table.to_parquet(file)
+    code = (
+        "import sys, pandas as pd, mvlstm as mv; "
+        f"mv.MVLSTM(**{SETTINGS!r}).fit(pd.read_parquet(sys.argv[1]), 'y', test=0.2, "
+        "checkpoint=sys.argv[2], engine=sys.argv[3])"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", code, str(file), str(folder), address]
+    driver = subprocess.Popen(command, env={**os.environ, "MVLSTM_CHECKPOINT_SECONDS": "0.05"})
+    end = time.monotonic() + 120
+    while len(list(folder.glob("fit-*.safetensors"))) < 3 and time.monotonic() < end:
+        time.sleep(0.01)
+    driver.kill()
+    assert driver.wait() != 0
+    kept = {one.name: one.read_bytes() for one in folder.glob("fit-*.safetensors")}
+    assert kept
+    found = mv.MVLSTM(**SETTINGS).fit(table, "y", test=0.2, checkpoint=folder, engine=address)
+    check_same(found, here, table)
+
+
+def test_a_backtest_with_a_killed_worker_has_the_scores_of_one_here(
+    address: str, table: pd.DataFrame
+) -> None:
+    model = mv.MVLSTM(**{**SETTINGS, "members": 2, "max_epochs": 3})
+    expected = mv.backtest(model, table, "y", folds=3)
+    killer = Killer()
+    killer.start()
+    found = mv.backtest(model, table, "y", folds=3, engine=address)
+    killer.join(60)
+    assert killer.killed is not None
+    pd.testing.assert_frame_equal(
+        found.scores.drop(columns="fit_seconds"), expected.scores.drop(columns="fit_seconds")
+    )
+    pd.testing.assert_frame_equal(found.forecast.to_frame(), expected.forecast.to_frame())
+
+
+def test_a_graph_and_a_comparison_are_those_found_here(address: str, table: pd.DataFrame) -> None:
+    mine, theirs = (
+        mv.graph(table, effort="quick", verbose=0, engine=one) for one in (address, "local")
+    )
+    pd.testing.assert_frame_equal(mine.to_frame(), theirs.to_frame())
+    rows = [
+        mv.compare(table, "y", methods=["ar", "gbt"], window=4, verbose=0, engine=one).rows
+        for one in (address, "local")
+    ]
+    costs = ["fit_seconds", "forecasts_per_second"]
+    pd.testing.assert_frame_equal(*(one.drop(columns=costs) for one in rows))

@@ -1,0 +1,197 @@
+"""Many series on disk: chosen, forecast in blocks, faults named, runs that finish the rest."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mvlstm as mv
+from mvlstm.errors import DataError, ParameterError, StorageError
+from mvlstm.many import forecasting
+from mvlstm.many.dataset import Dataset, chosen
+from mvlstm.many.memory import Budget
+
+ROWS = 60
+
+
+def make_series(name: str, k: int, rows: int = ROWS) -> pd.DataFrame:
+    rng = np.random.default_rng(k)
+    x = rng.normal(size=rows)
+    y = 10.0 * k + (k + 1) * (np.r_[0.0, x[:-1]] + 0.3 * rng.normal(size=rows))
+    times = pd.date_range("2024-01-01", periods=rows, freq="h")
+    return pd.DataFrame({"id": name, "t": times, "x": x, "y": y})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "data"
+    place.mkdir()
+    for part in range(3):
+        some = [make_series(f"s{part}{k}", 3 * part + k) for k in range(3)]
+        pd.concat(some).to_parquet(place / f"part{part}.parquet", index=False)
+    return place
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecasting, "SERIES", 2)
+
+
+def fit(path: Path, **more: Any) -> mv.AR:
+    told = {"series": "id", "time": "t", "test": 0.3, **more}
+    return mv.many.fit(mv.AR(window=3, verbose=0), path, "y", **told)
+
+
+def test_a_fit_of_all_is_the_fit_of_their_table(folder: Path) -> None:
+    whole = pd.concat([pd.read_parquet(one) for one in sorted(folder.iterdir())])
+    expected = mv.AR(window=3, verbose=0).fit(whole, "y", series="id", time="t", test=0.3)
+    found = fit(folder)
+    pd.testing.assert_frame_equal(
+        found.predict(whole).to_frame(), expected.predict(whole).to_frame()
+    )
+    assert not any("Learned from" in note for note in found.notes_)
+
+
+def test_a_sample_is_of_whole_series_by_their_names_and_says_so(folder: Path) -> None:
+    found = fit(folder, rows=4 * ROWS + 10)
+    assert "Learned from 240 rows of 4 series, of 540 rows of 9 series" in found.notes_[-1]
+    series = found.fitted_.preparation.series
+    assert series is not None
+    assert fit(folder, rows=4 * ROWS + 10).fitted_.preparation.series.names == series.names
+    indices = [Dataset.open(folder, "id").index(part) for part in range(3)]
+    for most in (ROWS, 5 * ROWS, 100 * ROWS):
+        spans, count, rows = chosen(indices, most, 0)
+        assert rows == sum(one.rows for one in spans) == count * ROWS <= most
+    with pytest.raises(DataError, match=r"Not one of the 9 series has room in 10 rows.*rows="):
+        fit(folder, rows=10)
+
+
+def test_every_series_is_forecast_and_scored_by_its_own_scale(folder: Path, tmp_path: Path) -> None:
+    model = fit(folder, rows=4 * ROWS)  # of which five are not known
+    found = mv.many.forecast(model, folder, tmp_path / "out", verbose=0, quantiles=[0.25])
+    assert (found.blocks, found.done, found.series, len(found.failures)) == (6, 6, 9, 0)
+    rows = found.read()
+    assert rows["series"].tolist() == [f"s{p}{k}" for p in range(3) for k in range(3)]
+    assert {"mean", "q25", "q05", "q95", "time"} <= set(rows.columns)
+    assert (rows["q05"] < rows["mean"]).all() and (rows["mean"] < rows["q95"]).all()
+    scores = found.read("scores").set_index("series")
+    assert len(scores) == 9 and (scores["skill"] > 0.3).all()
+    again = mv.many.forecast(model, folder, tmp_path / "out", verbose=0, quantiles=[0.25])
+    assert (again.done, again.series) == (0, 9)
+
+
+def test_a_folder_of_each_series_and_one_file_say_the_same(folder: Path, tmp_path: Path) -> None:
+    whole = pd.concat([pd.read_parquet(one) for one in sorted(folder.iterdir())])
+    whole.to_parquet(tmp_path / "all.parquet", index=False, row_group_size=50)
+    whole.to_parquet(tmp_path / "parts", index=False, partition_cols=["id"])
+    model = fit(folder)
+    one, many = (
+        mv.many.forecast(model, tmp_path / name, tmp_path / f"out-{name}", verbose=0)
+        for name in ("all.parquet", "parts")
+    )
+    pd.testing.assert_frame_equal(one.read(), many.read())
+    pd.testing.assert_frame_equal(one.read("scores"), many.read("scores"))
+    assert fit(tmp_path / "parts").fitted_.n_train == model.fitted_.n_train
+
+
+def test_what_fails_is_recorded_and_the_next_run_finishes_the_rest(
+    folder: Path, tmp_path: Path
+) -> None:
+    model = fit(folder)
+    bad = folder / "part1.parquet"
+    good = bad.read_bytes()
+    bad.write_bytes(good[: len(good) // 2])
+    pd.read_parquet(folder / "part2.parquet").drop(columns="x").to_parquet(folder / "part3.parquet")
+    broken = [make_series("short", 1, 2), make_series("gap", 2).drop(index=30), make_series("z", 3)]
+    pd.concat(broken).to_parquet(folder / "part4.parquet", index=False)
+    found = mv.many.forecast(model, folder, tmp_path / "out", verbose=0)
+    reasons = {one.series or one.part: one.reason for one in found.failures.itertuples()}
+    assert set(reasons) == {"part1.parquet", "part3.parquet", "short", "gap"}
+    assert "cannot be read as Parquet" in reasons["part1.parquet"]
+    assert "has no column 'x'" in reasons["part3.parquet"]
+    assert "has 2 rows; a forecast needs 3" in reasons["short"]
+    assert set(found.read()["series"]) == {*(f"s{p}{k}" for p in (0, 2) for k in range(3)), "z"}
+    bad.write_bytes(good)
+    (folder / "part3.parquet").unlink()
+    again = mv.many.forecast(model, folder, tmp_path / "out", verbose=0)
+    assert set(again.failures["series"]) == {"short", "gap"}
+    assert again.done == 3  # the part that was damaged, and the block with two failures
+    assert len(again.read()) == 10
+
+
+def test_a_full_disk_leaves_what_was_written_and_the_next_run_does_the_rest(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, plain, left = fit(folder), os.fsync, [9]
+
+    def fsync(handle: int) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        plain(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        with pytest.raises(StorageError, match=r"forecasts.*No space left on device"):
+            mv.many.forecast(model, folder, tmp_path / "out", verbose=0, scores=False)
+    written = list((tmp_path / "out" / "forecasts").glob("*.parquet"))
+    assert 0 < len(written) < 6
+    assert sum(len(pd.read_parquet(one)) for one in written)
+    found = mv.many.forecast(model, folder, tmp_path / "out", verbose=0, scores=False)
+    assert found.done == 6 - len(written)
+    assert len(found.read()) == 9
+
+
+def test_faults_of_a_dataset_stop_a_fit_by_name(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="There is no dataset"):
+        fit(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"holds no Parquet file.*convert"):
+        fit(tmp_path / "empty")
+    mixed = pd.concat([make_series("a", 1), make_series("b", 2), make_series("a", 3)])
+    mixed.to_parquet(folder / "part9.parquet", index=False)
+    with pytest.raises(DataError, match=r"series 'a' are not together in part 'part9.parquet'"):
+        fit(folder)
+    mixed.drop(columns="x").to_parquet(folder / "part9.parquet", index=False)
+    with pytest.raises(DataError, match=r"'part9.parquet' has no column 'x'"):
+        fit(folder)
+
+
+def test_a_folder_of_another_run_and_models_of_one_series_are_refused(
+    folder: Path, tmp_path: Path
+) -> None:
+    model = fit(folder)
+    mv.many.forecast(model, folder, tmp_path / "out", verbose=0, scores=False)
+    with pytest.raises(ParameterError, match="holds the forecasts of another model"):
+        mv.many.forecast(model, folder, tmp_path / "out", verbose=0)
+    alone = mv.AR(window=3, verbose=0).fit(make_series("a", 1), "y", time="t", exclude="id")
+    with pytest.raises(ParameterError, match=r"The model is of one series.*series="):
+        mv.many.forecast(alone, folder, tmp_path / "other", verbose=0)
+
+
+def test_a_budget_bounds_the_rows_of_a_fit() -> None:
+    small, large = Budget.of("1GB"), Budget.of("4GB")
+    assert 0 < small.fit_rows(5) < large.fit_rows(5) and large.fit_rows(50) < large.fit_rows(5)
+    with pytest.raises(ParameterError, match=r"less than the .* GB that the libraries take"):
+        Budget.of("100MB")
+
+
+def test_a_csv_file_becomes_a_dataset(folder: Path, tmp_path: Path) -> None:
+    whole = pd.concat([pd.read_parquet(one) for one in sorted(folder.iterdir())])
+    whole.to_csv(tmp_path / "all.csv", index=False)
+    assert mv.many.convert(tmp_path / "all.csv", tmp_path / "all.parquet", series="id") == 9 * ROWS
+    assert fit(tmp_path / "all.parquet").fitted_.n_train == fit(folder).fitted_.n_train
+    with pytest.raises(DataError, match=r"has no column 'name'"):
+        mv.many.convert(tmp_path / "all.csv", tmp_path / "b.parquet", series="name")
+    assert not (tmp_path / "b.parquet").exists()
+
+
+def test_drivers_are_measured_on_a_sample(folder: Path) -> None:
+    found = mv.many.explain(fit(folder), folder, rows=5 * ROWS, effort="quick")
+    assert set(found.importance["variable"]) == {"x", "y"}
