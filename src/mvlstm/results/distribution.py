@@ -111,15 +111,14 @@ class Distribution:
         return static if self.knots is None else _read(static, self.table, GRID)
 
     def crps(self, y: FloatArray) -> FloatArray:
-        """Continuous ranked probability score; of a recalibrated distribution by quadrature."""
+        """Continuous ranked probability score; after recalibration of a transform, by quadrature."""
         if self.knots is None:
             return self.transform.crps(self.weights, self.means, self.variances, y)
-        mapped = self.transform or self.transform.is_bounded
         out, size = np.full(y.shape, np.nan), max(1, CHUNK // max(1, y[:1].size))
         for start in range(0, len(y), size):
             rows = slice(start, start + size)
             few = self.take(rows)
-            out[rows] = few._quadrature_crps(y[rows]) if mapped else few._crps(y[rows])
+            out[rows] = few._quadrature_crps(y[rows]) if self.transform else few._crps(y[rows])
         return out
 
     def _quadrature_crps(self, y: FloatArray) -> FloatArray:
@@ -130,23 +129,17 @@ class Distribution:
     def _crps(self, y: FloatArray) -> FloatArray:
         r"""Return the CRPS of values that are linear in the normal score between two of `GRID`.
 
-        It is the integral of :math:`F^2` below ``y``, and of :math:`(1-F)^2` above it.
+        It is the integral of :math:`F^2` below ``y``, and of :math:`(1-F)^2` above it, as far as
+        the bounds.
         """
         values = np.maximum.accumulate([self._at(score) for score in GRID]).reshape(len(GRID), -1)
-        flat, width = y.reshape(-1), np.diff(values, axis=0)
-        place = (
-            np.clip((values < flat).sum(axis=0, dtype=np.int8), 1, len(STEP)).astype(np.intp) - 1
-        )
-        shares = np.where(np.arange(len(STEP))[:, None] < place, BELOW[:, None], ABOVE[:, None])
-        column = np.arange(flat.size)
-        own, low = width[place, column], values[place, column]
-        part = np.clip(flat - low, 0.0, own) / np.where(own > 0, own, 1.0)
-        score = GRID[place] + STEP[place] * part
-        inside = score * (2.0 * ndtr(score) - 1.0) + 2.0 * _density(score) - 1.0 / np.sqrt(np.pi)
-        inside = (inside - SQUARED[place] - SQUARED[::-1][place + 1]) / STEP[place]
-        beyond = np.maximum(values[0] - flat, 0.0) + np.maximum(flat - values[-1], 0.0)
-        found = (shares * width).sum(axis=0) + own * (inside - ABOVE[place]) + beyond
-        return np.asarray(found.reshape(y.shape))
+        inside = self.transform.clip(y)
+        below, above = _areas(values, inside.reshape(-1))
+        found = (below + above).reshape(y.shape) + np.abs(y - inside)
+        for end, which in ((self.transform.low, 0), (self.transform.high, 1)):
+            if np.isfinite(end):
+                found -= _areas(values, np.full(y.size, end))[which].reshape(y.shape)
+        return np.asarray(found)
 
     def variance(self) -> FloatArray:
         """Variance (...), in squared units of the target, by the quadrature of the CRPS."""
@@ -205,6 +198,24 @@ def _read(x: FloatArray, at: FloatArray, values: FloatArray) -> FloatArray:
     return np.asarray(values[right - 1] + share * (values[right] - values[right - 1]))
 
 
+def _areas(values: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the integrals of F squared below x (R,), and of 1 - F squared above it.
+
+    F is of the values (L + 2, R) at `GRID`, and linear in the normal score between them.
+    """
+    width, column = np.diff(values, axis=0), np.arange(x.size)
+    right = (values < x).sum(axis=0, dtype=np.int8).astype(np.intp)
+    place, segments = np.clip(right - 1, 0, len(STEP) - 1), np.arange(len(STEP))[:, None]
+    own, low = width[place, column], values[place, column]
+    share = np.clip(x - low, 0.0, own) / np.where(own > 0, own, 1.0)
+    score, slope = GRID[place] + STEP[place] * share, own / STEP[place]
+    below = (width * np.where(segments < place, BELOW, 0.0)).sum(axis=0)
+    above = (width * np.where(segments > place, BELOW[::-1], 0.0)).sum(axis=0)
+    below += slope * (_squared(score) - SQUARED[place]) + np.maximum(x - values[-1], 0.0)
+    above += slope * (_squared(-score) - SQUARED[::-1][place + 1]) + np.maximum(values[0] - x, 0.0)
+    return below, above
+
+
 def _density(score: FloatArray) -> FloatArray:
     return np.asarray(np.exp(-0.5 * score**2) / np.sqrt(2.0 * np.pi))
 
@@ -228,5 +239,4 @@ def _quadrature() -> tuple[FloatArray, FloatArray, FloatArray]:
 
 ALPHA, WEIGHT, BETWEEN = _quadrature()
 STEP, SQUARED = np.diff(GRID), _squared(GRID)
-BELOW = np.diff(SQUARED) / STEP  # mean between two of GRID of the squared probability of less
-ABOVE = BELOW[::-1]  # and of more
+BELOW = (np.diff(SQUARED) / STEP)[:, None]  # mean of F squared between two places of GRID
