@@ -111,7 +111,7 @@ class Distribution:
         return static if self.knots is None else _read(static, self.table, GRID)
 
     def crps(self, y: FloatArray) -> FloatArray:
-        """Continuous ranked probability score; after recalibration of a transform, by quadrature."""
+        """Continuous ranked probability score; of a recalibrated transform by quadrature."""
         if self.knots is None:
             return self.transform.crps(self.weights, self.means, self.variances, y)
         out, size = np.full(y.shape, np.nan), max(1, CHUNK // max(1, y[:1].size))
