@@ -1,4 +1,4 @@
-"""Draw docs/architecture.svg: the cell with a state a variable, and the attention on top of it.
+"""Draw docs/architecture.svg: the cell with a state per variable, and the attention on top of it.
 
 Run it with ``python docs/make_diagram.py``.
 """
@@ -20,7 +20,7 @@ def main() -> None:
     text = (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1080 470" role="img" '
         'font-family="system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif">'
-        "<title>The cell keeps a hidden state a variable; attention over time summarises each "
+        "<title>The cell keeps a hidden state per variable; attention over time summarises each "
         "state, and a mixture over variables blends their experts into the forecast</title>"
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
         f'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="{FAINT}"/></marker></defs>'
@@ -34,7 +34,7 @@ def main() -> None:
 
 def _cell() -> list[str]:
     parts = [
-        _text(30, 40, "The cell: one state a variable", size=17, weight=650),
+        _text(30, 40, "The cell: one state per variable", size=17, weight=650),
         _text(30, 62, "Candidates keep to their variable; the gates see everything.", fill=FAINT),
     ]
     for row, (name, colour, tint) in enumerate(zip(NAMES, COLOURS, TINTS, strict=True)):

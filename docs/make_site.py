@@ -1,8 +1,8 @@
 """Build the documentation site from the pages of the repository: `make docs`.
 
 The pages are copied as they lie in the repository, so that every link between them holds there and
-on the site; Zensical renders them and refuses broken links. Formulas become MathML and the figures
-of the tutorials are drawn live; nothing is loaded from elsewhere. Needs the extra ``docs``::
+on the site; Zensical renders them and refuses broken links. Formulas become drawings, and figures
+of tutorials are drawn live; nothing is loaded from elsewhere. Needs the extra ``docs``::
 
     python docs/make_site.py [FOLDER]
 """
@@ -21,7 +21,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from latex2mathml.converter import convert
+import ziamath
 from make_reference import pages as reference_pages
 
 from mvlstm.plot.theme import DARK, LIGHT
@@ -34,11 +34,12 @@ NAV: dict[str, list[str]] = {
     "Tutorials": [
         f"docs/tutorials/{name}.md"
         for name in ("first-forecast", "day-ahead", "which-variables", "many-series", "production")
-    ],
+    ]
+    + ["docs/dirty-table.md"],
     "Guide": [
         f"docs/{name}.md"
         for name in (
-            *("guide", "cli", "importance", "intervals", "graph", "compare", "gallery"),
+            *("guide", "options", "cli", "importance", "intervals", "graph", "compare", "gallery"),
             *("ecosystem", "scikit-learn", "serving", "automation", "reliability"),
             "scale",
         )
@@ -55,6 +56,9 @@ NAV: dict[str, list[str]] = {
 }
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#]+)(?:#[^)\s]*)?\)")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">(.*?)</\1>', re.DOTALL)
+LETTER = re.compile(r'<symbol id="([^"]+)"(?:[^>]*/>|.*?</symbol>)', re.DOTALL)
+SIZE = 16.0  # pixels of the formulas' letters, from which all their measures come
+EDGE = 1.0  # which a drawing has around it
 PICTURE = re.compile(r'<img[^>]*src="([^"]*?figures/[\w-]+)\.svg"[^>]*>')
 
 
@@ -126,8 +130,8 @@ def settings(nav: dict[str, list[str]]) -> str:
 
 
 def finished(page: Path) -> str:
-    """Return a page with formulas as MathML and with live figures."""
-    text = FORMULA.sub(_formula, page.read_text(encoding="utf-8"))
+    """Return a page with formulas drawn and with live figures."""
+    text = _once(FORMULA.sub(_formula, page.read_text(encoding="utf-8")))
     live = PICTURE.sub(lambda found: _live(found, page), text)
     if live == text:
         return text
@@ -143,8 +147,30 @@ def finished(page: Path) -> str:
 
 
 def _formula(found: re.Match[str]) -> str:
+    """Return a formula as a picture in the colour of the text, as high as the text is."""
     latex = html.unescape(found[2]).strip()
-    return convert(latex[2:-2], display="block" if latex.startswith(r"\[") else "inline")
+    display = latex.startswith(r"\[")
+    drawn = ziamath.Latex(latex[2:-2], size=SIZE, color="currentColor", inline=not display)
+    (width, height), below = (edge + 2 * EDGE for edge in drawn.getsize()), drawn.getyofst() - EDGE
+    style = f"width:{width / SIZE:.2f}em;height:{height / SIZE:.2f}em"
+    if not display:
+        style += f";vertical-align:{below / SIZE:.2f}em"
+    words = html.escape(" ".join(latex[2:-2].split()))
+    start = f'<svg class="formula" role="img" aria-label="{words}" style="{style}"'
+    picture = drawn.svg().replace("<svg", start, 1)
+    return f'<div class="formula">{picture}</div>' if display else picture
+
+
+def _once(text: str) -> str:
+    """Keep the first drawing of each letter on a page: all later ones refer to it."""
+    seen: set[str] = set()
+
+    def first(found: re.Match[str]) -> str:
+        known = found[1] in seen
+        seen.add(found[1])
+        return "" if known else found[0]
+
+    return LETTER.sub(first, text)
 
 
 def _live(found: re.Match[str], page: Path) -> str:

@@ -34,7 +34,8 @@ from mvlstm.types import BoolArray, FloatArray
 Settings = dict[str, Any]
 Record = dict[str, Any]
 
-FIRST_SEED = 7_000  # below 7,000 things were chosen
+FIRST_SEED = 7_000  # below, things were chosen
+GRAPH_SEED = 8_000  # of null tables for the graph, which walks with lower seeds had a say in
 TABLES, SOME, FEW = 40, 20, 5  # data sets of a null suite, of drivers and pairs, of others
 ROWS = 1_000
 LEVEL = 0.05
@@ -108,7 +109,8 @@ def _made(repeats: int | None) -> Iterator[tuple[str, Settings]]:
 
 def _null(repeats: int | None) -> Iterator[tuple[str, Settings]]:
     for method in ("graph", "ar", "mvlstm"):
-        for seed in range(FIRST_SEED, FIRST_SEED + (repeats or TABLES)):
+        first = GRAPH_SEED if method == "graph" else FIRST_SEED
+        for seed in range(first, first + (repeats or TABLES)):
             for case in (*NULL_CONTROLS, "snr 0"):
                 yield method, {"case": case, "rows": ROWS // 2, "seed": seed}
 

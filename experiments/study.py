@@ -17,6 +17,7 @@ from experiments.importance_tables import (
     granger_tables,
     importance_tables,
 )
+from experiments.omitting import omitting_jobs, omitting_record
 from experiments.power import power_jobs, power_record
 from experiments.power_tables import power_sections
 from experiments.search_tables import search_tables
@@ -72,6 +73,7 @@ STUDY = Study(
         "granger": Kind(granger_record, "Granger"),
         "importance": Kind(importance_record, "", importance_jobs),
         "power": Kind(power_record, "", power_jobs),
+        "omitting": Kind(omitting_record, "", omitting_jobs),
     },
     evidence=evidence,
     of_part=of_part,

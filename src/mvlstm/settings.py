@@ -326,6 +326,11 @@ class TransformSettings:
         '"auto" takes the scale on which a linear map errs least on the last training rows (paper: '
         '"none").',
     )
+    bounds: Sequence[float | None] | None = setting(
+        default=None,
+        doc="Least and greatest value that the target can have, such as [0, None]: forecasts, "
+        "intervals and scores keep within them.",
+    )
 
 
 @settings(panel=TRAINING)

@@ -7,11 +7,15 @@ go through it as they are; mean and CRPS have forms of their own, given below fo
 
 With ``asinh`` it forecasts :math:`Z = \operatorname{asinh}((Y - c) / u)`, straight near the middle
 and logarithmic in both tails, of a target of any sign.
+
+With ``low`` and ``high`` what would lie beyond them is these, as zero is with ``log1p``: quantiles
+are clipped, and the distribution has mass at the bounds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -19,12 +23,13 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from mvlstm import metrics
-from mvlstm.errors import ParameterError
+from mvlstm.errors import ParameterError, is_number
 from mvlstm.types import FloatArray, IntArray
 
 TransformName = Literal["none", "log1p", "asinh"]
 TRANSFORMS: tuple[TransformName, ...] = get_args(TransformName)
 
+FAR = (-np.inf, np.inf)  # bounds where there are none
 CHUNK = 262_144  # numbers held in a temporary array at once
 NODES, PANELS = 8, 6  # of the quadrature below zero
 REACH = 6.0  # standard deviations from a mean beyond which the square of nothing is left
@@ -43,6 +48,8 @@ class Transform:
     name : {"none", "log1p", "asinh"}
     center, scale : float
         Middle and unit of asinh.
+    low, high : float
+        What the target cannot lie beyond: values that would are these.
 
     Examples
     --------
@@ -55,6 +62,8 @@ class Transform:
     name: TransformName = "none"
     center: float = 0.0
     scale: float = 1.0
+    low: float = -np.inf
+    high: float = np.inf
 
     def __post_init__(self) -> None:
         if self.name not in TRANSFORMS:
@@ -73,19 +82,37 @@ class Transform:
 
     def to_plain(self) -> str | list[Any]:
         """Return what JSON can hold."""
+        if self.is_bounded:
+            ends = [end if np.isfinite(end) else None for end in (self.low, self.high)]
+            return [self.name, self.center, self.scale, *ends]
         return [self.name, self.center, self.scale] if self.name == "asinh" else self.name
 
     @classmethod
     def from_plain(cls, plain: Any) -> Transform:
         """Build from what `to_plain` returned, checking it."""
         parts: list[Any] = [plain] if isinstance(plain, str) else list(plain)
-        made = cls(parts[0], *map(float, parts[1:]))
+        low, high = read_bounds(parts[3:] or None)
+        made = cls(parts[0], *map(float, parts[1:3]), low=low, high=high)
         if not (np.isfinite([made.center, made.scale]).all() and made.scale > 0):
             raise ParameterError(f"The transform {plain!r} has no finite middle and unit.")
         return made
 
     def __bool__(self) -> bool:
         return self.name != "none"
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether values are kept within bounds."""
+        return bool(np.isfinite([self.low, self.high]).any())
+
+    def within(self, bounds: Sequence[float | None] | None) -> Transform:
+        """Return the transform with other bounds."""
+        low, high = read_bounds(bounds)
+        return replace(self, low=low, high=high)
+
+    def clip(self, values: FloatArray) -> FloatArray:
+        """Bring values in the target's units within the bounds."""
+        return np.clip(values, self.low, self.high) if self.is_bounded else values
 
     def forward(self, values: FloatArray) -> FloatArray:
         """Turn values of the target into those the model works on."""
@@ -96,8 +123,8 @@ class Transform:
     def inverse(self, values: FloatArray) -> FloatArray:
         """Turn values on the model's scale into the target's units; never falls."""
         if self.name == "asinh":
-            return np.asarray(self.center + self.scale * np.sinh(values))
-        return np.maximum(np.expm1(values), 0.0) if self else values
+            return self.clip(np.asarray(self.center + self.scale * np.sinh(values)))
+        return self.clip(np.maximum(np.expm1(values), 0.0) if self else values)
 
     def scale_name(self, target: str) -> str:
         """Name the model's scale: ``log1p(count)``, or the target itself."""
@@ -144,28 +171,75 @@ class Transform:
         less :math:`\int_{-\infty}^0 F_Z(z)^2 e^z dz` for what lies below zero and counts as zero,
         by Gauss-Legendre quadrature in pieces. With asinh, which has no such limit, it is the mean
         of this for :math:`e^Z` and for :math:`e^{-Z}`, times u.
+
+        With bounds the distribution function is 0 below and 1 above them, and what it was there,
+        :math:`\int_{-\infty}^{a} F_Z(z)^2 g'(z) dz` and its like above, is taken off likewise.
         """
-        if not self:
+        if not self and not self.is_bounded:
             return metrics.crps_mixture(weights, means, variances, actual)
         w, mu, v = np.broadcast_arrays(
             *(np.asarray(a, dtype=np.float64) for a in (weights, means, variances))
         )
         shape, J = w.shape[:-1], w.shape[-1]
         w, mu, sd = w.reshape(-1, J), mu.reshape(-1, J), _deviation(v).reshape(-1, J)
-        y = np.broadcast_to(np.asarray(actual, dtype=np.float64), shape).reshape(-1)
-        out = np.empty(len(y))
+        found = np.broadcast_to(np.asarray(actual, dtype=np.float64), shape).reshape(-1)
+        y, out = self.clip(found), np.abs(found - self.clip(found))
         size = max(1, CHUNK // (J * NODES))
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, len(y), size):
                 rows = slice(start, start + size)
                 part = (w[rows], mu[rows], sd[rows])
-                if self.name == "asinh":
+                out[rows] -= self._beyond(*part)
+                if not self:
+                    out[rows] += metrics.crps_mixture(*part[:2], part[2] ** 2, y[rows])
+                elif self.name == "asinh":
                     at, down = np.exp(self.forward(y[rows])), (part[0], -part[1], part[2])
                     both = _of_exponential(*part, at) + _of_exponential(*down, 1.0 / at)
-                    out[rows] = 0.5 * self.scale * both
+                    out[rows] += 0.5 * self.scale * both
                 else:
-                    out[rows] = _of_exponential(*part, 1.0 + y[rows]) - _below(*part)
+                    out[rows] += _of_exponential(*part, 1.0 + y[rows])
         return out.reshape(shape)
+
+    def _beyond(self, w: FloatArray, mu: FloatArray, sd: FloatArray) -> FloatArray:
+        """Return what the parts of distributions beyond the bounds would add to their CRPS."""
+        found = np.zeros(len(w))
+        low = max(self.low, 0.0) if self.name == "log1p" else self.low
+        if np.isfinite(low):
+            end = float(self.forward(np.asarray(low)))
+            least = LOWEST if self.name == "log1p" else -np.inf
+            found += _below(w, mu, sd, end, self._slope, least)
+        if np.isfinite(self.high):
+            end = float(self.forward(np.asarray(self.high)))
+            found += _below(w, -mu, sd, -end, lambda z: self._slope(-z))
+        return found
+
+    def _slope(self, z: FloatArray) -> FloatArray:
+        """Return how steeply values in units rise with those on the model's scale."""
+        if self.name == "asinh":
+            return np.asarray(self.scale * np.cosh(z))
+        return np.exp(z) if self else np.ones_like(z)
+
+
+def read_bounds(bounds: Sequence[float | None] | None) -> tuple[float, float]:
+    """Return the least and the greatest value of a target, infinite where there is none.
+
+    Examples
+    --------
+    >>> read_bounds((0, None)), read_bounds(None)
+    ((0.0, inf), (-inf, inf))
+    """
+    if bounds is None:
+        return -np.inf, np.inf
+    ends = list(bounds) if isinstance(bounds, Sequence) and not isinstance(bounds, str) else []
+    if len(ends) != 2 or not all(end is None or is_number(end) for end in ends):
+        raise ParameterError(
+            f"bounds={bounds!r} must be the least and the greatest value of the target, None where "
+            "there is none, such as bounds=[0, None]."
+        )
+    low, high = (far if end is None else float(end) for end, far in zip(ends, FAR, strict=True))
+    if not low < high:
+        raise ParameterError(f"bounds={bounds!r} must have the lesser value first.")
+    return low, high
 
 
 IDENTITY = Transform()
@@ -208,15 +282,23 @@ def _sided(x: FloatArray) -> FloatArray:
     return np.asarray(2.0 * ndtr(x) - 1.0)
 
 
-def _below(w: FloatArray, mu: FloatArray, sd: FloatArray) -> FloatArray:
-    """Integral of the squared CDF over the values below zero."""
-    result = np.zeros(len(w))
+def _below(
+    w: FloatArray,
+    mu: FloatArray,
+    sd: FloatArray,
+    end: float,
+    slope: Callable[[FloatArray], FloatArray],
+    least: float = -np.inf,
+) -> FloatArray:
+    """Integral of the squared CDF, times a slope, over the values below an ``end``."""
+    result, mu = np.zeros(len(w)), mu - end
     lowest = np.min(np.where(w > 0, mu - REACH * sd, np.inf), axis=-1)
     rows = np.flatnonzero(lowest < 0)
     if not len(rows):
         return result
     w, mu, sd = w[rows], mu[rows], sd[rows]
-    which, left, width = _panels(w, mu, sd, np.maximum(lowest[rows], LOWEST))
+    lowest = lowest[rows]
+    which, left, width = _panels(w, mu, sd, np.maximum(lowest, least))
     points, shares = np.polynomial.legendre.leggauss(NODES)
     found = np.empty(len(which))
     size = max(1, CHUNK // (w.shape[1] * NODES))
@@ -226,7 +308,7 @@ def _below(w: FloatArray, mu: FloatArray, sd: FloatArray) -> FloatArray:
         z = left[part, None] + width[part, None] * 0.5 * (1.0 + points)  # (panels, nodes)
         at = (z[:, :, None] - mu[row, None]) / sd[row, None]
         cdf = (ndtr(at) @ w[row, :, None])[:, :, 0]
-        found[part] = 0.5 * width[part] * ((cdf**2 * np.exp(z)) @ shares)
+        found[part] = 0.5 * width[part] * ((cdf**2 * slope(z + end)) @ shares)
     result[rows] = np.bincount(which, found, minlength=len(rows))
     return result
 

@@ -38,11 +38,12 @@ def wave(rows: int = 80, *, seed: int = 0) -> pd.Series[float]:
 
 
 def driven(rows: int = 120) -> tuple[pd.Series[float], pd.DataFrame]:
-    """Return a target that is the other column of the same day, and that column."""
+    """Return a target that follows a column of the same day closely, and that column."""
     rng = np.random.default_rng(1)
     index = pd.date_range("2020-01-01", periods=rows, freq="D")
     X = pd.DataFrame({"weather": rng.normal(size=rows), "noise": rng.normal(size=rows)}, index)
-    return pd.Series(5 * X["weather"].to_numpy() + 20, index=index, name="load"), X
+    load = 5 * X["weather"] + 20 + rng.normal(scale=0.7, size=rows)
+    return load.rename("load"), X
 
 
 def panel(rows: int = 40) -> pd.DataFrame:
@@ -65,7 +66,7 @@ def test_known_variables_are_read_at_the_time_forecast() -> None:
     y, X = driven()
     forecaster = ModelForecaster(mv.AR(window=3, verbose=0)).fit(y[:-3], X[:-3], fh=[1, 3])
     found = forecaster.predict(X=X[-3:])
-    np.testing.assert_allclose(found, y.iloc[[-3, -1]], atol=0.2)
+    np.testing.assert_allclose(found, y.iloc[[-3, -1]], atol=2)
     assert found.name == "load" and list(found.index) == [y.index[-3], y.index[-1]]
     assert forecaster.explain(effort="quick").variables[0] == "weather"
 

@@ -14,7 +14,10 @@ from mvlstm.bench.tables import make_tables
 
 PROJECT = Path(__file__).parents[2]
 MOST_LINES = 300
-SUITES = ("accuracy", "grid", "importance", "paper, budget medium", "paper, budget paper", "search")
+SUITES = (
+    *("accuracy", "granger", "grid", "importance", "paper, budget medium", "paper, budget paper"),
+    "search",
+)
 
 
 @pytest.fixture(scope="module")

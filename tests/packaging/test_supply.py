@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import email
 import importlib.util
+import os
 import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from packaging.version import Version
 
 PROJECT = Path(__file__).parents[2]
@@ -50,3 +58,50 @@ def test_the_bill_of_materials_names_what_the_wheel_needs() -> None:
     pins = pinned("constraints.txt")
     for name in set(parts) & set(pins) - BUILDS:
         assert parts[name]["version"] == pins[name] and parts[name]["hashes"]
+
+
+def built(folder: Path, moment: int) -> Path:
+    """Build the wheel from a copy of the sources, whose files are as old as this moment."""
+    source = folder / "source"
+    names = ("pyproject.toml", "README.md", "LICENSE", "src")
+    for name in names:
+        path = PROJECT / name
+        copy = shutil.copytree if path.is_dir() else shutil.copy
+        source.mkdir(exist_ok=True)
+        copy(path, source / name)
+    for path in source.rglob("*"):
+        os.utime(path, (moment, moment))
+        path.chmod(0o755 if path.is_dir() else (0o600, 0o664)[moment % 2])
+    words = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder]
+    subprocess.run(words, cwd=source, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.mark.parametrize("epoch", [None, "1767225600"])
+def test_the_wheel_is_the_same_to_the_byte(
+    epoch: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    if epoch:
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
+    folders = [tmp_path / "one", tmp_path / "another"]
+    for folder in folders:
+        folder.mkdir()
+    first, second = (built(f, 1_500_000_001 + k) for k, f in enumerate(folders))
+    assert first.read_bytes() == second.read_bytes()
+    year = zipfile.ZipFile(first).infolist()[0].date_time[0]
+    assert year == (2026 if epoch else 2020)  # of hatchling, where nothing is said
+
+
+def test_the_metadata_name_every_supported_python(tmp_path: Path) -> None:
+    wheel = zipfile.ZipFile(built(tmp_path, 1_500_000_000))
+    (name,) = (n for n in wheel.namelist() if n.endswith("METADATA"))
+    told = email.message_from_bytes(wheel.read(name))
+    assert told["Requires-Python"] == ">=3.11"
+    versions = {c.split(" :: ")[-1] for c in told.get_all("Classifier") if "Python :: 3." in c}
+    assert versions == {"3.11", "3.12", "3.13"}
+    extras = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert set(told.get_all("Provides-Extra")) == set(extras["project"]["optional-dependencies"])
+    needed = [line for line in told.get_all("Requires-Dist") if "extra ==" not in line]
+    assert len(needed) == len(extras["project"]["dependencies"])

@@ -24,7 +24,7 @@ from mvlstm import storage
 from mvlstm.errors import MVLSTMError
 from reliability.jobs import SETTINGS, contents, fit_and_save, make_table
 
-FEW, MANY, COPIES = 2, 50, 9  # the last: models that are updated
+FEW, MANY, COPIES = 2, 50, 10  # the last: models that are updated
 SUITE = """
 name = "events"
 data.synthetic.n = 200

@@ -261,6 +261,7 @@ def test_after_a_time_limit_the_same_command_starts_anew_unless_told_to_go_on(
     assert (folder / NAME).is_file()
     other = invoke(*words(data, out), *short, "--seed", "9")  # the state of seed 0 would be refused
     assert other.exit_code == 0, other.stderr
+    assert "this one starts anew" in other.stderr and "--resume" in other.stderr
     onward = invoke(*words(data, out), "--seed", "9", "--resume")
     assert onward.exit_code == 0, onward.stderr
     assert not folder.exists()

@@ -45,6 +45,12 @@ def holes() -> pd.DataFrame:
     return table
 
 
+def between() -> pd.DataFrame:
+    """A target that is often at either of its bounds."""
+    table = weather()
+    return table.assign(y=(table["y"] - 5.0).clip(0.0, 2.0))
+
+
 def clock_parts() -> pd.DataFrame:
     table = weather().reset_index()
     parts = {part: getattr(table["time"].dt, part) for part in ("year", "month", "day", "hour")}
@@ -54,6 +60,7 @@ def clock_parts() -> pd.DataFrame:
 CASES: dict[str, tuple[str, Callable[[], pd.DataFrame], dict[str, Any]]] = {
     "default": ("MVLSTM", weather, {}),
     "static": ("MVLSTM", weather, {"calibration": "static", "horizon": 2}),
+    "bounds": ("AR", between, {"bounds": (0, 2.0), "horizon": 6}),
     "log scale": ("MVLSTM", weather, {"transform": "log1p", "horizon": 6, "members": 5}),
     "zone": ("AR", lambda: weather(zone="Europe/Berlin"), {"horizon": 4, "calendar": "auto"}),
     "local days": (

@@ -29,6 +29,7 @@ from mvlstm.errors import ParameterError, check_option, check_whole
 from mvlstm.evaluate.methods import METHODS, Method, find_method
 
 SUITES = Path("experiments") / "suites"  # where suites are found by name, as in a clone
+MOST_JOBS, MOST_FOLDS = 20_000, 1_000  # of a suite, and of a part
 SUITE_KEYS = ("name", "title", "study", "seed", "budgets", "data", "methods", "parts")
 COUNTS = ("repeats", "members", "tune_seeds", "blend")
 BUDGET_KEYS = ("words", *COUNTS, "windows_seen", "most_epochs", "data")
@@ -66,6 +67,8 @@ def load_suite(
         tree = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise ParameterError(f"The suite '{name}' is not valid TOML: {error}.") from error
+    except RecursionError as error:
+        raise ParameterError(f"The suite '{name}' nests its lists too deep.") from error
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ParameterError(f"The suite '{path}' cannot be read: {reason}.") from error
@@ -125,7 +128,10 @@ def parse_suite(
         raise ParameterError("The suite has no [[parts]]; give at least one.")
     reader.check()
     each = itertools.chain.from_iterable(reader.jobs(part) for part in parts)
-    jobs = tuple(replace(job, place=place) for place, job in enumerate(each))
+    first = itertools.islice(each, MOST_JOBS + 1)
+    jobs = tuple(replace(job, place=place) for place, job in enumerate(first))
+    if len(jobs) > MOST_JOBS:
+        raise ParameterError(f"The suite has more than {MOST_JOBS:,} jobs. Divide it into several.")
     repeated = [key for key, n in Counter(job.key for job in jobs).items() if n > 1]
     if repeated:
         raise ParameterError(f"The suite lists the same job twice: {repeated[0]}.")
@@ -188,6 +194,8 @@ class _Reader:
                 yield replace(same, **one)
             return
         folds = _whole("folds", part.get("folds", 1), 1)
+        if folds > MOST_FOLDS:
+            raise ParameterError(f"folds={folds} is more than {MOST_FOLDS:,}. Use fewer.")
         cells = itertools.product(
             _listed(part, "datasets", ()),
             _listed(part, "protocols", (CHRONOLOGICAL,)),

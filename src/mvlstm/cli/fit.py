@@ -18,6 +18,10 @@ EXAMPLE = (
     "--calendar auto --missing drop --gaps close --test 0.2 --out model.safetensors"
 )
 RUNNING = "Interruption"
+ANEW = (
+    "The state of an earlier fit, which its time limit ended, lies in '{folder}': this one starts "
+    "anew and deletes it. With --resume it would go on from there, and --no-resume says nothing."
+)
 
 Split = Annotated[
     cli.Given,
@@ -81,6 +85,8 @@ def fit(
     )
 
     folder = checkpoint or out.with_suffix(".checkpoint")
+    if resume is None and (folder / ENDED).is_file():
+        output.warn(ANEW.format(folder=folder))
     anew = bool(resume) and not is_unfinished(folder)
     with prepared_checkpoint(folder, resume=resume):
         told = {**split, "checkpoint": folder, "time_limit": time_limit, "engine": engine}

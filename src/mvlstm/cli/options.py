@@ -19,6 +19,7 @@ from mvlstm.cli.messages import translate
 from mvlstm.cli.session import session
 from mvlstm.cli.words import (
     codes,
+    ends,
     fraction_or_count,
     named_columns,
     number_or_word,
@@ -236,9 +237,9 @@ METAVARS = {
     **{"target": "COL", "series": "COL", "sep": "CHAR", "decimal": "CHAR", "address": "HOST:PORT"},
     "engine": "local|ray|HOST:PORT",
     **{"calendar": "none|auto|PART[,PART...]", "device": "auto|cpu|cuda"},
-    "na_values": "none|VALUE[,VALUE...]",
+    **{"na_values": "none|VALUE[,VALUE...]", "bounds": "LOW,HIGH"},
 }
-READERS = {"calendar": word_or_words, "na_values": codes}
+READERS = {"calendar": word_or_words, "na_values": codes, "bounds": ends}
 
 
 def option_group(cls: type, *names: str) -> Group:

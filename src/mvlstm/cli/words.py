@@ -96,6 +96,23 @@ def codes(text: str) -> tuple[float | str, ...]:
     return () if text == "none" else tuple(number_or_word(word) for word in words([text]))
 
 
+def ends(text: str) -> tuple[float | None, ...]:
+    """Read the least and the greatest value of something; ``none`` or nothing where there is none.
+
+    Examples
+    --------
+    >>> ends("0,none"), ends("0,")
+    ((0.0, None), (0.0, None))
+    """
+    parts = [part.strip().lower() for part in text.split(",")]
+    try:
+        return tuple(None if part in ("", "none") else float(part) for part in parts)
+    except ValueError:
+        raise ParameterError(
+            f"--bounds {text} is not two numbers, the least and the greatest value: --bounds 0,none"
+        ) from None
+
+
 def number_or_word(
     text: str, kinds: Iterable[Callable[[str], Any]] = (int, float)
 ) -> int | float | str:

@@ -99,6 +99,12 @@ class Backtest(Drawable):
         level : sequence of float
             Percentages that the intervals should hold.
         """
+        for other in others:
+            if not isinstance(other, Backtest):
+                raise ParameterError(
+                    f"to_nixtla() received a {type(other).__name__} next to its own backtest. Pass "
+                    "what mvlstm.backtest() returned for the other methods; level= has a name."
+                )
         parts = [self, *others]
         names = unique_names([one.method for one in parts])
         tables = [

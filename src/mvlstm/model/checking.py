@@ -254,7 +254,7 @@ def _suggestions(frame: SeriesFrame, attempt: Attempt) -> Iterator[str]:
     if target.min() >= 0 and np.median(target) > 0 and low >= OFTEN:
         yield (
             f"The target is never negative, and near zero in {low:.0%} of the rows: "
-            "transform='auto' tries a log scale."
+            "bounds=[0, None] keeps forecasts there, and transform='auto' tries a log scale."
         )
     dates = isinstance(frame.times, pd.DatetimeIndex)
     if (

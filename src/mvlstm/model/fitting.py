@@ -18,6 +18,7 @@ from mvlstm.model.learned import Learned
 from mvlstm.model.table_warnings import check_reach, require_rows
 from mvlstm.model.transform_choice import (
     TransformChoice,
+    check_bounds,
     check_target,
     choose_transform,
     input_transforms,
@@ -42,6 +43,7 @@ class Method(Protocol):
     window: int
     horizon: int
     transform: TransformChoice
+    bounds: Sequence[float | None] | None
     calibration: Adapting
 
     @property
@@ -175,6 +177,8 @@ def _learn_preparation(
     """Choose transform and differencing, and learn the scaling, on the training rows."""
     T, H = int(method.window), int(method.horizon)
     transform, notes = choose_transform(method.transform, frame, rows, T, H)
+    transform = transform.within(method.bounds)
+    check_bounds(transform, frame)
     inputs = input_transforms(transform, frame, rows)
     train = frame.values[: rows.sum()] if frame.panel is None else frame.values[rows]
     if train[:, -1].min() == train[:, -1].max():

@@ -47,6 +47,7 @@ from mvlstm.table.kinds import kind_of
 from mvlstm.table.layout import Layout
 from mvlstm.table.parts import require_validation
 from mvlstm.table.settings import Calendar, Cleaning, Codes, Columns
+from mvlstm.transforms import read_bounds
 
 if TYPE_CHECKING:
     from mvlstm.report import ReportData
@@ -85,6 +86,7 @@ class AbstractForecaster(BaseEstimator, ABC):
     difference: Difference = "none"
     calendar: Calendar = "none"
     transform: TransformChoice = "none"
+    bounds: Sequence[float | None] | None = None
     calibration: Adapting = "adaptive"
     verbose: int
     ensemble: ClassVar[bool] = False  # whether there are members with seeds of their own
@@ -120,6 +122,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         check_option("difference", self.difference, ("none", "auto"))
         check_calendar(self.calendar)
         check_option("transform", self.transform, TRANSFORM_CHOICES)
+        read_bounds(self.bounds)
         check_option("calibration", self.calibration, ("adaptive", "static"))
 
     def most_numbers(self, layout: Layout) -> float:

@@ -37,7 +37,8 @@ def dated_forecast(
     with np.errstate(over="ignore", invalid="ignore"):  # checked next
         labels = predictive.with_spread(calibration.spread).widened(calibration.factors)
         mixture = scale.mixture(labels)
-        members = scale.members(predictive.members, mixture, calibration.mean_factor)
+        found = scale.members(predictive.members, mixture, calibration.mean_factor)
+        members = scale.transform.clip(found)
     require_finite(members, frame, origins, mixture)
     weights, means, variances = mixture.joined
     times, actual = frame.future_times(origins, H), gather_labels(frame, origins, H)

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from mvlstm import metrics
+from mvlstm._words import counted
 from mvlstm.errors import DataError
 from mvlstm.problem.moments import Moments, join_steps, most_lags
 from mvlstm.problem.predictive import Mixture
@@ -124,13 +125,29 @@ def check_target(transform: Transform, frame: SeriesFrame) -> None:
     """Refuse negative values of a target that is modelled as log(1 + y)."""
     if transform.name != "log1p":
         return
-    wrong = np.flatnonzero(frame.target_values < 0)
-    if not len(wrong):
+    _refuse(
+        frame.target_values < 0,
+        frame,
+        "below zero",
+        "it is modelled as log(1 + y), for a target that cannot be negative. Correct these rows, "
+        "or fit with transform='asinh' or 'none'.",
+    )
+
+
+def check_bounds(transform: Transform, frame: SeriesFrame) -> None:
+    """Refuse values of a target beyond the bounds that it is said to have."""
+    ends = [end if np.isfinite(end) else None for end in (transform.low, transform.high)]
+    beyond = transform.clip(frame.target_values) != frame.target_values
+    advice = f"bounds={ends} says that there are none. Correct these rows, or widen the bounds."
+    _refuse(beyond, frame, "beyond its bounds", advice)
+
+
+def _refuse(wrong: BoolArray, frame: SeriesFrame, where: str, advice: str) -> None:
+    """Name the first value of the target that is wrong, if any is."""
+    if not wrong.any():
         return
-    row = int(wrong[0])
-    what = "1 value" if len(wrong) == 1 else f"{len(wrong):,} values"
+    row = int(wrong.argmax())
     raise DataError(
-        f"Target '{frame.target}' has {what} below zero, the first {frame.target_values[row]:g} "
-        f"at {describe_time(frame.times[row])}, but it is modelled as log(1 + y), for a target "
-        "that cannot be negative. Correct these rows, or fit with transform='asinh' or 'none'."
+        f"Target '{frame.target}' has {counted(int(wrong.sum()), 'value')} {where}, the first "
+        f"{frame.target_values[row]:g} at {describe_time(frame.times[row])}, but {advice}"
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from mvlstm.errors import ModelFileError
+from mvlstm.errors import ModelFileError, is_whole
 from mvlstm.types import AnyArray, BoolArray, FloatArray, IntArray
 
 _CHUNK = 250_000  # values at a time
@@ -78,6 +78,7 @@ class SeriesScaler:
     common: Scaler  # of all rows together: for columns that are not scaled by series
     own: BoolArray  # (columns,) which of them each series scales by itself
     guess: Guess  # of the scale of columns that do not vary in a series
+    static: tuple[int, ...] = ()  # columns that tell series apart, and are not scaled by series
 
     @classmethod
     def fit(
@@ -98,9 +99,13 @@ class SeriesScaler:
         """
         common = Scaler.fit(values, measured)
         own_of = _statistics(values, codes, least, measured)
+        static = own & _static(own_of.mean, own_of.deviation, common)
+        static[-1] = False
+        own = own & ~static
         guess = Guess.of(own_of.mean, own_of.deviation, common)
         scaling = _own_or_common(own_of.mean, own_of.deviation, common, own, guess)
-        return cls(tuple(names[k] for k in own_of.present), *scaling, common, own, guess)
+        present = tuple(names[k] for k in own_of.present)
+        return cls(present, *scaling, common, own, guess, tuple(np.flatnonzero(static).tolist()))
 
     def of_others(
         self,
@@ -113,9 +118,10 @@ class SeriesScaler:
     ) -> SeriesScaler:
         """Return the scaling of other series, given as in `fit`; what all share stays."""
         own_of = _statistics(values, codes, least, measured)
-        where = (self.common, self.own, self.guess)
-        center, scale = _own_or_common(own_of.mean, own_of.deviation, *where)
-        return SeriesScaler(tuple(names[k] for k in own_of.present), center, scale, *where)
+        of_all = (self.common, self.own, self.guess)
+        center, scale = _own_or_common(own_of.mean, own_of.deviation, *of_all)
+        present = tuple(names[k] for k in own_of.present)
+        return replace(self, names=present, center=center, scale=scale)
 
     def rows(
         self,
@@ -148,7 +154,8 @@ class SeriesScaler:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold, without loss."""
         scaling, guess = _plain(self, "center", "scale"), _plain(self.guess, "share", "least")
-        return {"names": list(self.names), **scaling, "guess": guess}
+        static = {"static": list(self.static)} if self.static else {}
+        return {"names": list(self.names), **scaling, "guess": guess, **static}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], common: Scaler, own: BoolArray) -> SeriesScaler:
@@ -158,7 +165,11 @@ class SeriesScaler:
         share, least = _checked(values["guess"], "share", "least", shape=(columns,))
         if len(own) != columns or (share <= 0).any():
             raise ModelFileError("The scaling of the series is damaged.")
-        return cls(names, *scaling, common, own, Guess(share, least))
+        static = tuple(values.get("static", ()))
+        if not all(is_whole(one) and 0 <= one < columns - 1 for one in static):
+            raise ModelFileError("The scaling of the series is damaged.")
+        own = own & ~np.isin(np.arange(columns), static)
+        return cls(names, *scaling, common, own, Guess(share, least), static)
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,6 +281,12 @@ def _own_or_common(
 
 def _varies(mean: FloatArray, deviation: FloatArray, common: Scaler) -> BoolArray:
     return np.asarray(deviation > _STEADY * np.maximum(np.abs(mean), common.scale))
+
+
+def _static(mean: FloatArray, deviation: FloatArray, common: Scaler) -> BoolArray:
+    """Say which columns are constant in every series, and not the same in all."""
+    differs = np.ptp(mean, axis=0) > _STEADY * np.maximum(np.abs(mean).max(axis=0), common.scale)
+    return np.asarray(~_varies(mean, deviation, common).any(axis=0) & differs)
 
 
 def _by_series(

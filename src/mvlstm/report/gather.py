@@ -38,6 +38,7 @@ PAGE_SHARE = 0.85  # of a time limit until the page is drawn
 RIVALS: dict[str, dict[str, Any]] = {"AR": {}, "GBT": {"grid": "quick", "max_rounds": 40}}
 GROWN = 20_000_000  # rows x inputs x steps that trees are grown from, about 30 s of one core
 FEWEST_ROWS = 300  # that trees can learn from
+KEPT = ("missing", "gaps", "fill_limit", "duplicates", "bounds")  # settings that rivals share
 RIVAL_SHARE = 0.25  # of a time limit
 MOST_SERIES = 12  # that can be chosen from
 LIBRARIES = ("torch", "numpy", "pandas", "scikit-learn")
@@ -223,7 +224,7 @@ def _rival_scores(
         window=fitted.window,
         horizon=fitted.horizon,
         calendar=fitted.layout.calendar or "none",
-        **{name: getattr(model, name) for name in ("missing", "gaps", "fill_limit", "duplicates")},
+        **{name: getattr(model, name) for name in KEPT},
         transform=fitted.preparation.transform.name,
         verbose=0,
         **RIVALS[name],

@@ -87,10 +87,15 @@ class Distribution:
 
     def pit(self, y: FloatArray) -> FloatArray:
         """Probability of values up to ``y`` (...)."""
-        mixture, at = (self.weights, self.means, self.variances), self.transform.forward(y)
+        mixture = self.weights, self.means, self.variances
+        at = self.transform.forward(self.transform.clip(y))
         if self.knots is None:
-            return metrics.pit(*mixture, at)
-        return np.asarray(ndtr(_read(metrics.mixture_score(*mixture, at), self.table, GRID)))
+            found = metrics.pit(*mixture, at)
+        else:
+            found = np.asarray(ndtr(_read(metrics.mixture_score(*mixture, at), self.table, GRID)))
+        found[y >= self.transform.high] = 1.0
+        found[y < self.transform.low] = 0.0
+        return found
 
     def crps(self, y: FloatArray) -> FloatArray:
         """Continuous ranked probability score; of a recalibrated distribution by quadrature."""

@@ -22,9 +22,10 @@ def nixtla_frame(forecast: Forecast, name: str, levels: Sequence[float]) -> pd.D
     A target that is one series alone has its own name as ``unique_id``. The columns are those of
     ``cross_validation``: ``AR``, ``AR-lo-90``, ``AR-hi-90``.
     """
-    if np.ndim(levels) != 1 or not all(is_number(one) and 0 < one < 100 for one in levels):
+    if np.ndim(levels) != 1 or not all(is_number(one) and 1 <= one < 100 for one in levels):
         raise ParameterError(
-            f"level={levels!r} must be a list of percentages between 0 and 100, such as [80, 90]."
+            f"level={levels!r} must be a list of percentages from 1 to below 100. Write level=[90] "
+            "for the 90 % interval."
         )
     rows = forecast.to_pandas()
     table = pd.DataFrame(

@@ -92,19 +92,26 @@ def static_scores(knots: FloatArray, level: float) -> FloatArray:
 
 def to_scale(transform: Any, values: FloatArray) -> FloatArray:
     """Turn values of the target into those the model works on."""
-    if transform == "none":
-        return values
-    if transform == "log1p":
-        return np.log1p(values)
-    _, center, scale = transform
-    return np.asarray(np.arcsinh((values - center) / scale))
+    name, center, scale, *_ = _parts(transform)
+    if name == "asinh":
+        return np.asarray(np.arcsinh((values - center) / scale))
+    return np.log1p(values) if name == "log1p" else values
 
 
 def to_units(transform: Any, values: FloatArray) -> FloatArray:
-    """Undo `to_scale`; what would lie below zero on a logarithmic scale is zero."""
-    if transform == "none":
-        return values
-    if transform == "log1p":
-        return np.maximum(np.expm1(values), 0.0)
-    _, center, scale = transform
-    return np.asarray(center + scale * np.sinh(values))
+    """Undo `to_scale`; what would lie below zero on a logarithmic scale is zero.
+
+    What would lie beyond the bounds of the target is these.
+    """
+    name, center, scale, low, high = _parts(transform)
+    if name == "asinh":
+        values = np.asarray(center + scale * np.sinh(values))
+    elif name == "log1p":
+        values = np.maximum(np.expm1(values), 0.0)
+    return values if low is None and high is None else np.clip(values, low, high)
+
+
+def _parts(transform: Any) -> list[Any]:
+    """Return name, middle, unit and bounds of a transform as a file holds it."""
+    parts = [transform] if isinstance(transform, str) else list(transform)
+    return parts + [0.0, 1.0, None, None][len(parts) - 1 :]

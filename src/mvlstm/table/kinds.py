@@ -50,8 +50,8 @@ def as_pandas(table: Any) -> Any:
     except (pyarrow.ArrowException, ValueError, TypeError, NotImplementedError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise DataError(
-            f"The {type(table).__name__} cannot be read through Arrow: {reason}. Give its columns "
-            "types of Arrow, or pass a pandas DataFrame."
+            f"The {type(table).__name__} cannot be read through Arrow: {reason}. Pass a table "
+            "whose columns have types of Arrow, or a pandas DataFrame."
         ) from error
     assert isinstance(read, pd.DataFrame)
     return read

@@ -63,11 +63,27 @@ def from_nixtla(
         table = pd.concat([table, ahead.drop(columns=TARGET, errors="ignore")])
     if static_df is not None:
         static = _named(static_df, "static_df", {id_col: ID})
-        if static[ID].duplicated().any():
-            twice = static.loc[static[ID].duplicated(), ID].iloc[0]
-            raise DataError(f"static_df has several rows for '{twice}'. Give one for each series.")
+        _check_static(static, table)
         table = table.merge(static, on=ID, how="left")
     return table.sort_values([ID, TIME], kind="stable", ignore_index=True)
+
+
+def _check_static(static: pd.DataFrame, table: pd.DataFrame) -> None:
+    """Refuse static columns that are not one row for each series, or that df has itself."""
+    if static[ID].duplicated().any():
+        twice = static.loc[static[ID].duplicated(), ID].iloc[0]
+        raise DataError(f"static_df has several rows for '{twice}'. Give one for each series.")
+    lacking = ~table[ID].isin(static[ID])
+    if lacking.any():
+        raise DataError(
+            f"static_df has no row for '{table.loc[lacking, ID].iloc[0]}', a series of df. Give "
+            "one for each series."
+        )
+    both = [name for name in static.columns if name in table.columns and name != ID]
+    if both:
+        raise DataError(
+            f"static_df and df both have {name_list(both)}. Drop them from one of the two."
+        )
 
 
 def _named(table: Any, argument: str, names: dict[str, str]) -> pd.DataFrame:

@@ -277,3 +277,15 @@ def test_jobs_are_selected_by_what_they_are(suite: Suite) -> None:
         suite.select(windows=[7])
     with pytest.raises(ParameterError, match="Nothing of suite"):
         suite.select(parts=["steps"], methods=["mv"])
+
+
+def test_a_suite_beyond_reason_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = small_tree()
+    with pytest.raises(ParameterError, match=r"folds=1000000000 is more than 1,000"):
+        parse(tree | {"parts": [tree["parts"][0] | {"folds": 10**9}]})
+    monkeypatch.setattr("mvlstm.bench.suite_files.MOST_JOBS", 2)
+    with pytest.raises(ParameterError, match=r"more than 2 jobs"):
+        parse(tree)
+    (tmp_path / "deep.toml").write_text("a = " + "[" * 3000)
+    with pytest.raises(ParameterError, match="nests its lists too deep"):
+        load_suite(str(tmp_path / "deep.toml"))

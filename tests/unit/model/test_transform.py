@@ -194,7 +194,7 @@ def test_negative_values_are_refused_at_fit_and_later(value: float) -> None:
     for call in (model.predict, model.forecast, model.evaluate, lambda t: fitted("AR", t)):
         with pytest.raises(
             DataError,
-            match=r"'y' has 1 value below zero, the first -.* transform='asinh' or 'none'\.$",
+            match=r"'y' has 1 value below zero, the first -.* transform='asinh' or 'none'\.",
         ):
             call(wrong)
 

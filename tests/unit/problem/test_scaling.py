@@ -75,3 +75,25 @@ def test_a_series_that_does_not_vary_is_scaled_alike_at_fit_and_later() -> None:
     damaged = fitted.to_dict() | {"guess": {"share": [0.0], "least": [1.0]}}
     with pytest.raises(ModelFileError, match="damaged"):
         SeriesScaler.from_dict(damaged, fitted.common, own)
+
+
+def test_a_column_that_tells_series_apart_is_not_scaled_by_series() -> None:
+    rng = np.random.default_rng(0)
+    area = np.repeat([100.0, 150.0, 200.0], 50)
+    same, moving = np.full(150, 7.0), rng.normal(size=150)
+    target = rng.normal(size=150) * np.repeat([1.0, 10.0, 100.0], 50)
+    values = np.stack([area, same, moving, target], axis=1)
+    codes, names = np.repeat(np.arange(3), 50), ("a", "b", "c")
+    measured = np.ones(4, dtype=bool)
+    fitted = SeriesScaler.fit(values, codes, names, own=measured, least=10)
+    assert fitted.static == (0,) and fitted.own.tolist() == [False, True, True, True]
+    again = SeriesScaler.from_dict(fitted.to_dict(), fitted.common, measured)
+    for one in (fitted, again):
+        scaled = one.rows(values, codes, names, window=5).transform(values)
+        assert np.unique(scaled[:, 0].round(6)).tolist() == [-1.224745, 0.0, 1.224745]
+        assert np.allclose(scaled[codes == 2, 3].std(), 1.0)
+        other = one.rows(values[:10] + 50.0, codes[:10], ("new",), window=5)
+        assert np.allclose(other.transform(values[:10] + 50.0)[:, 0], 0.0)
+    for damaged in ([3], [-1], ["a"]):
+        with pytest.raises(ModelFileError, match="damaged"):
+            SeriesScaler.from_dict(fitted.to_dict() | {"static": damaged}, fitted.common, measured)

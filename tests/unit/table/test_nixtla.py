@@ -66,6 +66,11 @@ def test_other_names_and_any_order(table: pd.DataFrame) -> None:
     [
         ({"id_col": "shop"}, "Column of df 'shop' is not in the table"),
         ({"static_df": pd.DataFrame({"unique_id": ["a", "a"]})}, "several rows for 'a'"),
+        ({"static_df": pd.DataFrame({"unique_id": ["a"]})}, "static_df has no row for 'b'"),
+        (
+            {"static_df": pd.DataFrame({"unique_id": ["a", "b"], "y": [1.0, 2.0]})},
+            r"static_df and df both have \['y'\]",
+        ),
         (
             {"X_df": pd.DataFrame({"unique_id": ["a"], "ds": [0], "rain": [1.0]})},
             r"X_df has columns \['rain'\] that df does not have",
@@ -81,3 +86,11 @@ def test_bad_levels(table: pd.DataFrame) -> None:
     forecast = mv.AR(**AR).fit(table, "y").forecast(table)
     with pytest.raises(ParameterError, match=r"level=\[0.9, 200\] must be a list of percentages"):
         forecast.to_nixtla(level=[0.9, 200])
+    with pytest.raises(ParameterError, match=r"Write level=\[90\] for the 90 % interval"):
+        forecast.to_nixtla(level=[0.9])  # a share, which other libraries take
+
+
+def test_what_is_no_backtest(table: pd.DataFrame) -> None:
+    found = mv.backtest(mv.AR(**AR), table, "y", folds=1)
+    with pytest.raises(ParameterError, match=r"received a str next to its own backtest"):
+        found.to_nixtla("AR")

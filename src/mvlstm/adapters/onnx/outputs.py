@@ -108,7 +108,8 @@ def forecasts(
         each = (weights * _mean(transform, means, wide)).total(3)
         members = each / weights.total(3)
     w, mu, v = (one.reshaped(0, 0, -1) for one in (weights, means, variances))
-    quantiles = _inverse(transform, _quantiles(w, mu, v, levels))
+    members = _clipped(transform, members)
+    quantiles = _clipped(transform, _inverse(transform, _quantiles(w, mu, v, levels)))
     mean = members.total(2, kind="Mean")
     mixture = {"weights": w, "means": mu, "variances": v}
     return {"mean": mean, "quantiles": quantiles, "members": members, **mixture}
@@ -148,6 +149,10 @@ def _quantiles(weights: Value, means: Value, variances: Value, levels: tuple[flo
         width = width / float(POINTS)
         low = low + width * below.cast(np.float64).total(3, keep=True)
     return (low + width * 0.5).squeezed(3)
+
+
+def _clipped(transform: Transform, values: Value) -> Value:
+    return values.clip(transform.low, transform.high) if transform.is_bounded else values
 
 
 def _inverse(transform: Transform, values: Value) -> Value:
