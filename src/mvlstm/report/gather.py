@@ -40,6 +40,7 @@ GROWN = 20_000_000  # rows x inputs x steps that trees are grown from, about 30 
 FEWEST_ROWS = 300  # that trees can learn from
 KEPT = ("missing", "gaps", "fill_limit", "duplicates", "bounds")  # settings that rivals share
 RIVAL_SHARE = 0.25  # of a time limit
+LATE = "the time limit left no room for it."
 MOST_SERIES = 12  # that can be chosen from
 LIBRARIES = ("torch", "numpy", "pandas", "scikit-learn")
 
@@ -80,10 +81,13 @@ def gather_report(
     if future is not None:
         table = fitted.joined(table, future)
     frame = fitted.read(table, "report")  # checked once: what follows takes the frame
-    forecast = model.predict(frame)
-    scores = score_unseen(fitted, forecast, fitted.prepare(frame))
-    with show_tasks(model.verbose, "report", len(RIVALS)) as advance:
-        evaluation, notes = _with_rivals(model, scores, frame, limit, advance)
+    with show_tasks(model.verbose, "report", 2 + len(RIVALS)) as advance:
+        forecast = model.predict(frame)
+        advance("rows forecast")
+        scores = score_unseen(fitted, forecast, fitted.prepare(frame))
+        advance("forecasts scored")
+        time = (limit, started + RIVAL_SHARE * limit)
+        evaluation, notes = _with_rivals(model, scores, frame, time, advance)
     ahead, next_notes = _next(model, frame, forecast)
     count = min(contributions, count_apart("default", fitted.horizon))
     left = PAGE_SHARE * limit - (clock.monotonic() - started)
@@ -185,15 +189,19 @@ def _with_rivals(
     model: AbstractForecaster,
     evaluation: Evaluation,
     frame: SeriesFrame,
-    limit: float,
+    time: tuple[float, float],
     advance: Advance,
 ) -> tuple[Evaluation, tuple[str, ...]]:
-    """Put a linear autoregression and boosted trees, fitted to the same rows, next to the model."""
+    """Put a linear autoregression and boosted trees, fitted to the same rows, next to the model.
+
+    ``time`` is the limit of the report, and when none of them is begun any more.
+    """
     tables, notes = [evaluation.scores], []
     for name in [name for name in RIVALS if name != type(model).__name__]:
         scores: pd.DataFrame | str
         try:
-            scores = _rival_scores(name, model, frame, limit)
+            late = clock.monotonic() > time[1]
+            scores = LATE if late else _rival_scores(name, model, frame, time[0])
         except MVLSTMError as error:
             scores = f"it could not be fitted: {error}"
         if isinstance(scores, str):

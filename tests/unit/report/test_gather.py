@@ -225,3 +225,11 @@ def test_a_report_of_several_series_names_the_one_shown_and_has_tables_of_all(tm
     assert page.summary[0].startswith("A simpler method forecasts better")
     assert "The next value of y in a" in page.summary[1] and "all 3 series" in page.summary[1]
     assert page.cards[0].label == "Next y in a"
+
+
+def test_rivals_are_left_out_where_time_is_short(model):
+    short = gather_report(model, make_table(), effort="quick", time_limit=1e-3)
+    assert list(short.evaluation.scores.index) == ["MVLSTM", "persistence", "seasonal"]
+    told = [note for note in short.notes if "the time limit left no room for it" in note]
+    assert [note.split()[0] for note in told] == ["AR", "GBT"]
+    assert "persistence" in render_report(short)
