@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 ADAPTERS := .venv-adapters
-EXTRAS := dev,baselines,report
+EXTRAS := dev,baselines,report,holidays
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -q
 # One worker per core, each with one thread.

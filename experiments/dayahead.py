@@ -56,6 +56,20 @@ def published(name: str) -> pd.DataFrame:
     return pd.read_csv(file, index_col=0) if file.is_file() else pd.DataFrame()
 
 
+def diebold_mariano(daily: FloatArray, rival: FloatArray | None) -> float:
+    """Return p of daily errors being no lower than a rival's, days taken as independent.
+
+    Examples
+    --------
+    >>> diebold_mariano(np.array([1.0, 2.0, 1.5]), np.array([2.0, 3.5, 2.0])) < 0.01
+    True
+    """
+    gap = np.zeros(0) if rival is None else np.asarray(daily) - np.asarray(rival)
+    if not gap.any():
+        return float("nan")
+    return float(norm.cdf(np.sqrt(len(gap)) * gap.mean() / gap.std(ddof=1)))
+
+
 def rows(actual: FloatArray, own: dict[str, FloatArray], others: pd.DataFrame) -> pd.DataFrame:
     """Score forecasts (days, 24); p is that of the first being no better, by Diebold and Mariano.
 
@@ -66,10 +80,8 @@ def rows(actual: FloatArray, own: dict[str, FloatArray], others: pd.DataFrame) -
     first = next(iter(daily.values()))
     table = pd.DataFrame(index=list(every), columns=["MAE", "RMSE", "p"], dtype=float)
     for name, found in every.items():
-        gap = first - daily[name]
-        score = np.sqrt(len(gap)) * gap.mean() / gap.std(ddof=1) if gap.any() else np.nan
         rmse = np.sqrt(np.mean((found - actual) ** 2))
-        table.loc[name] = [daily[name].mean(), rmse, norm.cdf(score)]
+        table.loc[name] = [daily[name].mean(), rmse, diebold_mariano(first, daily[name])]
     return table
 
 

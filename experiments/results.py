@@ -38,6 +38,9 @@ Series whose links are known (suite `granger`). AUROC is the chance that a true 
 without one (1: all do, 0.5: chance); found: true links that are called important; any false: files in which
 any other is. [Importance](docs/importance.md#what-it-finds-where-the-truth-is-known) says what the methods are."""
 
+PRICES = """\
+The two protocols of the field for electricity prices, in the suite `epf`; published rows stand beside ours."""
+
 
 def results(document: Document) -> str:
     """Return the page as Markdown, made of the tables of all records."""
@@ -57,9 +60,18 @@ def results(document: Document) -> str:
     blocks += ["## The authors' protocol, with the printed numbers", AUTHORS]
     blocks += [table.markdown() for table in ours]
     blocks += [of_singles(table, "all methods, single fits") for table in theirs]
+    if found := prices(document):
+        blocks += ["## Electricity prices", PRICES, *found]
     blocks += ["## Importance on known truth", TRUTH]
+    truth += find(document, "Suite granger", "omitted", ": explain and refits")
     blocks += [table.markdown() for table in truth]
     return "\n\n".join(blocks) + "\n"
+
+
+def prices(document: Document) -> list[str]:
+    """Return the text and the tables of each protocol of the suite ``epf``."""
+    found = [one for one in document.sections if one.title.startswith("Electricity prices,")]
+    return [text for one in found for text in (*one.text, *(t.markdown() for t in one.tables))]
 
 
 def find(document: Document, suite: str, part: str, kind: str, words: str = "") -> list[Table]:

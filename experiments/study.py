@@ -7,6 +7,7 @@ from typing import Any
 
 from experiments.attention import attention
 from experiments.authors import AUTHORS
+from experiments.epf import price_jobs, price_record, price_sections
 from experiments.error_tables import ERRORS_TEXT, fold_tables, layout_tables, step_tables
 from experiments.granger import granger_record
 from experiments.importance import importance_jobs, importance_record
@@ -65,6 +66,7 @@ def of_suite(every: Sequence[Record]) -> Iterator[Section]:
     tests = tuple(granger_tables(every))
     if tests:
         yield Section("Which variables Granger-cause the target", tables=tests)
+    yield from price_sections(every)
 
 
 STUDY = Study(
@@ -72,6 +74,7 @@ STUDY = Study(
     kinds={
         "granger": Kind(granger_record, "Granger"),
         "importance": Kind(importance_record, "", importance_jobs),
+        "prices": Kind(price_record, "", price_jobs),
         "power": Kind(power_record, "", power_jobs),
         "omitting": Kind(omitting_record, "", omitting_jobs),
     },

@@ -253,7 +253,11 @@ DEVICE = 'Where to train: "auto", "cpu" or "cuda".'
 class AheadSettings:
     """From how many rows to forecast how many."""
 
-    window: int = setting(default=30, doc="Rows that a forecast is made from.")
+    window: int | Literal["auto"] = setting(
+        default=30,
+        doc='Rows that a forecast is made from. "auto" takes as many as linear maps make use of on '
+        "validation rows.",
+    )
     horizon: int = setting(default=1, doc="Steps ahead to forecast.")
 
 
@@ -312,6 +316,11 @@ class CalendarSettings(CleaningSettings):
         doc='Cycles of the clock to add as one variable that is known ahead: "hour", "weekday", '
         '"yearday", or the "days" of the week as categories; "auto" takes the cycles that the '
         'times span at least twice (paper: "none").',
+    )
+    holidays: str | Sequence[str] = setting(
+        default="none",
+        doc='Countries (or parts of one, "DE-BY") whose public holidays the calendar tells, by the '
+        "library holidays.",
     )
 
 

@@ -54,7 +54,7 @@ def test_a_subclass_changes_a_default_and_keeps_the_text() -> None:
 
 def test_the_section_of_parameters() -> None:
     section = parameters_section(MVLSTMSettings)
-    assert section.startswith("Parameters\n----------\nwindow : int, default 30\n    Rows that")
+    assert section.startswith("Parameters\n----------\nwindow : int or ")
     for words in (
         'missing : {"error", "drop", "fill", "mask"}, default "error"',
         'sigma : float, "learned", "predicted" or "calibrated", default "predicted"',

@@ -84,9 +84,12 @@ class _Adapter(BaseForecaster):  # type: ignore[misc]
         self._exogenous = [] if X is None else [str(name) for name in X.columns]
         self._known = _known_ahead(self._exogenous, self.past)
         horizon, model = max(1, int(self._steps(fh).max())), self._new_model()
+        window = horizon if model.window == "auto" else model.window
         if self._known:  # its windows end at the last step ahead, and must reach back to the first
-            model.set_params(window=max(model.window, horizon))
-        least = model.window + (1 + LEAST_VALID) * horizon
+            window = max(window, horizon)
+        if model.window != "auto":
+            model.set_params(window=window)
+        least = window + (1 + LEAST_VALID) * horizon
         self._seen_y: pd.DataFrame = _lengthened(y, least)
         self._seen_X = None if X is None else _lengthened(X, least)
         table, columns = self._table()

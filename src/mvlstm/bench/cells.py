@@ -105,7 +105,9 @@ def _user_rows(name: str, options: dict[str, Any]) -> Rows:
     table = read_table(file, **reading)
     if "target" not in given:
         raise ParameterError(f"Data set '{name}' needs a target: the column to forecast.")
-    return _validated(build_frame(table, **given), None, given.get("calendar", "none"))
+    frame = build_frame(table, **given)
+    whole = list(frame.layout.calendar) if "holidays" in given else given.get("calendar", "none")
+    return _validated(frame, None, whole)
 
 
 def _validated(frame: SeriesFrame, truth: Truth | None, calendar: str | list[str] = "none") -> Rows:

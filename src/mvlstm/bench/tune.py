@@ -42,7 +42,7 @@ from mvlstm.table.settings import Columns, Reading
 
 # They say what is forecast from which rows, how often and where: not what one can choose by error.
 NOT_SEARCHED = ("horizon", "members", "seed", "missing", "gaps", "device", "n_jobs", "verbose")
-OF_THE_TABLE = ("missing", "gaps", "calendar")  # settings that are applied when a table is read
+OF_THE_TABLE = ("missing", "gaps", "calendar", "holidays")  # applied when a table is read
 RATES = [0.0005, 0.001, 0.005, 0.01, 0.05]
 SIZES = [10, 15, 20, 25]
 SUMMED_L2 = [0.0001, 0.001, 0.01, 0.1, 1.0]  # next to the sum of the losses, as in the paper
@@ -230,6 +230,12 @@ def _jobs(
     jobs = []
     for place, values in enumerate(itertools.product(*(grid[name] for name in outer))):
         chosen = dict(zip(outer, values, strict=True))
+        window = chosen.get("window", model.window)
+        if window == "auto":
+            raise ParameterError(
+                "A search needs windows of a known length, not window='auto'. Give the model a "
+                "number, or try several: grid={'window': [24, 168]}."
+            )
         job = Job(
             suite="tune",
             part="search",
@@ -239,7 +245,7 @@ def _jobs(
             method=key,
             base=key,
             label=type(model).__name__,
-            window=chosen.get("window", model.window),
+            window=window,
             horizon=model.horizon,
             setting=",".join(f"{name}={value}" for name, value in chosen.items()),
             settings=settings,

@@ -238,8 +238,9 @@ METAVARS = {
     "engine": "local|ray|HOST:PORT",
     **{"calendar": "none|auto|PART[,PART...]", "device": "auto|cpu|cuda"},
     **{"na_values": "none|VALUE[,VALUE...]", "bounds": "LOW,HIGH"},
+    "holidays": "none|COUNTRY[,COUNTRY...]",
 }
-READERS = {"calendar": word_or_words, "na_values": codes, "bounds": ends}
+READERS = {"calendar": word_or_words, "holidays": word_or_words, "na_values": codes, "bounds": ends}
 
 
 def option_group(cls: type, *names: str) -> Group:
@@ -247,8 +248,11 @@ def option_group(cls: type, *names: str) -> Group:
     every = {one.name: one for one in declared(cls) if one.name != "verbose"}
     chosen = {name: every[name] for name in names or every}
     spelled = {name: FLAGS.get(name, f"--{name.replace('_', '-')}") for name in every}
-    number = partial(number_or_word, kinds=(float,))
-    readers: dict[str, Any] = {n: number for n, one in chosen.items() if _is_mixed(one)}
+    readers: dict[str, Any] = {
+        name: partial(number_or_word, kinds=[k for k in (int, float) if k in get_args(one.type)])
+        for name, one in chosen.items()
+        if _is_mixed(one)
+    }
     return Group(
         {name: _option(one, spelled) for name, one in chosen.items()},
         required=tuple(name for name, one in chosen.items() if one.default is NEEDED),

@@ -24,7 +24,7 @@ Model = Annotated[
     cli.option_group(
         MVLSTMSettings,
         *("window", "horizon", "max_epochs", "seed", "device"),
-        *("calendar", "missing", "gaps", "transform"),
+        *("calendar", "holidays", "missing", "gaps", "transform"),
     ),
 ]
 Split = Annotated[

@@ -18,6 +18,7 @@ from mvlstm.errors import DataError, ParameterError, check_option, check_whole
 from mvlstm.model.forecaster import AbstractForecaster, require_whole
 from mvlstm.model.scoring import score_against
 from mvlstm.model.transform_choice import choose_transform
+from mvlstm.model.window_choice import choose_window
 from mvlstm.progress import show_tasks
 from mvlstm.results import Forecast
 from mvlstm.results._tables import as_kind
@@ -99,10 +100,10 @@ class Backtest(Drawable):
         level : sequence of float
             Percentages that the intervals should hold.
         """
-        for other in others:
-            if not isinstance(other, Backtest):
+        for one in others:
+            if not isinstance(one, Backtest):
                 raise ParameterError(
-                    f"to_nixtla() received a {type(other).__name__} next to its own backtest. Pass "
+                    f"to_nixtla() received a {type(one).__name__} next to its own backtest. Pass "
                     "what mvlstm.backtest() returned for the other methods; level= has a name."
                 )
         parts = [self, *others]
@@ -182,9 +183,11 @@ def backtest(
         size = (len(frame.clock), int(model.horizon))
         cuts = refit_rows(*size, every, refit_every, test=test, valid=valid)
         check_option("refit", refit, RECALIBRATIONS)
-    settings: dict[str, Any] = {"verbose": 0}
+    past: Any = frame.rows(frame.order < cuts[0][0])
+    window, _ = choose_window(model, past, test=0, valid=valid)
+    settings: dict[str, Any] = {"verbose": 0, "window": window}
     if model.transform == "auto":  # one choice for all folds, made before the first
-        first, size = frame.order < cuts[0][0], (model.window, model.horizon)
+        first, size = frame.order < cuts[0][0], (window, model.horizon)
         settings["transform"] = choose_transform("auto", frame, first, *size)[0].name
     start = clone(model).set_params(**settings)
     plan = _Plan(start, frame, cuts, valid, every)
@@ -340,7 +343,7 @@ def at_origins(
     model: AbstractForecaster, frame: SeriesFrame, start: int, end: int, every: int, first: int
 ) -> Forecast:
     """Forecast from the rows of a stretch that are ``every`` rows apart, as from ``first - 1``."""
-    before = int(model.window) + model.fitted_.preparation.lead if model.local else start
+    before = model.fitted_.window + model.fitted_.preparation.lead if model.local else start
     if model.missing == "fill":
         before += model.fitted_.layout.fill_limit
     near = (frame.order >= start - before) & (frame.order < end + int(model.horizon))
@@ -380,7 +383,7 @@ def run_fold(model: AbstractForecaster, frame: SeriesFrame, test: int, valid: fl
     recent = rows
     if model.local and frame.panel is None:
         (last,) = frame.find(pd.Index([model.fitted_.parts.train]))
-        before = int(model.window) + model.fitted_.preparation.lead
+        before = model.fitted_.window + model.fitted_.preparation.lead
         if model.missing == "fill":  # not needed, but batches of another size round differently
             before += model.fitted_.layout.fill_limit
         recent = frame.rows(slice(max(0, int(last) + 1 - before), None))

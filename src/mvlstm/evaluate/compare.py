@@ -19,13 +19,14 @@ from mvlstm.evaluate.backtest import (
     fold_rows,
     run_fold,
 )
-from mvlstm.evaluate.methods import BUDGETS, Budget, Methods, build, choose_methods
+from mvlstm.evaluate.methods import BUDGETS, Budget, Methods, build, choose_methods, find_method
 from mvlstm.model.adaptive import adapted
 from mvlstm.model.calibration import cover_factors
 from mvlstm.model.explaining import reliance
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.scoring import score_against
 from mvlstm.model.transform_choice import TRANSFORM_CHOICES, choose_transform
+from mvlstm.model.window_choice import choose_window
 from mvlstm.problem.splits import split_windows
 from mvlstm.problem.windows import measured_labels, origin_rows
 from mvlstm.progress import show_tasks
@@ -111,15 +112,20 @@ def compare(
     chosen_methods = choose_methods(methods)
     cleaning = Cleaning.of(settings)
     frame = check_table(table, columns, cleaning)
-    window, horizon, verbose = settings.window, settings.horizon, settings.verbose
+    horizon, verbose = settings.horizon, settings.verbose
+    cuts = fold_rows(len(frame.clock), folds=folds, test=test, valid=valid)
+    first = frame.order < cuts[0][0]
+    ridge = find_method("ar")
+    linear = ridge.create(ridge.known(asdict(settings)))
+    window, sizing = choose_window(linear, frame.rows(first), test=0, valid=valid)
     split = split_windows(frame, window=window, horizon=horizon, test=test, valid=valid)
     n_train = len(split[1]["train"])
-    cuts = fold_rows(len(frame.clock), folds=folds, test=test, valid=valid)
     check_option("transform", settings.transform, TRANSFORM_CHOICES)
-    first = frame.order < cuts[0][0]
     chosen, notes = choose_transform(settings.transform, frame, first, window, horizon)
     shared = asdict(settings) | {
+        "window": window,
         "calendar": frame.layout.calendar or "none",
+        "holidays": "none",  # which are parts of the calendar by now
         "transform": chosen.name,
         "verbose": 0 if sys.stderr.isatty() else max(0, verbose - 1),
     }
@@ -132,7 +138,7 @@ def compare(
         for _, found in spread.each(_method_entries, plan, len(chosen_methods)):
             entries += found
             advance(_progress(found[-1].row))
-    noted = replace(frame, notes=(*frame.notes, *notes))
+    noted = replace(frame, notes=(*frame.notes, *sizing, *notes))
     return replace(_comparison(entries, noted, horizon, cuts), kind=kind_of(table))
 
 

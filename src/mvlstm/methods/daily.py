@@ -3,9 +3,13 @@ r"""A linear map that has weights of its own at each time of day, added to one f
 Prices, loads and temperatures follow their past differently at night and at noon. Where windows
 tell the time of day by the calendar's cycle, ridge regressions are fitted to the windows of each
 phase apart: on all training windows, and on the newest 364 and 84 of a phase. They read the latest
-three days, the day a week ago and what is known of the rows to be forecast. Their penalties are
-chosen on the stopping windows, and so are the weights of the mean of these maps and the common one,
-which are not negative and add up to one.
+three days, the day a week ago and what is known of the rows to be forecast. Each is fitted twice:
+the second time inputs that weighed little are penalised more, so that few count. Where the target
+is modelled as asinh, each span has the middle and unit of its own rows, see `mvlstm.problem.bend`.
+
+Their penalties are chosen on the stopping windows, and so are the weights of the mean of these maps
+and the common one, which are not negative and add up to one. Those of the spans are then moved
+half-way to their mean: which span is best changes with time.
 
 Windows that were made up may have no time of day, such as those half-way between two others. Their
 weights are those of all phases, by the trigonometric polynomial of least degree that is one at a
@@ -14,17 +18,19 @@ phase and zero at the others; in the middle of the circle that is the mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve as solve_linear
 from scipy.optimize import nnls
 
 from mvlstm.errors import ModelFileError
 from mvlstm.methods.ridge import Ridge
 from mvlstm.model.learned import Arrays, Saved
+from mvlstm.problem.bend import Bend
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.windows import iterate_windows
 from mvlstm.types import BoolArray, FloatArray, IntArray
@@ -33,7 +39,7 @@ CYCLES = ("hour", "weekday")  # the first that the calendar has
 MOST_PHASES = 48
 FEWEST = 60  # training windows of a phase: fewer let the common map do better
 SPANS = (84, 364)  # newest windows of a phase
-PENALTIES = tuple(10.0 ** (k / 2) for k in range(8))
+PENALTIES = tuple(10.0 ** (k / 2) for k in range(5))  # more suits short spans gone stale alone
 MOST_FEATURES = 400
 GAIN = 0.01  # share of the squared error that maps by phase must take off the common one's
 SNAP = 1e-3  # distance from a phase, on a circle of radius one, that is rounding
@@ -116,9 +122,10 @@ class Daily:
     clock: Clock
     share: float  # of the base
     places: IntArray  # (p,) inputs that phases read, in flattened windows
-    weights: FloatArray  # (P, p, H), with the shares of the spans
-    intercept: FloatArray  # (P, H)
+    weights: FloatArray  # (S, P, p, H)
+    intercept: FloatArray  # (S, P, H)
     spans: FloatArray  # (S, 3) windows (0: all), share and penalty
+    bends: tuple[Bend, ...]  # scale of each span
     window: int
 
     @property
@@ -134,35 +141,51 @@ class Daily:
     def __call__(self, windows: NDArray[np.floating]) -> FloatArray:
         """Return predictions (M, H) for windows (M, T, C)."""
         shares = self.clock.shares(self.clock.turns(windows[:, -1]))
-        X = self._features(windows)
         found = self.share * self.base(windows)
-        for k in range(self.clock.phases):
-            rows = np.flatnonzero(shares[:, k])
-            found[rows] += shares[rows, k, None] * (X[rows] @ self.weights[k] + self.intercept[k])
+        for s, share in enumerate(self.spans[:, 1]):
+            X = self.bends[s].inputs(self._features(windows), self._columns)
+            for k in range(self.clock.phases):
+                rows = np.flatnonzero(shares[:, k])
+                bent = X[rows] @ self.weights[s, k] + self.intercept[s, k]
+                found[rows] += share * shares[rows, k, None] * self.bends[s].back(bent)
         return found
 
     def rows(self, table: NDArray[np.floating], origins: IntArray) -> FloatArray:
         """Return predictions (M, H) for windows ending at ``origins`` of a table, in pieces."""
         parts = [self(part) for _, part in iterate_windows(table, origins, self.window, chunk=1024)]
-        return np.concatenate(parts) if parts else np.empty((0, self.intercept.shape[1]))
+        return np.concatenate(parts) if parts else np.empty((0, self.intercept.shape[-1]))
 
     def gradient(self, windows: NDArray[np.floating]) -> FloatArray:
         """Return the gradient (M, H, T, C)."""
         M, T, C = windows.shape
         turns = self.clock.turns(windows[:, -1])
         shares, slopes = self.clock.shares(turns), self.clock.slopes(turns)
-        each = np.einsum("mp,kph->mkh", self._features(windows), self.weights) + self.intercept
-        found = np.zeros((M, self.intercept.shape[1], T * C))
-        found[:, :, self.places] = np.einsum("mk,kph->mhp", shares, self.weights)
+        raw, H = self._features(windows), self.intercept.shape[-1]
+        found, around = np.zeros((M, H, T * C)), np.zeros((M, H, len(self.clock.columns)))
+        for bend, (_, share, _), weights, level in zip(
+            self.bends, self.spans, self.weights, self.intercept, strict=True
+        ):
+            X = bend.inputs(raw, self._columns)
+            each = np.einsum("mp,kph->mkh", X, weights) + level
+            steep = share * shares[..., None] * bend.back_slopes(each)  # (M, P, H)
+            slope = np.einsum("mkh,kph->mhp", steep, weights, optimize=True)
+            found[:, :, self.places] += slope * bend.slopes(raw, self._columns)[:, None]
+            around += share * np.einsum("mkh,mkc->mhc", bend.back(each), slopes)
         found = found.reshape(M, -1, T, C)
-        found[:, :, -1, self.clock.columns] += np.einsum("mkh,mkc->mhc", each, slopes)
+        found[:, :, -1, self.clock.columns] += around
         return found + self.share * self.base.gradient(windows)
 
     def sizes(self) -> FloatArray:
         """Return how large the weights of each column are, (C,)."""
+        own = np.abs(self.weights).sum(axis=3).mean(axis=1)  # (S, p)
+        own = np.asarray(self.spans[:, 1] @ own)
         C = self.base.weights.shape[1]
-        own = np.abs(self.weights).sum(axis=2).mean(axis=0)
-        return self.share * self.base.sizes() + np.bincount(self.places % C, own, minlength=C)
+        return self.share * self.base.sizes() + np.bincount(self._columns, own, minlength=C)
+
+    @property
+    def _columns(self) -> IntArray:
+        """Column of each input that phases read."""
+        return np.asarray(self.places % self.base.weights.shape[1])
 
     def _features(self, windows: NDArray[np.floating]) -> FloatArray:
         flat = windows.reshape(len(windows), -1)
@@ -170,14 +193,13 @@ class Daily:
 
     def refit(self, base: Ridge, problem: Problem, rows: IntArray) -> Daily:
         """Return the map fitted to windows at ``rows``, penalties and weights as chosen."""
-        chosen = [(int(n), share, penalty) for n, share, penalty in self.spans]
         weights, intercept = np.zeros_like(self.weights), np.zeros_like(self.intercept)
+        bends = tuple(_bend(problem, self.clock, rows, int(n)) for n in self.spans[:, 0])
         for k, _, X, y in _by_phase(problem, self.clock, self.places, rows):
-            for n, share, penalty in chosen:
-                slope, level = _ridge(X[-n:], y[-n:], (penalty,))
-                weights[k] += share * slope[0]
-                intercept[k] += share * level[0]
-        return replace(self, base=base, weights=weights, intercept=intercept)
+            for s, (n, _, penalty) in enumerate(self.spans):
+                part = _bent(bends[s], self._columns, X, y, int(n))
+                (weights[s, k],), (intercept[s, k],) = _ridge(*part, (penalty,))
+        return replace(self, base=base, weights=weights, intercept=intercept, bends=bends)
 
     # ------------------------------------------------------------------------------- model files
 
@@ -188,6 +210,7 @@ class Daily:
         told = [clock.columns, clock.center, clock.scale, rest]
         own: Arrays = {"weights": self.weights, "intercept": self.intercept, "spans": self.spans}
         own |= {"places": self.places, "clock": np.concatenate(told).astype(np.float64)}
+        own["bends"] = np.stack([[one.shift, one.ratio] for one in self.bends])
         return {
             **self.base.arrays(prefix),
             **{f"{prefix}daily.{name}": array for name, array in own.items()},
@@ -205,15 +228,20 @@ class Daily:
         inside = (columns >= 0).all() and (columns < C).all()
         if not sound or not inside or (places < 0).any() or (places >= window * C).any():
             raise ModelFileError(f"its '{prefix}clock' or '{prefix}places' are damaged.")
-        shape = (P, len(places), horizon)
+        spans = saved.take(f"{prefix}spans", (None, 3), np.float64)
+        scaler, S = saved.preparation.scaler, len(spans)
+        bends = saved.take(f"{prefix}bends", (S, 2, C), np.float64)
+        if (bends[:, 1] < 0).any():
+            raise ModelFileError(f"its '{prefix}bends' are damaged.")
         return cls(
             base,
             Clock(columns, told[2:4], told[4:6], float(told[6]), P),
             float(told[8]),
             places,
-            saved.take(f"{prefix}weights", shape, np.float64),
-            saved.take(f"{prefix}intercept", (P, horizon), np.float64),
-            saved.take(f"{prefix}spans", (None, 3), np.float64),
+            saved.take(f"{prefix}weights", (S, P, len(places), horizon), np.float64),
+            saved.take(f"{prefix}intercept", (S, P, horizon), np.float64),
+            spans,
+            tuple(Bend(scaler.center, scaler.scale, *one) for one in bends),
             window,
         )
 
@@ -242,12 +270,16 @@ class Judged:
             return None
         panel = problem.prepared.frame.panel is not None  # whose last rows are one series' own
         spans = (0, *(n for n in SPANS if 1.5 * n < fewest and not panel))
-        guesses = []
+        bends = [_bend(problem, clock, problem.origins["train"], n) for n in spans]
+        columns, guesses = places % len(problem.groups), []
         for one in train:
             if one.phase in stop:
-                paths = [_ridge(one.X[-n:], one.y[-n:], PENALTIES) for n in spans]
-                X = stop[one.phase].X
-                guesses.append(np.stack([X @ slope + level[:, None] for slope, level in paths]))
+                found = []
+                for bend, n in zip(bends, spans, strict=True):
+                    slope, level = _ridge(*_bent(bend, columns, one.X, one.y, n), PENALTIES)
+                    X = bend.inputs(stop[one.phase].X, columns)
+                    found.append(bend.back(X @ slope + level[:, None]))
+                guesses.append(np.stack(found))
         rows = np.concatenate([one.rows for one in stop.values()])
         common = base.rows(problem.prepared.table, rows)
         actual = np.concatenate([one.y for one in stop.values()])
@@ -262,6 +294,7 @@ class Judged:
         chosen = [guess[k] for guess, k in zip(self.guess, best, strict=True)]
         experts = np.stack([self.common, *chosen])
         shares = convex_weights(experts.reshape(len(experts), -1), self.actual.ravel())
+        shares[1:] = (shares[1:] + shares[1:].mean()) / 2
         error = np.square(np.tensordot(shares, experts, 1) - self.actual).sum()
         if not error < (1 - GAIN) * np.square(self.common - self.actual).sum():
             return None
@@ -280,9 +313,9 @@ def with_phases(base: Ridge, problem: Problem) -> LinearMap:
     if weighed is None:
         return base
     share, spans = weighed
-    P, p, H = clock.phases, len(places), problem.horizon
-    empty = np.zeros((P, p, H)), np.zeros((P, H))
-    found = Daily(base, clock, share, places, *empty, spans, problem.window)
+    S, P, p, H = len(spans), clock.phases, len(places), problem.horizon
+    empty = np.zeros((S, P, p, H)), np.zeros((S, P, H))
+    found = Daily(base, clock, share, places, *empty, spans, (), problem.window)
     return found.refit(base, problem, problem.origins["train"])
 
 
@@ -337,26 +370,64 @@ def _by_phase(problem: Problem, clock: Clock, places: IntArray, rows: IntArray) 
             yield Phase(k, own, np.concatenate(X), labels[phase == k])
 
 
+def _bend(problem: Problem, clock: Clock, rows: IntArray, n: int) -> Bend:
+    """Return the scale of the newest ``n`` windows of a phase, or of all if n is zero."""
+    last = int(rows.max()) + problem.horizon
+    first = max(0, last - n * clock.phases) if n else 0
+    return Bend.of(problem, np.arange(first, last + 1))
+
+
+def _bent(
+    bend: Bend, columns: IntArray, X: FloatArray, y: FloatArray, n: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return inputs and labels of the newest ``n`` windows, or of all, on a span's scale."""
+    return bend.inputs(X[-n:], columns), bend.labels(y[-n:])
+
+
 def _ridge(
     X: FloatArray, y: FloatArray, penalties: tuple[float, ...]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return weights (penalties, p, H) and intercepts (penalties, H)."""
-    x_mean, y_mean = X.mean(axis=0), y.mean(axis=0)
-    X = X - x_mean
-    wide = X.shape[0] < X.shape[1]
-    right = y - y_mean if wide else X.T @ (y - y_mean)
-    products = X @ X.T if wide else X.T @ X
-    if len(penalties) == 1:
-        products[np.diag_indices_from(products)] += penalties[0]
-        found = np.linalg.solve(products, right)[None]
-    else:
-        values, vectors = np.linalg.eigh(products)
-        rotated = vectors.T @ right
-        values = np.maximum(values, 0.0)[:, None]
-        found = np.stack([vectors @ (rotated / (values + one)) for one in penalties])
-    slope: FloatArray = X.T @ found if wide else found
-    level: FloatArray = y_mean - x_mean @ slope
-    return slope, level
+    """Return weights (penalties, p, H) and intercepts (penalties, H), each fitted twice.
+
+    Inputs are standardised first, and then multiplied by the root of the size of their weights.
+    """
+    x_mean, y_mean, spread = X.mean(axis=0), y.mean(axis=0), X.std(axis=0)
+    unit = np.where(spread > SNAP, spread, 1.0)
+    Z = (X - x_mean) / unit
+    solve = _dual(Z, y - y_mean) if Z.shape[0] < Z.shape[1] else _primal(Z, y - y_mean)
+    found = []
+    for penalty in penalties:
+        first = solve(np.ones(len(unit)), penalty)
+        size = np.mean(first**2, axis=1) ** 0.25
+        size /= np.sqrt(np.mean(size**2)) or 1.0
+        found.append(solve(size, penalty) / unit[:, None])
+    slope = np.stack(found)
+    return slope, y_mean - x_mean @ slope
+
+
+Solver = Callable[[FloatArray, float], FloatArray]  # of sizes (p,) and a penalty: weights (p, H)
+
+
+def _primal(Z: FloatArray, y: FloatArray) -> Solver:
+    products, right = Z.T @ Z, Z.T @ y
+
+    def solve(size: FloatArray, penalty: float) -> FloatArray:
+        left = products * np.outer(size, size)
+        left[np.diag_indices_from(left)] += penalty
+        found = solve_linear(left, size[:, None] * right, assume_a="pos", overwrite_a=True)
+        return np.asarray(size[:, None] * found)
+
+    return solve
+
+
+def _dual(Z: FloatArray, y: FloatArray) -> Solver:
+    def solve(size: FloatArray, penalty: float) -> FloatArray:
+        sized = Z * size**2
+        left = sized @ Z.T
+        left[np.diag_indices_from(left)] += penalty
+        return np.asarray(sized.T @ solve_linear(left, y, assume_a="pos", overwrite_a=True))
+
+    return solve
 
 
 def _places(problem: Problem, rows: int) -> IntArray | None:

@@ -115,7 +115,7 @@ class AR(AbstractForecaster, ARSettings):
         """Fit with every penalty, and keep that of least squared error on the stopping rows."""
         linear = fit_ridge(
             problem.prepared.table,
-            self.window,
+            problem.window,
             (problem.origins["train"], problem.labels("train")),
             (problem.origins["stop"], problem.labels("stop")),
             read=problem.inputs_read,
@@ -170,7 +170,7 @@ class ENET(AbstractForecaster, ENETSettings):
 
     def restore(self, saved: Saved) -> LearnedLinear:
         """Rebuild what `learn` returned."""
-        return LearnedLinear(linear=Ridge.restore(saved, self.window, self.horizon))
+        return LearnedLinear(linear=Ridge.restore(saved, int(self.window), int(self.horizon)))
 
     def learn(self, problem: Problem) -> LearnedLinear:
         """Fit with every pair of penalties, and keep the best on the stopping rows."""

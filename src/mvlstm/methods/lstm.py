@@ -64,7 +64,7 @@ class LearnedNormal(LearnedNetwork):
         members = self.trained.forecasts(windows, exact=exact)
         if self.trained.network.loss_name == "mse" or not spread:
             return Predictive(members)
-        sigma2 = self._sigma2() * self.trained.labels.scale**2
+        sigma2 = self._sigma2() * self.trained.scale.scale[:, 0] ** 2
         return Predictive(members, Mixture.of_members(members, sigma2))
 
     def _sigma2(self) -> FloatArray:

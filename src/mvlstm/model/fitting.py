@@ -5,7 +5,7 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -40,7 +40,7 @@ LARGEST = 1e140  # size of a target that can be squared and added up
 class Method(Protocol):
     """What is fitted: settings, and a way to learn from a problem."""
 
-    window: int
+    window: Any  # a whole number by then
     horizon: int
     transform: TransformChoice
     bounds: Sequence[float | None] | None

@@ -36,6 +36,7 @@ from mvlstm.model.table_warnings import (
     series_warnings,
 )
 from mvlstm.model.transform_choice import TRANSFORM_CHOICES, TransformChoice
+from mvlstm.model.window_choice import choose_window, sized
 from mvlstm.problem.problem import Problem, Run
 from mvlstm.problem.windows import check_window
 from mvlstm.results import Evaluation, Explanation, Forecast, History
@@ -77,7 +78,7 @@ class AbstractForecaster(BaseEstimator, ABC):
     `restore`. What a fit found is `fitted_`, one frozen value; the methods below only read it.
     """
 
-    window: int
+    window: Any  # a whole number, or "auto"
     horizon: int
     missing: Missing
     gaps: Gaps
@@ -85,6 +86,7 @@ class AbstractForecaster(BaseEstimator, ABC):
     duplicates: Duplicates = "error"
     difference: Difference = "none"
     calendar: Calendar = "none"
+    holidays: Calendar = "none"
     transform: TransformChoice = "none"
     bounds: Sequence[float | None] | None = None
     calibration: Adapting = "adaptive"
@@ -116,11 +118,11 @@ class AbstractForecaster(BaseEstimator, ABC):
 
     def check(self) -> None:
         """Raise `ParameterError` for a setting with a value it cannot have."""
-        check_window(self.window, self.horizon)
+        check_window(2 if self.window == "auto" else self.window, self.horizon)
         if not isinstance(self.verbose, int | np.integer):
             raise ParameterError(f"verbose={self.verbose!r} must be a whole number; 0 is silent.")
         check_option("difference", self.difference, ("none", "auto"))
-        check_calendar(self.calendar)
+        check_calendar(self.calendar, self.holidays)
         check_option("transform", self.transform, TRANSFORM_CHOICES)
         read_bounds(self.bounds)
         check_option("calibration", self.calibration, ("adaptive", "static"))
@@ -217,9 +219,11 @@ class AbstractForecaster(BaseEstimator, ABC):
             na_values=na_values,
         )
         frame = check_table(table, columns, Cleaning.of(self), test=test, valid=valid)
+        window, notes = choose_window(self, frame, test=test, valid=valid)
         run = run.after(clock.monotonic() - started)  # reading the table counts too
-        fitted, _ = fit(self, frame, test=test, valid=valid, run=run)
-        self._hold(replace(fitted, seconds=clock.monotonic() - started))
+        fitted, _ = fit(sized(self, window), frame, test=test, valid=valid, run=run)
+        notes = (*fitted.notes, *notes)
+        self._hold(replace(fitted, notes=notes, seconds=clock.monotonic() - started))
         return self
 
     @placed
@@ -352,7 +356,8 @@ class AbstractForecaster(BaseEstimator, ABC):
 
         fitted = self._require_fitted("update")
         settings: dict[str, Any] = {"max_epochs": max_epochs, "learning_rate": learning_rate}
-        self._hold(update(self, fitted, table, refit=refit, **settings))
+        method = sized(self, fitted.window)
+        self._hold(update(method, fitted, table, refit=refit, **settings))
         return self
 
     @placed

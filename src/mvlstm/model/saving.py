@@ -17,6 +17,7 @@ from mvlstm.model.calibration import Calibration
 from mvlstm.model.fitted import Background, Fitted
 from mvlstm.model.learned import Saved, Stored, finite_number, take_array
 from mvlstm.model.registry import FORECASTERS, forecaster_class, is_registered
+from mvlstm.model.window_choice import sized
 from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Preparation
 from mvlstm.results import History
@@ -52,6 +53,7 @@ def save(model: AbstractForecaster, fitted: Fitted, path: str | Path) -> None:
         "notes": list(fitted.notes),
         "fit_seconds": fitted.seconds,
         "n_train": fitted.n_train,
+        "window": fitted.window,
         "mean_factor": calibration.mean_factor.tolist(),
         "calibration_rows": calibration.rows,
         "reference": None if calibration.reference is None else calibration.reference.to_dict(),
@@ -132,6 +134,8 @@ def _declared(
         parameters = {key: value for key, value in parameters.items() if key not in gone}
     model = forecaster_class(name)(**parameters)
     model.check()
+    model = sized(model, _count(header, "window") or 0)
+    model.check()
     layout = Layout.from_dict(header["layout"])
     if not all(name.startswith(("common.", "model.")) for name in shapes):
         raise ModelFileError(f"it holds arrays this model does not have: {sorted(shapes)}.")
@@ -161,7 +165,7 @@ def _build(
     parts.check(layout)
     common = {k.removeprefix("common."): v for k, v in arrays.items() if k.startswith("common.")}
     own = {k.removeprefix("model."): v for k, v in arrays.items() if k.startswith("model.")}
-    H, shape = model.horizon, (None, model.window, len(layout.inputs))
+    H, shape = model.horizon, (None, int(model.window), len(layout.inputs))
     reference = header.get("reference")
     calibration = Calibration(
         spread=take_array(common, "spread", (_members(model), H), np.float64),
@@ -196,7 +200,8 @@ def _build(
         dtype=model.precision,
         adaptive=model.calibration == "adaptive",
     )
-    return model.holding(fitted)
+    asked = {"window": "auto"} if header["parameters"]["window"] == "auto" else {}
+    return model.holding(fitted, **asked)
 
 
 def _factors(values: Any, horizon: int) -> NDArray[np.float64]:

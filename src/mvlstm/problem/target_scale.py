@@ -267,17 +267,21 @@ class LabelScale:
         assert self.bare is not None
         return (labels - self.bare.offset(guess)) / self.bare.scale
 
-    def for_members(self, is_bare: BoolArray) -> MemberScale:
+    def for_members(self, is_bare: BoolArray, share: FloatArray | None = None) -> MemberScale:
         """Return the scale of members (K,), some of which may do without the link."""
-        return MemberScale(self, is_bare)
+        return MemberScale(self, is_bare, np.ones(len(is_bare)) if share is None else share)
 
 
 @dataclass(frozen=True, eq=False)
 class MemberScale:
-    """`LabelScale` for K members, of which some do without the link."""
+    """`LabelScale` for K members, of which some do without the link.
+
+    A forecast is that of the link, moved towards the member's by the member's ``share``.
+    """
 
     labels: LabelScale
     is_bare: BoolArray
+    share: FloatArray  # (K,) above 0, 1 where the member alone counts
 
     @property
     def scale(self) -> FloatArray:
@@ -285,13 +289,15 @@ class MemberScale:
         scale = np.full((len(self.is_bare), 1, 1), self.labels.scale)
         if self.labels.bare is not None:
             scale[self.is_bare] = self.labels.bare.scale
-        return scale
+        return scale * self.share[:, None, None]
 
     def offset(self, guess: FloatArray) -> FloatArray:
         """Return what is added to each scaled-up output (K, M, H), given the link's guess."""
         offset = np.repeat((guess + self.labels.center)[None], len(self.is_bare), axis=0)
         if self.labels.bare is not None:
             offset[self.is_bare] = self.labels.bare.offset(guess)
+        if (self.share != 1).any():
+            offset = guess + self.share[:, None, None] * (offset - guess)
         return offset
 
     def outputs(self, labels: FloatArray, guess: FloatArray) -> FloatArray:
@@ -321,5 +327,7 @@ class MemberScale:
         found[~self.is_bare] += link
         if self.labels.bare is not None:
             outside = self.labels.bare.outside(self.labels.link(windows))  # (M, H)
-            found[self.is_bare] += outside[..., None, None] * link
+            share = self.share[self.is_bare][:, None, None]
+            kept = 1 - share * ~outside  # of the link's slope, (bare members, M, H)
+            found[self.is_bare] += kept[..., None, None] * link
         return found

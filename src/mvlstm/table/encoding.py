@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
-from mvlstm.errors import DataError, ParameterError
+from mvlstm.errors import DataError, MissingExtraError, ParameterError
 from mvlstm.table.columns import as_names, is_dressed, name_list, reads_as_time
 from mvlstm.table.layout import CALENDAR
-from mvlstm.table.settings import CALENDAR_CYCLES, CALENDAR_PARTS, Calendar
+from mvlstm.table.settings import (
+    CALENDAR_CYCLES,
+    CALENDAR_PARTS,
+    HOLIDAYS,
+    Calendar,
+    is_part,
+)
 from mvlstm.table.spacing import Step, add_steps
 from mvlstm.types import BoolArray, FloatArray
 
@@ -147,63 +154,101 @@ def unseen_note(
     )
 
 
-def check_calendar(calendar: Calendar) -> tuple[str, ...] | None:
-    """Return the parts asked for, or None for "auto".
+def check_calendar(
+    calendar: Calendar, holidays: Calendar = "none"
+) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Return the parts asked for, or None for "auto", and those of countries' holidays.
 
     Examples
     --------
-    >>> check_calendar("none"), check_calendar(["hour"])
-    ((), ('hour',))
+    >>> check_calendar("none"), check_calendar(["hour"], "DE")
+    (((), ()), (('hour',), ('holidays:DE',)))
     """
+    countries = () if holidays == "none" else as_names("holidays", holidays)
+    free = tuple(HOLIDAYS + country for country in countries)
     if isinstance(calendar, str) and calendar in ("none", "auto"):
-        return () if calendar == "none" else None
-    parts = as_names("calendar", calendar)
-    wrong = [part for part in parts if part not in CALENDAR_PARTS]
-    if wrong or not parts:
+        parts: tuple[str, ...] | None = () if calendar == "none" else None
+    else:
+        given = as_names("calendar", calendar)
+        if not given or not all(map(is_part, given)):
+            raise ParameterError(
+                f"calendar={calendar!r} is not an option; choose 'none', 'auto' or some of "
+                f"{', '.join(CALENDAR_PARTS)}."
+            )
+        free = (*(part for part in given if part.startswith(HOLIDAYS)), *free)
+        parts = tuple(part for part in CALENDAR_PARTS if part in given)
+    for part in free:
+        public_holidays(part.removeprefix(HOLIDAYS))
+    return parts, tuple(dict.fromkeys(free))
+
+
+@cache
+def public_holidays(country: str) -> Any:
+    """Return the public holidays of a country or a part of one, "DE-BY", to look dates up in."""
+    try:
+        import holidays
+    except ImportError as error:
+        raise MissingExtraError(
+            f"holidays={country!r} needs the library holidays: pip install 'mvlstm[holidays]'."
+        ) from error
+    name, _, part = country.partition("-")
+    try:
+        return holidays.country_holidays(name, subdiv=part or None)
+    except (NotImplementedError, AttributeError) as error:
         raise ParameterError(
-            f"calendar={calendar!r} is not an option; choose 'none', 'auto' or some of "
-            f"{', '.join(CALENDAR_PARTS)}."
-        )
-    return tuple(part for part in CALENDAR_PARTS if part in parts)
+            f"holidays={country!r} is no country that the library holidays knows, or no part of "
+            "one. Use a code of two letters, such as 'DE', or one with a part, such as 'DE-BY'."
+        ) from error
 
 
 def choose_parts(
-    calendar: Calendar, times: pd.Index, step: Step | None, columns: Sequence[str]
+    calendar: Calendar,
+    times: pd.Index,
+    step: Step | None,
+    columns: Sequence[str],
+    holidays: Calendar = "none",
 ) -> tuple[str, ...]:
-    """Choose the cycles that are inputs.
+    """Choose the cycles that are inputs, and the countries whose holidays are.
 
     "auto" takes those of which the times span at least two, at a step shorter than the cycle.
     ``columns`` are the table's own, which must leave the calendar's name free.
     """
-    parts = check_calendar(calendar)
-    if parts == ():
+    parts, free = check_calendar(calendar, holidays)
+    if parts == () and not free:
         return ()
     if not isinstance(times, pd.DatetimeIndex):
+        name, given = ("holidays", holidays) if parts == () else ("calendar", calendar)
         raise DataError(
-            f"calendar={calendar!r} needs dates as times, and these are integers. Name a column of "
+            f"{name}={given!r} needs dates as times, and these are integers. Name a column of "
             "dates with time=..., turn the integers into dates first (in pandas: "
-            "pd.to_datetime(..., unit='s')), or use calendar='none'."
+            f"pd.to_datetime(..., unit='s')), or use {name}='none'."
         )
     if CALENDAR in columns:
         raise DataError(
             f"The calendar's variable is called '{CALENDAR}', and the table has a column of that "
             f"name. Rename it, or use exclude=['{CALENDAR}']."
         )
-    if parts is not None:
-        _check_vary(times, parts)
-        return parts
-    span = times.max() - times.min()
-    return tuple(
-        part
-        for part in CALENDAR_CYCLES
-        if span >= 2 * LENGTHS[part] and _shorter(step, LENGTHS[part])
-    )
+    _check_vary(times, (*(parts or ()), *free))
+    if parts is None:
+        span = times.max() - times.min()
+        parts = tuple(
+            part
+            for part in CALENDAR_CYCLES
+            if span >= 2 * LENGTHS[part] and _shorter(step, LENGTHS[part])
+        )
+    return (*parts, *free)
 
 
 def _check_vary(times: pd.Index, parts: Sequence[str]) -> None:
     """Refuse a cycle of which all the times have the same phase."""
     moves = {part: np.ptp(calendar_columns(times, [part]), axis=0).max() for part in parts}
     steady = [part for part in parts if moves[part] < SAME]
+    if steady and steady[0].startswith(HOLIDAYS):
+        country = steady[0].removeprefix(HOLIDAYS)
+        raise DataError(
+            f"holidays={country!r}: the table has no public holiday of it, or nothing else, which "
+            "can tell nothing about the target. Leave it out."
+        )
     if steady:
         part = steady[0]
         raise DataError(
@@ -221,7 +266,10 @@ def _shorter(step: Step | None, length: pd.Timedelta) -> bool:
 
 
 def calendar_columns(times: pd.Index, parts: Sequence[str]) -> FloatArray:
-    """Return sine and cosine of each cycle's phase, and 0 or 1 for each day, by the local clock."""
+    """Return sine and cosine of each cycle's phase, 0 or 1 for each day, and 1 on holidays.
+
+    They go by the local clock.
+    """
     assert isinstance(times, pd.DatetimeIndex)
     wall = times.tz_localize(None)
     days = np.asarray((wall - wall.normalize()) / pd.Timedelta(days=1), dtype=np.float64)
@@ -230,10 +278,21 @@ def calendar_columns(times: pd.Index, parts: Sequence[str]) -> FloatArray:
         "weekday": np.asarray(wall.day_of_week, dtype=np.float64) / 7,
         "yearday": (np.asarray(wall.day_of_year, dtype=np.float64) - 1 + days) / 365.25,
     }
-    made = [
-        np.eye(7)[wall.day_of_week]
-        if part == "days"
-        else np.stack([wave(2 * np.pi * phases[part]) for wave in (np.sin, np.cos)], axis=1)
-        for part in parts
-    ]
+    made = []
+    for part in parts:
+        if part == "days":
+            made.append(np.eye(7)[wall.day_of_week])
+        elif part.startswith(HOLIDAYS):
+            made.append(_free_days(wall, part.removeprefix(HOLIDAYS)))
+        else:
+            waves = [wave(2 * np.pi * phases[part]) for wave in (np.sin, np.cos)]
+            made.append(np.stack(waves, axis=1))
     return np.concatenate(made, axis=1) if made else np.empty((len(times), 0))
+
+
+def _free_days(wall: pd.DatetimeIndex, country: str) -> FloatArray:
+    """Return 1 where it is a public holiday, (rows, 1)."""
+    codes, days = pd.factorize(wall.normalize())
+    known = public_holidays(country)
+    free = np.array([day.date() in known for day in days], dtype=np.float64)
+    return free[codes][:, None]

@@ -75,7 +75,7 @@ def check_table(
     ('rain', 'level')
     """
     cleaning.check()
-    check_calendar(cleaning.calendar)
+    check_calendar(cleaning.calendar, cleaning.holidays)
     table = as_pandas(table)
     if isinstance(table, SeriesFrame):
         layout = _chosen_again(table, columns, cleaning)
@@ -91,7 +91,7 @@ def check_table(
         layout,
         step=step,
         levels=_training_levels(raw, layout, test, valid),
-        calendar=choose_parts(cleaning.calendar, times, step, layout.columns),
+        calendar=choose_parts(cleaning.calendar, times, step, layout.columns, cleaning.holidays),
     )
     if step is not None and panel is not None:
         check_series_steps(times, step, panel)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from mvlstm.errors import ModelFileError
 from mvlstm.settings import FILL_LIMIT, Duplicates, Gaps, Missing
-from mvlstm.table.settings import CALENDAR_PARTS, DAYS, Cleaning, read_codes
+from mvlstm.table.settings import DAYS, HOLIDAYS, Cleaning, is_part, read_codes
 from mvlstm.table.spacing import Step, is_zone, step_from_json, step_to_json
 
 CALENDAR = "calendar"  # the variable that owns the calendar's columns
@@ -98,7 +98,7 @@ class Layout:
             "typical": set(self.masked) <= {*self.columns} - {*self.categories}
             and all(isfinite(value) for _, value in self.typical),
             "known": set(self.known) <= set(self.variables or ()),
-            "calendar": set(self.calendar) <= set(CALENDAR_PARTS),
+            "calendar": all(map(is_part, self.calendar)),
         }
         wrong = [name for name, fine in sound.items() if not fine]
         if wrong:
@@ -130,15 +130,14 @@ class Layout:
 
     @cached_property
     def _owned(self) -> tuple[tuple[str, ...], ...]:
-        """The inputs of each variable: a level has one, a cycle two, the days seven.
+        """The inputs of each variable: a level has one, the calendar those of its parts.
 
         The mark of what is missing comes before the value.
         """
         made = {name: tuple(f"{name}={level}" for level in own) for name, own in self.levels}
         made |= {name: (f"{name} {MISSING}", name) for name in self.masked}
         if self.calendar:
-            each = {part: DAYS if part == "days" else ("sin", "cos") for part in self.calendar}
-            made[CALENDAR] = tuple(f"{part} {one}" for part, own in each.items() for one in own)
+            made[CALENDAR] = tuple(name for part in self.calendar for name in _inputs_of_part(part))
         return tuple(made.get(name, (name,)) for name in self.names)
 
     @cached_property
@@ -170,6 +169,13 @@ class Layout:
 
     def _inputs_of(self, variables: set[str]) -> tuple[bool, ...]:
         return tuple(self.names[n] in variables for n in self.groups)
+
+
+def _inputs_of_part(part: str) -> tuple[str, ...]:
+    """Name the inputs of a part of the calendar: a cycle has two, the days seven, holidays one."""
+    if part.startswith(HOLIDAYS):
+        return (f"holiday {part.removeprefix(HOLIDAYS)}",)
+    return tuple(f"{part} {one}" for one in (DAYS if part == "days" else ("sin", "cos")))
 
 
 def _read_names(field: str, values: Any) -> tuple[str, ...]:

@@ -21,7 +21,8 @@ from mvlstm.settings import (
 )
 
 Calendar: TypeAlias = str | Sequence[str]
-"""``"none"``, ``"auto"`` or some of the parts "hour", "weekday", "yearday" and "days"."""
+"""``"none"``, ``"auto"`` or some of the parts "hour", "weekday", "yearday", "days" and, for the
+public holidays of a country, "holidays:DE"."""
 
 Names: TypeAlias = str | Sequence[str] | None
 Codes: TypeAlias = float | str | Sequence[float | str] | None
@@ -30,6 +31,7 @@ GAPS: tuple[str, ...] = get_args(Gaps)
 DUPLICATES: tuple[str, ...] = get_args(Duplicates)
 CALENDAR_CYCLES = ("hour", "weekday", "yearday")
 CALENDAR_PARTS = (*CALENDAR_CYCLES, "days")
+HOLIDAYS = "holidays:"  # the part of a country's public holidays starts with it
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 __all__ = ["Calendar", "Cleaning", "Columns", "Gaps", "Missing", "Names", "Reading"]
 
@@ -79,6 +81,7 @@ class Cleaning:
     gaps: Gaps = declared_in(CalendarSettings, "gaps")
     duplicates: Duplicates = declared_in(CalendarSettings, "duplicates")
     calendar: Calendar = declared_in(CalendarSettings, "calendar")
+    holidays: Calendar = declared_in(CalendarSettings, "holidays")
 
     @classmethod
     def of(cls, source: Any) -> Self:
@@ -93,6 +96,18 @@ class Cleaning:
         limit = self.fill_limit
         if not is_whole(limit) or limit < 1:
             raise ParameterError(f"fill_limit={limit!r} must be a whole number of rows, 1 or more.")
+
+
+def is_part(name: str) -> bool:
+    """Say whether the calendar may have a part of this name.
+
+    Examples
+    --------
+    >>> is_part("hour"), is_part("holidays:DE-BY"), is_part("holidays:"), is_part("minute")
+    (True, True, False, False)
+    """
+    country = name.removeprefix(HOLIDAYS)
+    return name in CALENDAR_PARTS or (name != country and country.replace("-", "").isalnum())
 
 
 def read_codes(values: Codes) -> tuple[float | str, ...] | None:

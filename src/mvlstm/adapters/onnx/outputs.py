@@ -67,13 +67,14 @@ def _offset(scale: MemberScale, guess: Value | None) -> Value | FloatArray:
     mask = scale.is_bare[:, None, None]
     if guess is None:
         without = labels.center if bare is None else np.where(mask, bare.center, labels.center)
-        return np.broadcast_to(without, mask.shape)
-    guess = guess.spread(0)
+        return np.broadcast_to(without * scale.share[:, None, None], mask.shape)
+    guess, share = guess.spread(0), scale.share[:, None, None]
     if bare is None or not mask.any():
-        return guess + labels.center
-    beyond = guess - guess.clip(bare.low, bare.high) + bare.center
+        return guess + share * labels.center
+    beyond = guess - guess.clip(bare.low, bare.high) * share
+    beyond = beyond + share * bare.center
     graph = guess.graph
-    return graph.constant(mask, bool).where(beyond, guess + labels.center)
+    return graph.constant(mask, bool).where(beyond, guess + share * labels.center)
 
 
 def forecasts(

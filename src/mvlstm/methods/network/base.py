@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 from mvlstm.engine import opened
 from mvlstm.errors import check_option, check_whole
 from mvlstm.methods.network.further_training import epochs_over, train_again, train_further
+from mvlstm.methods.network.guard import guarded
 from mvlstm.methods.network.link import LINKS
 from mvlstm.methods.network.trained import (
     TrainedNetwork,
@@ -154,8 +155,10 @@ class AbstractNetwork(AbstractForecaster):
         network = self.network(problem.layout, labels.scale)
         with held(problem.run.checkpoint), opened(problem.run.engine, str(self.device)):
             outcome = self.fit_members(network, problem, labels)
-        found = self.wrap(outcome.trained).judged(problem).summarised(problem)
-        return replace(found, history=outcome.history, stopped=outcome.stopped)
+        trained, notes = guarded(outcome.trained, problem)
+        found = self.wrap(trained).judged(problem).summarised(problem)
+        history, notes = outcome.history, (*found.notes, *notes)
+        return replace(found, history=history, stopped=outcome.stopped, notes=notes)
 
     def _closing(self, problem: Problem) -> float:
         """Estimate the seconds that calibration takes in addition to its forecasts."""

@@ -93,6 +93,7 @@ class TrainedNetwork(Generic[NetworkT]):
     window: int
     device: str
     kinds: NDArray[np.uint8] | None = None  # (K,) the kind of each member; None: all are plain
+    share: FloatArray | None = None  # (K,) by which forecasts move from the link's; None: whole
 
     @property
     def is_bare(self) -> BoolArray:
@@ -104,12 +105,13 @@ class TrainedNetwork(Generic[NetworkT]):
     @property
     def scale(self) -> MemberScale:
         """From the members' outputs to labels."""
-        return self.labels.for_members(self.is_bare)
+        return self.labels.for_members(self.is_bare, self.share)
 
     def take(self, rows: slice | NDArray[Any]) -> TrainedNetwork[NetworkT]:
         """Return some of the members."""
         kinds = None if self.kinds is None else self.kinds[rows]
-        return replace(self, flat=self.flat[rows], kinds=kinds)
+        share = None if self.share is None else self.share[rows]
+        return replace(self, flat=self.flat[rows], kinds=kinds, share=share)
 
     def guess(self, windows: Windows) -> FloatArray:
         """Return the link's first guess of the labels of windows, (M, H)."""
@@ -199,7 +201,8 @@ class TrainedNetwork(Generic[NetworkT]):
             **{f"bare_{name}": value for name, value in bare.items()},
             "device": self.device,
         }
-        return {"weights": self.flat, **kinds, **self.labels.link.arrays()}, extra
+        share = {} if self.share is None else {"share": self.share}
+        return {"weights": self.flat, **kinds, **share, **self.labels.link.arrays()}, extra
 
     @classmethod
     def restore(
@@ -213,4 +216,9 @@ class TrainedNetwork(Generic[NetworkT]):
             kinds = saved.take("kinds", (members,), np.uint8)
             if kinds.max(initial=0) > max(Kind):
                 raise ModelFileError(f"its 'kinds' has a {kinds.max()}, which no member is.")
-        return cls(network, flat, labels, window, device, kinds)
+        share = None
+        if "share" in saved.arrays:
+            share = saved.take("share", (members,), np.float64)
+            if not ((share > 0) & (share <= 1)).all():
+                raise ModelFileError("its 'share' is not between 0 and 1.")
+        return cls(network, flat, labels, window, device, kinds, share)
