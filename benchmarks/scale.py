@@ -28,7 +28,7 @@ import numpy as np
 
 ROWS = 500
 BUDGET = "4GB"
-LEARNED = 50_000  # rows that the model is learned from
+LEARNED = 20_000  # rows that the model is learned from
 MODELS: dict[str, dict[str, Any]] = {
     "ar": {"window": 12},
     "mvlstm": {
@@ -146,22 +146,29 @@ def by_tasks() -> None:
             )
 
 
-# Measured by `series` and `tasks` on one core of the machine that docs/scale.md names
-SERIES_SECONDS = 0.03  # of a core for each series of 500 rows: forecasts and scores
-SCAN_SECONDS = 2e-5  # of the driver for each series: finding where it lies
-TASK_SECONDS = 0.01  # of the driver for each task: handing it out, writing three files
+# Measured on the machine that docs/scale.md names, in seconds of one core
+WORK = {"AR": 0.0036, "MVLSTM, 2 members": 0.0079}  # for each series: forecasts and scores
+SCAN_SECONDS = 4e-5  # of the driver for each series: finding where it lies
+TASK_SECONDS = 0.005  # of the driver for each task: handing it out, and writing its files
 BLOCK = 100  # series of a task
-RESULT_BYTES = 30_000  # that come back from a task
+RESULT_BYTES = 31_000  # that come back from a task
+SERIES_BYTES = 20_000  # of a series of 500 rows and five columns
 
 
 def at_scale(series: int, nodes: int, cores: int) -> None:
     tasks = series / BLOCK
-    work = series * SERIES_SECONDS / (nodes * cores)
     driver = series * SCAN_SECONDS + tasks * TASK_SECONDS
     print(f"{series:,} series on {nodes} nodes of {cores} cores, {tasks:,.0f} tasks")
-    print(f"  workers {work / 60:.1f} min, driver {driver / 60:.1f} min of its one core")
-    print(f"  results through the driver: {tasks * RESULT_BYTES / 2**30:.2f} GB")
-    print(f"  the driver is the limit from {cores * nodes * driver / work / cores:,.0f} nodes on")
+    print(
+        f"  driver {driver:.1f} s of its core; {tasks * RESULT_BYTES / 2**30:.2f} GB of results "
+        f"come through it; {series * SERIES_BYTES / 2**30:.1f} GB are read"
+    )
+    for method, seconds in WORK.items():
+        work = series * seconds
+        print(
+            f"  {method}: workers {work / nodes / cores:.1f} s; the driver is the limit from "
+            f"{work / driver / cores:.1f} nodes on"
+        )
 
 
 def main() -> None:

@@ -132,10 +132,16 @@ def rolling(scores: FloatArray, arrivals: Arrivals, window: int = 200) -> FloatA
 
 def tracked(scores: FloatArray, arrivals: Arrivals) -> FloatArray:
     """Follow each quantile alone: adaptive conformal inference on the scores."""
-    return track(scores, arrivals)
+    place, quantiles = track(scores, arrivals)
+    return np.asarray(quantiles.T[place])
 
 
-METHODS = {"static": static, "rolling": rolling, "tracked": tracked, "adaptive": recalibrate}
+def adaptive(scores: FloatArray, arrivals: Arrivals) -> FloatArray:
+    """Do both: what the package does."""
+    return recalibrate(scores, arrivals).values
+
+
+METHODS = {"static": static, "rolling": rolling, "tracked": tracked, "adaptive": adaptive}
 
 
 # ------------------------------------------------------------------------------------------ scores

@@ -17,10 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from mvlstm.types import BoolArray, FloatArray, IntArray
+from mvlstm.types import FloatArray, IntArray
 
 LEVELS = np.array([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99])
 SCORES = np.array(  # normal scores of these
@@ -34,14 +35,18 @@ FAR = 6.0  # normal score beyond which the map goes on straight
 GRID = np.array([-FAR, *SCORES, FAR])
 MEMORIES = (5.0, 30.0, 200.0)  # scores over which a guess of the spread remembers
 MOVED = 50.0  # and one of the centre
+CENTERED = len(MEMORIES) + 1  # the place of this one among the guesses: the first is the fit's
 EVERYWHERE = 30.0  # and one of the spread in all series
 JUDGED = 50.0  # scores by which the guesses are weighed
 PRIOR = 3.0  # scores that the fit's own spread counts for
 TAILS = 4.0  # degrees of freedom of the density that judges: one wild score settles nothing
 WILDEST = 60.0  # size beyond which a score tells no more about location and scale
-RATE = 0.08  # by which a quantile moves after an outcome, in standard deviations
+RATE = 0.08  # by which a quantile moves after an outcome, in standard deviations; where scores are
+RATES = RATE * np.minimum(1.0, np.exp(0.25 * (SCORES**2 - SCORES[2] ** 2)))  # dense, by less
 DELAY = 0.75  # power of the forecasts under way, by which it moves less: their errors overlap
+TOGETHER = 4  # outcomes after which a quantile is moved, by all of them at once
 BLOCK = 32  # rows summed at once
+AT_ONCE = 65_536  # scores whose location and scale are found at once: they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,25 +82,23 @@ class Arrivals:
         """How many forecasts of each step are under way at once, at most, (H,)."""
         return np.asarray((self.place[:, None] - self.known + 1.0).max(axis=0))
 
-    @cached_property
-    def _latest(self) -> tuple[IntArray, BoolArray]:
-        """Place in (H, R) of the latest score known at each origin, and where there is none."""
-        H, R = self.known.shape[1], len(self.known)
-        rows = np.maximum(self.first + self.known.T - 1, 0)
-        return np.arange(H)[:, None] * R + rows, self.known.T == 0
-
-    def discounted(self, values: FloatArray, memory: float) -> FloatArray:
-        """Return at each origin the sum of the values (H, R) known there, of old ones less."""
+    def sums(self, values: FloatArray, memory: float) -> FloatArray:
+        """Return the sums of the values (h, R) up to each in its series, of old ones less."""
         keep = 1.0 - 1.0 / memory
         each = [_discounted_sums(values[:, a:b], keep) for a, b in pairwise(self.starts)]
-        sums = each[0] if len(each) == 1 else np.concatenate(each, axis=1)
-        latest, none = self._latest
-        found = sums.reshape(-1).take(latest)
-        found[none] = 0.0
+        return each[0] if len(each) == 1 else np.concatenate(each, axis=1)
+
+    def latest(self, values: FloatArray, steps: slice, none: float = 0.0) -> FloatArray:
+        """Return the values (h, R) at the latest score known at each origin, ``none`` without."""
+        known = self.known.T[steps]
+        rows = np.maximum(self.first + known - 1, 0)
+        rows += len(self.known) * np.arange(len(rows))[:, None]
+        found = values.reshape(-1).take(rows)
+        found[known == 0] = none
         return np.asarray(found)
 
     def everywhere(self, values: FloatArray) -> FloatArray:
-        """Return the mean of the values (H, R) over the series that have a row at the same time."""
+        """Return the mean of the values (h, R) over the series that have a row at the same time."""
         counts = np.bincount(self.times)
         return np.stack([np.bincount(self.times, row) / counts for row in values])[:, self.times]
 
@@ -121,77 +124,151 @@ def _discounted_sums(values: FloatArray, keep: float) -> FloatArray:
 # ---------------------------------------------------------------------------------- the two stages
 
 
-def recalibrate(scores: FloatArray, arrivals: Arrivals) -> FloatArray:
-    """Return where each of `LEVELS` lies among normal scores (R, H; NaN unknown), (R, H, L)."""
+@dataclass(frozen=True, eq=False)
+class ScoreMap:
+    """Where each of `LEVELS` lies among static normal scores, for forecasts of any shape (...).
+
+    Parameters
+    ----------
+    center, scale : (...)
+        Location and scale of the scores.
+    place : (...)
+        Which column of ``quantiles`` holds.
+    quantiles : (L, N)
+        Of the scores standardised so, rising along the first axis.
+    """
+
+    center: FloatArray
+    scale: FloatArray
+    place: IntArray
+    quantiles: FloatArray
+
+    @classmethod
+    def of(cls, values: FloatArray) -> ScoreMap:
+        """Return the map with given values (..., L)."""
+        shape = values.shape[:-1]
+        place = np.arange(int(np.prod(shape))).reshape(shape)
+        columns = np.ascontiguousarray(values.reshape(-1, values.shape[-1]).T)
+        return cls(np.zeros(shape), np.ones(shape), place, columns)
+
+    def level(self, number: int) -> FloatArray:
+        """Return the scores (...) at one of `LEVELS`."""
+        found = self.quantiles[number].take(self.place)
+        found *= self.scale
+        found += self.center
+        return np.asarray(found)
+
+    @property
+    def values(self) -> FloatArray:
+        """The scores (..., L) at all of `LEVELS`."""
+        return np.stack([self.level(k) for k in range(len(LEVELS))], axis=-1)
+
+    def __getitem__(self, rows: Any) -> ScoreMap:
+        return ScoreMap(self.center[rows], self.scale[rows], self.place[rows], self.quantiles)
+
+
+def recalibrate(scores: FloatArray, arrivals: Arrivals) -> ScoreMap:
+    """Return where each of `LEVELS` lies among normal scores (R, H; NaN unknown)."""
     center, scale = location_scale(scores, arrivals)
-    knots = track((scores - center) / scale, arrivals)
-    knots *= scale[..., None]
-    knots += center[..., None]
-    return knots
+    return ScoreMap(center, scale, *track((scores - center) / scale, arrivals))
 
 
 def location_scale(scores: FloatArray, arrivals: Arrivals) -> tuple[FloatArray, FloatArray]:
     """Return where scores lie at each origin and how far they spread, (R, H) each."""
-    known = np.isfinite(scores.T)
-    z = np.clip(np.where(known, scores.T, 0.0), -WILDEST, WILDEST)  # (H, R): filters run along rows
-    guesses = _guesses(z, known.astype(np.float64), arrivals)
-    judged = []
-    for center, scale in guesses:
-        density = -0.5 * (TAILS + 1.0) * np.log1p(((z - center) / scale) ** 2 / TAILS)
-        latest = arrivals.discounted(np.where(known, density - np.log(scale), 0.0), JUDGED)
-        judged.append(latest.mean(axis=0) / arrivals.delay[:, None])
-    weights = np.exp(np.stack(judged) - np.max(judged, axis=0))
-    weights /= weights.sum(axis=0)
-    center = sum(w * one[0] for w, one in zip(weights, guesses, strict=True))
-    spread = sum(w * np.log(one[1]) for w, one in zip(weights, guesses, strict=True))
-    return np.ascontiguousarray(center.T), np.exp(spread).T.copy()
+    R, H = scores.shape
+    size = max(1, AT_ONCE // R)
+    pieces = [slice(h, h + size) for h in range(0, H, size)]
+    guesses = [_guesses(scores.T[steps], arrivals, steps) for steps in pieces]
+    likely = sum(found[2] for found in guesses) / H  # steps ahead share it
+    center, scale = np.empty((2, H, R))
+    for steps, (moved, spread, _) in zip(pieces, guesses, strict=True):
+        weights = likely[:, None] / arrivals.delay[steps, None]
+        weights = np.exp(weights - weights.max(axis=0))
+        weights /= weights.sum(axis=0)
+        center[steps] = weights[CENTERED] * moved
+        scale[steps] = np.exp(0.5 * np.einsum("ghr,ghr->hr", weights, spread))
+    return np.ascontiguousarray(center.T), np.ascontiguousarray(scale.T)
 
 
 def _guesses(
-    z: FloatArray, known: FloatArray, arrivals: Arrivals
-) -> list[tuple[FloatArray, FloatArray]]:
-    """Return guesses of location and scale (H, R)."""
-    zero = np.zeros_like(z)
-    found = [(zero, zero + 1.0)]
+    scores: FloatArray, arrivals: Arrivals, steps: slice
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return guesses of location and scale of some steps' scores (h, R), at each origin.
+
+    Returns
+    -------
+    center : (h, R)
+        Of the one that has a centre, which follows those that have a memory.
+    spread : (G, h, R)
+        Logarithm of the variance by each.
+    likely : (G, R)
+        Discounted log-likelihood of the latest scores by each, summed over these steps.
+    """
+    known = np.isfinite(scores)
+    z = np.clip(np.where(known, scores, 0.0), -WILDEST, WILDEST)
+    squared, counted = z**2, known.astype(np.float64)
+    variances = [np.ones_like(z)]
     for memory in MEMORIES:
-        count, squares = (arrivals.discounted(x, memory) for x in (known, z**2))
-        found.append((zero, np.sqrt((squares + PRIOR) / (count + PRIOR))))
-    count, sums, squares = (arrivals.discounted(x, MOVED) for x in (known, z, z**2))
-    center = sums / (count + PRIOR * arrivals.delay[:, None])
-    around = np.maximum(squares - 2.0 * center * sums + center**2 * count, 0.0)
-    found.append((center, np.sqrt((around + PRIOR) / (count + PRIOR))))
+        count, squares = arrivals.sums(counted, memory), arrivals.sums(squared, memory)
+        variances.append(arrivals.latest((squares + PRIOR) / (count + PRIOR), steps, 1.0))
+    count, total, squares = (arrivals.sums(x, MOVED) for x in (counted, z, squared))
+    center = total / (count + PRIOR * arrivals.delay[steps, None])
+    around = np.maximum(squares + center * (center * count - 2.0 * total), 0.0)
+    variances.append(arrivals.latest((around + PRIOR) / (count + PRIOR), steps, 1.0))
+    center = arrivals.latest(center, steps)
     if len(arrivals.starts) > 2:
-        each = (arrivals.discounted(x, EVERYWHERE) for x in (known, z**2))
-        count, squares = (arrivals.everywhere(x) for x in each)
-        found.append((zero, np.sqrt((squares + PRIOR) / (count + PRIOR))))
-    return found
+        each = (arrivals.sums(x, EVERYWHERE) for x in (counted, squared))
+        count, squares = (arrivals.everywhere(arrivals.latest(x, steps)) for x in each)
+        variances.append((squares + PRIOR) / (count + PRIOR))
+    spread, likely = np.log(variances), []
+    for place, (variance, log) in enumerate(zip(variances, spread, strict=True)):
+        apart = (z - center) ** 2 if place == CENTERED else squared
+        density = 0.5 * (TAILS * log - (TAILS + 1.0) * np.log(TAILS * variance + apart))
+        density[~known] = 0.0
+        likely.append(arrivals.latest(arrivals.sums(density, JUDGED), steps).sum(axis=0))
+    return center, spread, np.stack(likely)
 
 
-def track(standard: FloatArray, arrivals: Arrivals) -> FloatArray:
-    """Follow the quantiles of `LEVELS` of standardised scores (R, H), all series side by side."""
-    R, H = standard.shape
-    sizes = np.diff(arrivals.starts)
+def track(standard: FloatArray, arrivals: Arrivals) -> tuple[IntArray, FloatArray]:
+    """Follow the quantiles of `LEVELS` of standardised scores (R, H), all series side by side.
+
+    Those in force move after every `TOGETHER` outcomes of a series.
+
+    Returns
+    -------
+    place : (R, H)
+        Which of the states is in force.
+    states : (L, N)
+        Quantiles, rising along the first axis.
+    """
+    H, sizes, place = standard.shape[1], np.diff(arrivals.starts), arrivals.place
+    first = np.where(np.isfinite(standard).any(axis=1), place, len(place))
+    shift = -np.minimum.reduceat(first, arrivals.starts[:-1]) % TOGETHER  # blocks begin with it
     rank = np.empty(len(sizes), dtype=np.int64)
-    rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))  # the longest first
-    rank = np.repeat(rank, sizes)
-    order = np.lexsort((rank, arrivals.place))  # the first rows of all series, the second, ...
-    counts = np.bincount(arrivals.place)
-    begins = np.cumsum([0, len(sizes), *counts])  # of states after so many outcomes, by rank
-    state = np.empty((len(sizes) + R, H, len(LEVELS)))
+    rank[np.argsort(-sizes - shift, kind="stable")] = np.arange(len(sizes))  # the longest first
+    rank, shift = np.repeat(rank, sizes), np.repeat(shift, sizes)
+    block, within = np.divmod(place + shift, TOGETHER)
+    counts = np.bincount(block[(within == 0) | (place == 0)])  # series with a first, a second, ...
+    begins = np.cumsum([0, len(sizes), *counts])  # of states after so many blocks, by rank
+    passed = (arrivals.known + shift[:, None]) // TOGETHER
+    in_force = (begins[passed] + rank[:, None]) * H + np.arange(H)
+    slot = begins[block + 1] - len(sizes) + rank, within
+    values = np.full((counts.sum(), TOGETHER, H), -np.inf)  # above nothing where unknown
+    values[slot] = np.where(np.isfinite(standard), standard, -np.inf)
+    used = np.zeros(values.shape, dtype=np.int64)
+    used[slot] = in_force
+    rate = RATES / arrivals.delay[:, None] ** DELAY  # (H, L)
+    state = np.empty((len(sizes) + len(values), H, len(LEVELS)))
     state[: len(sizes)] = SCORES
+    known = np.isfinite(values).sum(axis=1)[..., None]
+    np.multiply(rate * (LEVELS - 1.0), known, out=state[len(sizes) :])
     flat = state.reshape(-1, len(LEVELS))
-    used = (begins[arrivals.known[order]] + rank[order, None]) * H + np.arange(H)
-    rate = (RATE / arrivals.delay**DELAY * np.isfinite(standard[order]))[..., None]
-    values, below = np.nan_to_num(standard[order])[..., None], LEVELS - 1.0
-    row = 0
-    for n, count in enumerate(counts):
-        now = slice(row, row + count)
-        moved = rate[now] * (below + (values[now] > flat.take(used[now], axis=0)))
-        before = begins[n]
-        np.add(state[before : before + count], moved, out=state[begins[n + 1] :][:count])
-        row += count
-    found = np.empty((R, H, len(LEVELS)))
-    found[order] = flat[used]
-    crossed = (found[..., 1:] < found[..., :-1]).any(axis=-1)  # each level is followed by itself
-    found[crossed] = np.sort(found[crossed], axis=-1)
-    return found
+    for before, after, count in zip(begins, begins[1:], counts, strict=False):
+        now = slice(after - len(sizes), after - len(sizes) + count)
+        above = values[now, ..., None] > flat.take(used[now], axis=0)
+        moved = rate * above.view(np.int8).sum(axis=1, dtype=np.int8)
+        moved += state[before : before + count]
+        state[after : after + count] += moved
+    crossed = (flat[:, 1:] < flat[:, :-1]).any(axis=1)  # each level is followed by itself
+    flat[crossed] = np.sort(flat[crossed], axis=1)
+    return in_force, np.ascontiguousarray(flat.T)

@@ -398,13 +398,17 @@ def test_what_a_killed_writer_left_is_removed_at_the_next_write(tmp_path: Path) 
 
 
 TERMINATED = """
-import os, signal, sys, threading
+import os, signal, sys, threading, time
 import numpy as np, pandas as pd
 import mvlstm as mv
 rng = np.random.default_rng(0)
 table = pd.DataFrame({"x": rng.normal(size=900), "y": rng.normal(size=900).cumsum()})
 model = mv.MVLSTM(window=20, hidden_size=8, members=2, max_epochs=100_000, patience=100_000)
-threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
+def end():  # when the first checkpoint shows that it trains
+    while not os.path.exists(os.path.join(sys.argv[1], "fit.checkpoint.safetensors")):
+        time.sleep(0.05)
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=end, daemon=True).start()
 import warnings; warnings.simplefilter("ignore")
 model.fit(table, "y", checkpoint=sys.argv[1])
 print(model.stopped_, signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
@@ -413,6 +417,7 @@ print(model.stopped_, signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_sigterm_stops_a_fit_as_ctrl_c_does(tmp_path: Path) -> None:
-    done = run(TERMINATED, tmp_path / "c")
+    often = {**os.environ, "MVLSTM_CHECKPOINT_SECONDS": "0.1"}
+    done = run(TERMINATED, tmp_path / "c", env=often)
     assert done.stdout.split() == ["interrupt", "True"], done.stderr
     assert (tmp_path / "c" / "fit.checkpoint.safetensors").exists()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from mvlstm.model.fitted import Fitted
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.windows import measured_labels
 from mvlstm.results import Forecast
-from mvlstm.results.distribution import Knots
+from mvlstm.results.distribution import mean_knots
 from mvlstm.table.parts import PartName
 from mvlstm.types import FloatArray, IntArray
 
@@ -85,12 +84,8 @@ def _mix(forecasts: Sequence[Forecast]) -> Forecast:
         means=np.concatenate([one.means for one in forecasts], axis=2),
         variances=np.concatenate([one.variances for one in forecasts], axis=2),
         members=members,
-        knots=Knots(partial(_mean, knots)) if knots else None,
+        knots=mean_knots(knots) if knots else None,
     )
-
-
-def _mean(knots: Sequence[Knots]) -> FloatArray:
-    return np.asarray(np.mean([one.values for one in knots], axis=0))
 
 
 def score(scored: Scored, cell: Cell) -> dict[str, Any]:

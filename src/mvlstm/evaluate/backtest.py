@@ -100,10 +100,10 @@ class Backtest(Drawable):
         level : sequence of float
             Percentages that the intervals should hold.
         """
-        for other in others:
-            if not isinstance(other, Backtest):
+        for one in others:
+            if not isinstance(one, Backtest):
                 raise ParameterError(
-                    f"to_nixtla() received a {type(other).__name__} next to its own backtest. Pass "
+                    f"to_nixtla() received a {type(one).__name__} next to its own backtest. Pass "
                     "what mvlstm.backtest() returned for the other methods; level= has a name."
                 )
         parts = [self, *others]

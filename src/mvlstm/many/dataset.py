@@ -26,6 +26,7 @@ from mvlstm.types import IntArray
 
 SUFFIXES = (".parquet", ".pq")
 AT_ONCE = 65_536  # rows of the series column that are read together
+COPIES = 4  # of a row group that are in memory while it is read
 GROUP = 50_000  # rows of each row group that `convert` writes
 
 
@@ -100,8 +101,8 @@ class Dataset:
             stored = tuple(_open(one.files[0]).schema_arrow.names)
         return (*stored, *(name for name, _ in one.own if name not in stored))
 
-    def check(self, part: int, wanted: Iterable[str]) -> None:
-        """Raise `DataError` if a part lacks one of the columns."""
+    def check(self, part: int, wanted: Iterable[str], most: float) -> None:
+        """Raise `DataError` if a part lacks a column, or has a row group of too many bytes."""
         there = self.columns(part)
         missing = [name for name in wanted if name not in there]
         if missing:
@@ -109,6 +110,16 @@ class Dataset:
                 f"Part '{self.parts[part].name}' has no column '{missing[0]}', which the dataset "
                 f"needs; it has {', '.join(there[:8])}. Write the part again with that column, or "
                 "take it away."
+            )
+        with _reading(self.parts[part]):
+            found = [_open(file).metadata for file in self.parts[part].files]
+            groups = [one.row_group(g) for one in found for g in range(one.num_row_groups)]
+        largest = max(groups, key=lambda group: group.total_byte_size, default=None)
+        if largest is not None and COPIES * largest.total_byte_size > most:
+            raise DataError(
+                f"Part '{self.parts[part].name}' has {largest.num_rows:,} rows in one row group, "
+                f"too many to be read within memory=.... Write it with row_group_size={GROUP}, or "
+                "raise memory=...."
             )
 
     def index(self, part: int) -> Index:

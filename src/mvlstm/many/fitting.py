@@ -124,14 +124,15 @@ def _sample(
     verbose: int,
 ) -> tuple[pd.DataFrame, str]:
     """Read as many series as there is room for; return them, and a note if these are not all."""
-    most = Budget.of(memory).fit_rows(len(columns))
+    budget = Budget.of(memory)
+    most = budget.fit_rows(len(columns))
     if rows is not None:
         check_whole("rows", rows, 1)
         most = min(most, rows)
     indices = []
     with show_tasks(verbose, "series", len(dataset.parts)) as advance:
         for part in range(len(dataset.parts)):
-            dataset.check(part, columns)
+            dataset.check(part, columns, budget.free)
             indices.append(dataset.index(part))
             advance("parts read")
     spans, count, size = chosen(indices, most, seed)

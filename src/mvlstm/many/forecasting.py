@@ -120,7 +120,7 @@ def forecast(
     Summary
     """
     check_engine(engine)
-    Budget.of(memory)
+    budget = Budget.of(memory)
     whole = load(model) if isinstance(model, str | Path) else model
     layout = whole.fitted_.layout
     if layout.series is None:
@@ -130,7 +130,7 @@ def forecast(
     dataset = Dataset.open(path, layout.series)
     wanted = (*layout.time, layout.series, *layout.columns)
     folder, (stored, checksum) = reachable(out), _stored(whole)
-    blocks = list(_blocks(dataset, wanted))
+    blocks = list(_blocks(dataset, wanted, budget.free))
     _begin(folder, {"model": checksum, "quantiles": list(quantiles), "scores": scores})
     _forget(folder, {block.name for block in blocks})
     left = [block for block in blocks if not _is_done(folder, block.name)]
@@ -148,12 +148,12 @@ def forecast(
 # ------------------------------------------------------------------------------------- the blocks
 
 
-def _blocks(dataset: Dataset, wanted: Sequence[str]) -> Iterator[Block]:
+def _blocks(dataset: Dataset, wanted: Sequence[str], most: float) -> Iterator[Block]:
     """Divide the series, part by part; one that cannot be read is a block by itself."""
     gathered: list[tuple[int, Span]] = []
     for part, one in enumerate(dataset.parts):
         try:
-            dataset.check(part, wanted)
+            dataset.check(part, wanted, most)
             index = dataset.index(part)
         except DataError as error:
             yield Block(_slug(one.name, 0), (), 0, (one.name, str(error)))

@@ -42,6 +42,11 @@ class Budget:
             )
         return cls(size)
 
+    @property
+    def free(self) -> int:
+        """Bytes for rows."""
+        return self.size - BASE
+
     def fit_rows(self, columns: int) -> int:
         """Return the rows of so many columns that a fit can hold."""
-        return int((self.size - BASE) / (FIT_ROW + FIT_VALUE * columns))
+        return int(self.free / (FIT_ROW + FIT_VALUE * columns))

@@ -13,25 +13,32 @@ from numpy.typing import NDArray
 
 from mvlstm import metrics
 from mvlstm.problem.part_times import PartTimes
-from mvlstm.recalibration import LEVELS, Arrivals, recalibrate
+from mvlstm.recalibration import FAR, SCORES, Arrivals, ScoreMap, recalibrate, track
 from mvlstm.results import Forecast
-from mvlstm.results.distribution import Knots
+from mvlstm.results.distribution import Later
 from mvlstm.types import BoolArray, FloatArray, IntArray
+
+INTERVAL = [2, 8]  # the ends of the 90 % interval among the levels
+MOST_TIED = 0.95  # share: joint paths keep some of the dependence that the fit found
+TINY = np.finfo(np.float64).tiny
 
 
 def adapted(forecast: Forecast, parts: PartTimes) -> Forecast:
     """Recalibrate every forecast by the outcomes since the fit that were known at its origin.
 
-    The work is done when its distribution is first asked for.
+    The work is done when its distribution is first asked for; that of joint paths, with these.
     """
     usable = usable_outcomes(forecast, parts)
     if not usable.any():
         return forecast
-    return replace(forecast, knots=Knots(partial(_knots, forecast, usable)))
+    found = replace(forecast, knots=Later(partial(_knots, forecast, usable)))
+    if forecast.dependence is None:
+        return found
+    return replace(found, tied=Later(partial(_ties, found, forecast.dependence, usable)))
 
 
-def _knots(forecast: Forecast, usable: BoolArray) -> FloatArray:
-    """Return where each of `LEVELS` lies among static normal scores, (M, H, L)."""
+def _knots(forecast: Forecast, usable: BoolArray) -> ScoreMap:
+    """Return where each of `LEVELS` lies among static normal scores, for (M, H)."""
     order, arrivals = _arrivals(forecast)
     scores = np.full(usable.shape, np.nan)
     some = np.flatnonzero(usable.any(axis=1))
@@ -40,9 +47,31 @@ def _knots(forecast: Forecast, usable: BoolArray) -> FloatArray:
     scores[~usable] = np.nan
     if (np.diff(order) == 1).all():  # of one series: no need to put rows in order
         return recalibrate(scores, arrivals)
-    knots = np.empty((*usable.shape, len(LEVELS)))
-    knots[order] = recalibrate(scores[order], arrivals)
-    return knots
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return recalibrate(scores[order], arrivals)[back]
+
+
+def _ties(forecast: Forecast, dependence: FloatArray, usable: BoolArray) -> FloatArray:
+    """Return by what share steps go together, or apart, more than ``dependence`` says, (M,).
+
+    The sum of a forecast's calibrated scores says so: the width of its 90 % interval is followed as
+    that of a single step is.
+    """
+    H, variance = len(dependence), dependence.sum()  # of the sum, by what the fit found
+    whole, sums = np.asarray(usable.all(axis=1)), np.full(len(usable), np.nan)
+    few = forecast.take(whole)
+    scores = np.clip(few.distribution.score(few.actual), -FAR, FAR)
+    sums[whole] = scores.sum(axis=1) / np.sqrt(variance)
+    order, arrivals = _arrivals(forecast)
+    last = replace(arrivals, known=arrivals.known[:, -1:])
+    place, quantiles = track(sums[order, None], last)
+    low, high = quantiles[INTERVAL][:, place[:, 0]]
+    wider = ((high - low) / np.diff(SCORES[INTERVAL])) ** 2 - 1.0  # the variance, by this share
+    room = np.where(wider > 0, H**2 - variance, variance - H)  # were all alike, or none
+    shares = np.empty(len(order))
+    shares[order] = wider * variance / np.maximum(room, TINY)
+    return np.clip(shares, -MOST_TIED, MOST_TIED)
 
 
 def usable_outcomes(forecast: Forecast, parts: PartTimes) -> BoolArray:

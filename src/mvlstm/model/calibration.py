@@ -141,15 +141,13 @@ def calibrate(learned: Learned, problem: Problem) -> tuple[Calibration, tuple[st
     return calibration, (*notes, *calibration.warnings)
 
 
-def dependence(scores: FloatArray, prior: FloatArray | None = None) -> FloatArray | None:
+def dependence(scores: FloatArray) -> FloatArray | None:
     """Return the correlation (H, H) of the steps' normal scores (M, H), by their ranks.
 
-    It is drawn towards a ``prior``, or independence, as if by `FEWEST` forecasts. None without
-    several steps.
+    It is drawn towards independence as if by `FEWEST` forecasts. None without several steps.
     """
     H = scores.shape[1]
-    whole = scores[np.isfinite(scores).all(axis=1)]
-    own = np.eye(H) if prior is None else prior
+    whole, own = scores[np.isfinite(scores).all(axis=1)], np.eye(H)
     if H == 1 or len(whole) < 2:
         return None if H == 1 else own
     ranks = whole.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import DTypeLike
-from scipy.special import ndtri
 
 from mvlstm.errors import ParameterError
-from mvlstm.model.adaptive import adapted, usable_outcomes
-from mvlstm.model.calibration import Calibration, dependence
+from mvlstm.model.adaptive import adapted
+from mvlstm.model.calibration import Calibration
 from mvlstm.model.forecasting import dated_forecast
 from mvlstm.model.learned import Learned, Stopped
 from mvlstm.model.table_warnings import require_rows
@@ -166,9 +165,8 @@ class Fitted:
         found = adapted(together, self.parts)
         if found.knots is None:
             return made
-        known = found.take(np.flatnonzero(usable_outcomes(found, self.parts).all(axis=1)))
-        joint = dependence(ndtri(known.distribution.pit(known.actual)), made.dependence)
-        return replace(made, knots=found.knots[-len(made) :], dependence=joint)
+        last = found.take(slice(len(found) - len(made), None))
+        return replace(made, knots=last.knots, tied=last.tied)
 
     def _made(self, prepared: Prepared, origins: IntArray, *, checked: bool = True) -> Forecast:
         """Forecast with the intervals of the fit; unchecked, leave out what is not finite."""

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from mvlstm import metrics
 from mvlstm._words import counted
 from mvlstm.errors import DataError, ParameterError, check_option, check_whole, is_number
+from mvlstm.recalibration import ScoreMap
 from mvlstm.results._tables import as_kind, page, plain, records, time_index
-from mvlstm.results.distribution import Distribution, Knots
+from mvlstm.results.distribution import Distribution, Later
 from mvlstm.results.drawing import Drawable
 from mvlstm.transforms import IDENTITY, Transform
 from mvlstm.types import BoolArray, FloatArray, Kind
@@ -56,10 +57,13 @@ class Forecast(Drawable):
         Everything this class returns is in units of the target.
     series : array of str (M,), optional
         The series of each origin, where there are several.
-    knots : Knots (M, H, L), optional
+    knots : ScoreMap (M, H), later; optional
         How the distribution was recalibrated by later outcomes: see `distribution`.
     dependence : array (H, H), optional
         Correlation of the steps' normal scores, by which paths are drawn.
+    tied : array (M,), later; optional
+        By what share of their variance the steps went together (above 0) or apart (below 0) more
+        than that, by the outcomes known at each origin.
     kind : {"pandas", "polars", "arrow"}
         Of the tables that `to_frame`, `sample` and `to_nixtla` return: that of the table forecast.
     """
@@ -77,8 +81,9 @@ class Forecast(Drawable):
     warnings: tuple[str, ...] = ()
     transform: Transform = IDENTITY
     series: NDArray[Any] | None = None
-    knots: Knots | None = None
+    knots: Later[ScoreMap] | None = None
     dependence: FloatArray | None = None
+    tied: Later[FloatArray] | None = None
     kind: Kind = "pandas"
     _quantiles: dict[float, FloatArray] = field(default_factory=dict, init=False)
 
@@ -117,7 +122,7 @@ class Forecast(Drawable):
     def distribution(self) -> Distribution:
         """The calibrated predictive distributions (M, H)."""
         mixture = self.weights, self.means, self.variances
-        knots = None if self.knots is None else self.knots.values
+        knots = None if self.knots is None else self.knots.found
         return Distribution(*mixture, self.transform, knots)
 
     @property
@@ -162,9 +167,15 @@ class Forecast(Drawable):
         earlier forecasts, ties the steps together. The same seed moves all origins alike.
         """
         check_whole("n", n, 1)
-        normal = np.random.default_rng(seed).standard_normal((n, self.horizon))
+        rng = np.random.default_rng(seed)
+        normal = rng.standard_normal((n, 1, self.horizon))
         if self.dependence is not None:
             normal = normal @ np.linalg.cholesky(self.dependence).T
+        if self.tied is not None:
+            share = self.tied.found[:, None]  # (M, 1)
+            alike, apart = rng.standard_normal((n, 1, 1)), rng.standard_normal(normal.shape)
+            other = np.where(share > 0, alike, apart)
+            normal = np.sqrt(1.0 - abs(share)) * normal + np.sqrt(abs(share)) * other
         return self.distribution.values_at(normal)
 
     def sample(self, n: int = 100, seed: int = 0) -> Any:
@@ -305,6 +316,7 @@ class Forecast(Drawable):
             members=self.members[:, rows],
             series=None if self.series is None else self.series[rows],
             knots=None if self.knots is None else self.knots[rows],
+            tied=None if self.tied is None else self.tied[rows],
             **{name: getattr(self, name)[rows] for name in BY_ORIGIN},
         )
 
@@ -330,7 +342,9 @@ class Forecast(Drawable):
             name: np.concatenate([getattr(one, name) for one in forecasts]) for name in names
         }
         if any(one.knots is not None for one in forecasts):
-            parts["knots"] = Knots(partial(_joined_knots, tuple(forecasts)))
+            parts["knots"] = Later(partial(_joined_knots, tuple(forecasts)))
+        if any(one.tied is not None for one in forecasts):
+            parts["tied"] = Later(partial(_joined_ties, tuple(forecasts)))
         origin = first.origin.append([one.origin for one in forecasts[1:]])
         members = np.concatenate([one.members for one in forecasts], axis=1)
         return replace(first, origin=origin, members=members, **parts)
@@ -426,8 +440,15 @@ class Forecast(Drawable):
         return pd.Series(values.reshape(-1), index=self.index, name=name)
 
 
-def _joined_knots(forecasts: Sequence[Forecast]) -> FloatArray:
-    return np.concatenate([one.distribution.table[..., 1:-1] for one in forecasts])
+def _joined_knots(forecasts: Sequence[Forecast]) -> ScoreMap:
+    values = np.concatenate([one.distribution.table[..., 1:-1] for one in forecasts])
+    return ScoreMap.of(values)
+
+
+def _joined_ties(forecasts: Sequence[Forecast]) -> FloatArray:
+    return np.concatenate(
+        [np.zeros(len(one)) if one.tied is None else one.tied.found for one in forecasts]
+    )
 
 
 def _part_counts(part: NDArray[np.str_], where: BoolArray) -> str:

@@ -300,7 +300,7 @@ class Runtime:
             for h in range(H):
                 known[a:b, h] = times[a:b, h].searchsorted(origins[a:b], side="right")
         numbered = np.unique(origins, return_inverse=True)[1]
-        knots = recalibrate(scored, Arrivals(starts, numbered, known))[starts[1:] - 1]
+        knots = recalibrate(scored, Arrivals(starts, numbered, known))[starts[1:] - 1].values
         w, mu, v = (part[starts[1:] - 1].reshape(-1, w.shape[2]) for part in (w, mu, v))
         quantiles = [
             values_at(w, mu, v, static_scores(knots, level).reshape(-1)).reshape(-1, H)

@@ -30,9 +30,12 @@ PARQUET_SUFFIXES = (".parquet", ".pq")
 MISSING = ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"]
 MISSING += ["1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"]
 NONE = "None"  # a level among words, as of holidays; missing elsewhere
+_TO_THE_DIGIT: dict[str, Any] = (  # what later versions of pandas do by themselves
+    {"float_precision": "round_trip"} if pd.__version__.startswith("3.0.") else {}
+)
 _HEAD = 65_536  # bytes that tell whether a file is text
 _TOO_LONG = [""]  # a header that is not read
-_MARK = r"[. \u00a0\u2009\u202f]"  # of thousands: a dot or a space, which may be narrow or fixed
+_MARK = "[. \u00a0\u2009\u202f]"  # of thousands: a dot or a space, which may be narrow or fixed
 _MARKED = rf"\s*[+-]?(?:[1-9]\d{{0,2}}(?:{_MARK}\d{{3}})+|\d+)(?:,\d*)?\s*"  # 1.234.567,8
 _GROUPED = r"[+-]?[1-9]\d{0,2}(?:\.\d{3})*"  # 1.234.567 and 950
 LOOKED_AT = 1_000  # rows, for dots that may mark thousands
@@ -148,7 +151,7 @@ def _parse(
     nrows: int | None = None,
     dtype: type | None = None,
 ) -> pd.DataFrame:
-    return pd.read_csv(
+    table: pd.DataFrame = pd.read_csv(
         file,
         sep=sep,
         decimal=decimal,
@@ -161,7 +164,9 @@ def _parse(
         dtype=dtype,
         keep_default_na=False,
         na_values=MISSING,
+        **_TO_THE_DIGIT,
     )
+    return table
 
 
 def _broken(file: Path, sep: str, encoding: str, columns: int, error: Exception) -> str:

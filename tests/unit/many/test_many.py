@@ -182,6 +182,13 @@ def test_a_budget_bounds_the_rows_of_a_fit() -> None:
         Budget.of("100MB")
 
 
+def test_a_row_group_too_large_for_the_budget_is_named(folder: Path) -> None:
+    dataset = Dataset.open(folder, "id")
+    dataset.check(0, ["x", "y"], 1e6)
+    with pytest.raises(DataError, match=r"'part0.parquet' has 180 rows in one row group.*memory="):
+        dataset.check(0, ["x", "y"], 1e3)
+
+
 def test_a_csv_file_becomes_a_dataset(folder: Path, tmp_path: Path) -> None:
     whole = pd.concat([pd.read_parquet(one) for one in sorted(folder.iterdir())])
     whole.to_csv(tmp_path / "all.csv", index=False)

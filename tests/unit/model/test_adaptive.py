@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import mvlstm as mv
-from mvlstm.recalibration import LEVELS, SCORES, Arrivals, recalibrate
+from mvlstm import recalibration
+from mvlstm.model.adaptive import adapted
+from mvlstm.recalibration import LEVELS, SCORES, Arrivals
 from mvlstm.results import Forecast
 from mvlstm.types import FloatArray, IntArray
 
@@ -25,6 +28,10 @@ def one_series(rows: int, horizon: int = 1) -> Arrivals:
 
 def held(scores: FloatArray, knots: FloatArray) -> FloatArray:
     return np.asarray((knots[..., LOW] <= scores) & (scores <= knots[..., HIGH]))
+
+
+def recalibrate(scores: FloatArray, arrivals: Arrivals) -> FloatArray:
+    return recalibration.recalibrate(scores, arrivals).values
 
 
 def made_table(rows: int = 900, *, wilder_from: int | None = None) -> pd.DataFrame:
@@ -119,6 +126,38 @@ def test_a_short_series_leans_on_the_others() -> None:
     assert together[1, 0, HIGH] > 1.2 * alone[1, 0, HIGH]
 
 
+@pytest.mark.parametrize("missing", [0, 6])
+def test_quantiles_move_after_every_few_outcomes_of_a_series(missing: int) -> None:
+    """Series of several lengths side by side, against one step after another of each alone."""
+    rng = np.random.default_rng(5)
+    sizes: IntArray = np.array([23, 1, 40, 9])
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    standard = 2.0 * rng.normal(size=(sizes.sum(), 2))
+    standard[rng.random(standard.shape) < 0.1] = np.nan
+    standard[:missing] = np.nan
+    known = np.concatenate([np.maximum(np.arange(n)[:, None] - [0, 1], 0) for n in sizes])
+    times = np.concatenate([np.arange(n) for n in sizes])
+    arrivals = Arrivals(starts, times, known)
+    place, quantiles = recalibration.track(standard, arrivals)
+    assert arrivals.delay.tolist() == [1, 2]
+    rates = recalibration.RATES / arrivals.delay[:, None] ** recalibration.DELAY
+    for start, end in pairwise(starts):
+        own = standard[start:end]
+        measured = np.flatnonzero(np.isfinite(own).any(axis=1))
+        shift = -(measured[0] if measured.size else 0) % recalibration.TOGETHER
+        for h in range(2):
+            states, used = [SCORES], []
+            for row in range(end - start):
+                passed = (known[start + row, h] + shift) // recalibration.TOGETHER
+                used.append(states[passed])
+                if (row + shift) % recalibration.TOGETHER == 0 or row == 0:
+                    states.append(states[-1].copy())
+                if np.isfinite(own[row, h]):
+                    states[-1] = states[-1] + rates[h] * (LEVELS - (own[row, h] <= used[-1]))
+            found = quantiles[:, place[start:end, h]].T
+            np.testing.assert_allclose(found, np.sort(used, axis=1), atol=1e-12)
+
+
 # --------------------------------------------------------------------------------- of a forecaster
 
 
@@ -155,8 +194,9 @@ def test_an_outcome_not_yet_known_changes_no_interval() -> None:
         np.testing.assert_array_equal(
             before.take(early).quantile(0.95), after.take(early).quantile(0.95)
         )
+        np.testing.assert_array_equal(before.take(early).draw(3), after.take(early).draw(3))
         assert before.knots is not None and after.knots is not None
-        assert (before.knots.values[~early] != after.knots.values[~early]).any()
+        assert (before.knots.found.values[~early] != after.knots.found.values[~early]).any()
 
 
 def test_forecast_and_predict_agree_at_every_origin() -> None:
@@ -167,6 +207,7 @@ def test_forecast_and_predict_agree_at_every_origin() -> None:
         last = every.take(slice(row, row + 1))
         made = model.forecast(table.iloc[:end])
         np.testing.assert_allclose(made.quantile(0.95), last.quantile(0.95), rtol=1e-9)
+        np.testing.assert_allclose(made.draw(5), last.draw(5), rtol=1e-9)
 
 
 def test_the_option_and_a_saved_model_keep_it(tmp_path: pytest.TempPathFactory) -> None:
@@ -255,6 +296,27 @@ def test_the_sum_over_steps_is_covered_where_independent_steps_are_not() -> None
     total = forecast.actual.sum(axis=1)
     known = np.isfinite(total)
     assert 0.9 <= np.mean(total[known] <= high[known]) <= 0.99
+
+
+@pytest.mark.parametrize(("alike", "sign"), [(True, 1), (False, -1)])
+def test_paths_follow_how_steps_go_together_after_the_fit(alike: bool, sign: int) -> None:
+    """Each step alone is as before; the outcomes of one forecast are all alike, or independent."""
+    forecast = fitted_ar(horizon=6).predict(made_table(wilder_from=600))
+    rng = np.random.default_rng(4)
+    normal = rng.normal(size=(len(forecast), 1 if alike else 6))
+    actual = forecast.distribution.values_at(np.broadcast_to(normal, (1, len(forecast), 6)))[0]
+    later = (forecast.part == "new").all(axis=1)
+    actual = np.where(later[:, None] & np.isfinite(forecast.actual), actual, forecast.actual)
+    bare = replace(forecast, actual=actual, knots=None, tied=None)
+    found = adapted(bare, fitted_ar(horizon=6).fitted_.parts).take(slice(-250, None))
+    assert found.tied is not None
+    assert sign * found.tied.found[-1] > 0.1
+    followed, as_fitted = found.score_paths(), replace(found, tied=None).score_paths()
+    assert followed["variogram"] < 0.99 * as_fitted["variogram"]
+    assert not alike or followed["sum_coverage"] > as_fitted["sum_coverage"] + 0.05
+    marginal = np.mean(found.draw(2000) <= found.actual, axis=0)  # of their shares below, uniform
+    known = np.isfinite(found.actual)
+    assert 0.8 < np.mean(np.abs(marginal[known] - 0.5) < 0.45) < 0.97
 
 
 def test_paths_as_a_table() -> None:

@@ -39,8 +39,9 @@ class Graph:
         key = (made.dtype.str, made.shape, held)
         if key not in self.constants:
             name = f"c{len(self.constants)}"
+            tensor: Any = helper.make_tensor  # declared for numbers alone
             self.constants[key] = (
-                helper.make_tensor(name, 8, made.shape, [str(text).encode() for text in held])
+                tensor(name, 8, made.shape, [str(text).encode() for text in held])
                 if made.dtype == TEXT
                 else numpy_helper.from_array(made, name)
             )

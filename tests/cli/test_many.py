@@ -1,0 +1,58 @@
+"""`mvlstm fit` and `mvlstm forecast` with many series that stay on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from .conftest import TINY, Run, make_table
+
+
+@pytest.fixture
+def panel(tmp_path: Path) -> Path:
+    folder = tmp_path / "panel"
+    folder.mkdir()
+    for name, size in (("north", 1.0), ("south", 5.0)):
+        table = make_table(120)
+        table.assign(id=name, y=size * table["y"]).to_parquet(folder / f"{name}.parquet")
+    return folder
+
+
+def test_a_folder_is_fitted_and_forecast_in_pieces(run: Run, panel: Path, tmp_path: Path) -> None:
+    model, into = tmp_path / "panel.safetensors", tmp_path / "forecasts"
+    told = ("--target", "y", "--series", "id", "--time", "when", "--test", "0.2")
+    done = run("fit", panel, *told, *TINY, "--memory", "2GB", "--out", model)
+    assert done.code == 0, done.stderr
+    make_table(2).assign(id="short").to_parquet(panel / "short.parquet")
+    done = run("forecast", model, panel, "--into", into, "--quantiles", "0.25", "--json", "--quiet")
+    assert done.code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["series"], found["done"]) == (2, 3)
+    assert [one["series"] for one in found["failures"]] == ["short"]
+    rows = pd.concat([pd.read_parquet(one) for one in sorted((into / "forecasts").iterdir())])
+    assert rows["series"].tolist() == ["north", "south"] and "q25" in rows
+    again = run("forecast", model, panel, "--into", into, "--quantiles", "0.25", "--quiet")
+    assert "2 series forecast, 1 of 3 blocks now" in again.stdout
+    assert "a forecast needs 4 without a gap" in again.stderr
+
+
+def test_what_pieces_need_is_asked_for(run: Run, panel: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m.safetensors"
+    done = run("fit", panel, "--target", "y", *TINY, "--out", model)
+    assert done.code == 2 and "--series says which column names them" in done.stderr
+    done = run("fit", panel, "--target", "y", "--series", "id", "--memory", "a lot", "--out", model)
+    assert done.code == 2 and "is no size" in done.stderr
+    model.touch()
+    done = run("forecast", model, panel)
+    assert done.code == 2 and "add --into DIR" in done.stderr
+
+
+def test_an_engine_that_is_none_is_named(run: Run, table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.safetensors"
+    done = run(
+        "fit", table, "--target", "y", "--time", "when", *TINY, "--engine", "k8s", "--out", out
+    )
+    assert done.code == 2 and "choose 'local', 'ray' or the address" in done.stderr
