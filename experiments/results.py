@@ -63,6 +63,7 @@ def results(document: Document) -> str:
     if found := prices(document):
         blocks += ["## Electricity prices", PRICES, *found]
     blocks += ["## Importance on known truth", TRUTH]
+    truth += find(document, "Suite granger", "omitted", ": explain and refits")
     blocks += [table.markdown() for table in truth]
     return "\n\n".join(blocks) + "\n"
 
