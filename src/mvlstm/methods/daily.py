@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,7 +206,7 @@ class Daily:
             for s, (n, _, penalty, _) in enumerate(spans):
                 part = _bent(bends[s], self._columns, X, y, int(n))
                 (weights[s, k],), (intercept[s, k],) = _ridge(*part, (penalty,))
-        found = {"weights": weights, "intercept": intercept, "bends": bends}
+        found: dict[str, Any] = {"weights": weights, "intercept": intercept, "bends": bends}
         return replace(self, base=base, spans=spans, **found)
 
     # ------------------------------------------------------------------------------- model files
