@@ -81,7 +81,7 @@ def side_by_side(links: pd.DataFrame) -> pd.DataFrame:
     wide = both.pivot(index="series", columns="method", values=list(columns))
     shown = wide.reindex(list(dict.fromkeys(links["series"]))).fillna("")
     shown = shown[[(c, m) for c in columns for m in methods]]
-    shown.columns = [f"{columns[c]}, {m}" for c, m in shown.columns]
+    shown.columns = [f"{columns[one[0]]}, {one[1]}" for one in shown.columns]
     return shown.loc[:, (shown != "").any()].reset_index()
 
 
