@@ -31,8 +31,8 @@ ORIGINS = "Fitted anew at each of five origins; mean ± standard error over the 
 HORIZONS = "RMSE over all steps, from one split in time order."
 AUTHORS = """\
 Rows and label filter of the authors' notebooks ([the two protocols](docs/experiments.md#the-two-protocols)),
-window 30: first the package's default and a search on validation rows, then single fits of all methods of
-the paper (suite `paper`, budget medium)."""
+window 30: the package's default and a search on validation rows. Single fits of every method of the paper stand next
+to its 264 printed numbers in [the paper beside ours](docs/replication.md)."""
 TRUTH = """\
 Series whose links are known (suite `granger`). AUROC is the chance that a true link ranks above a pair
 without one (1: all do, 0.5: chance); found: true links that are called important; any false: files in which
@@ -44,13 +44,12 @@ The two protocols of the field for electricity prices, in the suite `epf`; publi
 
 def results(document: Document) -> str:
     """Return the page as Markdown, made of the tables of all records."""
-    accuracy, medium = "Suite accuracy", "Suite paper, budget medium"
+    accuracy = "Suite accuracy"
     cells = find(document, accuracy, "One step ahead", ": every cell")
     origins = find(document, accuracy, "Five rolling origins", ": errors", "RMSE, window 30")
     horizons = find(document, accuracy, "Several steps ahead", ": errors", "RMSE, window 30")
     horizons = [table for table in horizons if ", 12 steps" not in table.title]
     ours = find(document, accuracy, "The authors' protocol", ": errors", ", window 30")
-    theirs = find(document, medium, "The authors' protocol", ": errors", ", window 30")
     truth = find(document, "Suite granger", "", ": links and verdicts")
     facts = next(one.text[1] for one in document.sections if one.title == accuracy)
     blocks = [TITLE, INTRODUCTION]
@@ -59,7 +58,6 @@ def results(document: Document) -> str:
     blocks += ["## Several steps ahead", HORIZONS, *map(of_means, horizons)]
     blocks += ["## The authors' protocol, with the printed numbers", AUTHORS]
     blocks += [table.markdown() for table in ours]
-    blocks += [of_singles(table, "all methods, single fits") for table in theirs]
     if found := prices(document):
         blocks += ["## Electricity prices", PRICES, *found]
     blocks += ["## Importance on known truth", TRUTH]
@@ -100,12 +98,6 @@ def of_means(table: Table) -> str:
     kept = table.shown[~table.shown["method"].isin(averaged)]
     notes = tuple(note for note in table.notes if " are compared with " not in note)
     return replace(table, shown=kept, notes=notes).markdown()
-
-
-def of_singles(table: Table, words: str) -> str:
-    """Write a table without means of several networks."""
-    kept = table.shown[~table.shown["method"].str.contains(", mean of")]
-    return replace(table, title=f"{table.title}, {words}", shown=kept).markdown()
 
 
 def main(folder: str = str(RECORDS)) -> None:
