@@ -150,7 +150,7 @@ def ahead_table(market: str, records: Sequence[Record]) -> Table:
             "seconds": [np.mean([seconds for _, seconds in v]) for v in rows.values()],
         }
     ).sort_values("mae", kind="stable")
-    return _table(f"{market}, 728 days ahead", table, {"mae": "MAE", "rmse": "RMSE"})
+    return _table(f"{market}, 728 days, each a day ahead", table, {"mae": "MAE", "rmse": "RMSE"})
 
 
 def every_table(market: str, records: Sequence[Record]) -> Table:

@@ -8,8 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mvlstm._words import p_text
 from mvlstm.bench.document import Section, Table
 from mvlstm.bench.records import Record
+from mvlstm.explain.evidence import SIGNIFICANCE
+from mvlstm.explain.importance import RELEVANCE
+from mvlstm.metrics import holm
+from mvlstm.results import VERDICTS
 
 Found = Mapping[str, Any]
 Rows = list[dict[str, Any]]
@@ -28,6 +33,12 @@ TEXT = (
     "Granger (Wald tests in a vector autoregression) and PCMCI+ (partial correlations) are tested "
     "at 5 %, with Holm's correction over all links; CLSTM has weights and no test. Seconds are of "
     "one core."
+)
+OMITTED_TEXT = (
+    "Rises in squared error without all exogenous variables, in per cent of the error: by explain, "
+    "with its verdict, and by a fit without them, with the p-value of the Diebold-Mariano test. "
+    "Singles: variables of which explain (important or not) and fits without them (p below 5 % "
+    "after Holm, and at least 0.5 % of the error) say the same."
 )
 MUCH = 1.5  # times its group's rise, or its refit's, that a single rise may be
 
@@ -49,9 +60,29 @@ def power_sections(every: Sequence[Record]) -> Iterator[Section]:
         ]
         if found:
             numbers = pd.DataFrame(rows_of(found))
-            shown = numbers.map(lambda v: f"{v:.3f}" if isinstance(v, float) else v)
+            shown = side_by_side(numbers) if "series" in numbers else numbers
+            shown = shown.map(lambda v: f"{v:.3f}" if isinstance(v, float) else v)
             table = Table(title, shown.replace("nan", ""), numbers)
             yield Section(f"{part}: links and verdicts", (TEXT,), (table,))
+    omitted = [one for one in every if "omitted" in one]
+    if omitted:
+        numbers = pd.DataFrame([_omitted(one) for one in omitted])
+        table = Table("Next to fits without the exogenous variables", numbers.astype(str), numbers)
+        yield Section("omitted: explain and refits", (OMITTED_TEXT,), (table,))
+
+
+def side_by_side(links: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per kind of series, the methods' numbers next to one another."""
+    both = links.assign(
+        ranks=[f"{a:.3f} / {b:.3f}" for a, b in links[["AUROC", "AUPRC"]].to_numpy()]
+    )
+    methods = list(dict.fromkeys(links["method"]))
+    columns = {"ranks": "AUROC / AUPRC", "found": "found", "any false": "any false"}
+    wide = both.pivot(index="series", columns="method", values=list(columns))
+    shown = wide.reindex(list(dict.fromkeys(links["series"]))).fillna("")
+    shown = shown[[(c, m) for c in columns for m in methods]]
+    shown.columns = [f"{columns[one[0]]}, {one[1]}" for one in shown.columns]
+    return shown.loc[:, (shown != "").any()].reset_index()
 
 
 # ------------------------------------------------------------------------------------- inner parts
@@ -158,6 +189,31 @@ def _pairs(found: Sequence[Found]) -> Rows:
             }
         )
     return rows
+
+
+def _omitted(one: Record) -> dict[str, Any]:
+    """Compare what is said of all exogenous variables, and of single ones."""
+    job, found = one["job"], one["omitted"]
+    first, whole, mse = found["without"][0], found["whole"], found["mse"]
+    singles = [each for each in found["without"] if len(each["without"]) == 1]
+    called = {row["variable"]: row["verdict"] == VERDICTS[0] for row in found["importance"]}
+    adjusted = holm([each["p"] for each in singles])
+    agree = sum(
+        called[each["without"][0]] == (p < SIGNIFICANCE and each["rise"] >= RELEVANCE * mse)
+        for each, p in zip(singles, adjusted, strict=True)
+    )
+    return {
+        "data set": job["dataset"],
+        "steps": job["horizon"],
+        "method": NAMES[job["method"]].removesuffix(", explain"),
+        "RMSE": f"{np.sqrt(mse):.4g}",
+        "explain: rise": f"{100 * whole['error_increase'] / mse:.1f} %",
+        "verdict": whole["verdict"],
+        "fit without: rise": f"{100 * first['rise'] / mse:.1f} %",
+        "p": p_text(first["p"]),
+        "important": ", ".join(n for n, yes in called.items() if yes) or "nothing",
+        "singles": f"{agree} of {len(singles)}" if singles else "",
+    }
 
 
 def _exceeds(rise: float, low: float, refit: float, group: float) -> bool:

@@ -63,6 +63,7 @@ def results(document: Document) -> str:
     if found := prices(document):
         blocks += ["## Electricity prices", PRICES, *found]
     blocks += ["## Importance on known truth", TRUTH]
+    truth += find(document, "Suite granger", "omitted", ": explain and refits")
     blocks += [table.markdown() for table in truth]
     return "\n\n".join(blocks) + "\n"
 
@@ -70,7 +71,13 @@ def results(document: Document) -> str:
 def prices(document: Document) -> list[str]:
     """Return the text and the tables of each protocol of the suite ``epf``."""
     found = [one for one in document.sections if one.title.startswith("Electricity prices,")]
-    return [text for one in found for text in (*one.text, *(t.markdown() for t in one.tables))]
+    return [text for one in found for text in (*one.text, *map(of_whole, one.tables))]
+
+
+def of_whole(table: Table) -> str:
+    """Write a table without the published networks and LEAR models that make an ensemble."""
+    kept = table.shown[~table.shown["method"].str.fullmatch(r"(DNN|LEAR) \d+")]
+    return replace(table, shown=kept).markdown()
 
 
 def find(document: Document, suite: str, part: str, kind: str, words: str = "") -> list[Table]:

@@ -92,7 +92,9 @@ class Transform:
         """Build from what `to_plain` returned, checking it."""
         parts: list[Any] = [plain] if isinstance(plain, str) else list(plain)
         low, high = read_bounds(parts[3:] or None)
-        made = cls(parts[0], *map(float, parts[1:3]), low=low, high=high)
+        given = [float(one) for one in parts[1:3]]
+        center, scale = given + [0.0, 1.0][len(given) :]
+        made = cls(parts[0], center, scale, low, high)
         if not (np.isfinite([made.center, made.scale]).all() and made.scale > 0):
             raise ParameterError(f"The transform {plain!r} has no finite middle and unit.")
         return made
@@ -230,7 +232,7 @@ def read_bounds(bounds: Sequence[float | None] | None) -> tuple[float, float]:
     """
     if bounds is None:
         return -np.inf, np.inf
-    ends = list(bounds) if isinstance(bounds, Sequence) and not isinstance(bounds, str) else []
+    ends = list(bounds) if isinstance(bounds, list | tuple) else []
     if len(ends) != 2 or not all(end is None or is_number(end) for end in ends):
         raise ParameterError(
             f"bounds={bounds!r} must be the least and the greatest value of the target, None where "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,6 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file://{tmp_path}/runs")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_EXPERIMENT_ID", raising=False)  # of another test's folder
+    if (fluent := sys.modules.get("mlflow.tracking.fluent")) is not None:
+        monkeypatch.setattr(fluent, "_active_experiment_id", None)

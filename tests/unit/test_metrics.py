@@ -142,9 +142,9 @@ def test_quantile_refuses_what_is_no_probability(q):
 
 def test_quantiles_of_many_wide_mixtures_are_fast(rng):
     w, mu, v = _mixture(rng, rows=(4_000, 1), components=70)
-    start = time.perf_counter()
+    start = time.process_time()
     metrics.mixture_quantile(w, mu, v, 0.05)
-    assert time.perf_counter() - start < 1.0  # a tenth of 41,000 x 70: about 0.1 s
+    assert time.process_time() - start < 1.0  # a tenth of 41,000 x 70: about 0.1 s
 
 
 def test_crps_of_one_normal_has_the_textbook_form():

@@ -54,10 +54,8 @@ def check(
     for number, one in enumerate(found.findings, 1):
         output.show(f"{number}. {_said(one.fault, output.options)}")
     output.notes(found.notes)
-    for one in found.warnings:
-        output.show(f"warning: {output.worded(one)}")
-    for one in found.suggestions:
-        output.show(f"worth trying: {_said(one, output.options)}")
+    output.show(*(f"warning: {output.worded(text)}" for text in found.warnings))
+    output.show(*(f"worth trying: {_said(text, output.options)}" for text in found.suggestions))
     if command is None:
         output.show("No option would mend the last of these: correct the table.")
         output.code = BAD_INPUT

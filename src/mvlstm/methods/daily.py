@@ -8,8 +8,9 @@ the second time inputs that weighed little are penalised more, so that few count
 is modelled as asinh, each span has the middle and unit of its own rows, see `mvlstm.problem.bend`.
 
 Their penalties are chosen on the stopping windows, and so are the weights of the mean of these maps
-and the common one, which are not negative and add up to one. Those of the spans are then moved
-half-way to their mean: which span is best changes with time.
+and the common one, which are not negative and add up to one. Which span is best changes with time:
+where maps are fitted again as time passes, so that short spans are not stale, the weights of the
+spans are moved half-way to their mean.
 
 Windows that were made up may have no time of day, such as those half-way between two others. Their
 weights are those of all phases, by the trigonometric polynomial of least degree that is one at a
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,7 +125,7 @@ class Daily:
     places: IntArray  # (p,) inputs that phases read, in flattened windows
     weights: FloatArray  # (S, P, p, H)
     intercept: FloatArray  # (S, P, H)
-    spans: FloatArray  # (S, 3) windows (0: all), share and penalty
+    spans: FloatArray  # (S, 4) windows (0: all), share, penalty, and share as chosen
     bends: tuple[Bend, ...]  # scale of each span
     window: int
 
@@ -162,8 +163,8 @@ class Daily:
         shares, slopes = self.clock.shares(turns), self.clock.slopes(turns)
         raw, H = self._features(windows), self.intercept.shape[-1]
         found, around = np.zeros((M, H, T * C)), np.zeros((M, H, len(self.clock.columns)))
-        for bend, (_, share, _), weights, level in zip(
-            self.bends, self.spans, self.weights, self.intercept, strict=True
+        for bend, share, weights, level in zip(
+            self.bends, self.spans[:, 1], self.weights, self.intercept, strict=True
         ):
             X = bend.inputs(raw, self._columns)
             each = np.einsum("mp,kph->mkh", X, weights) + level
@@ -191,15 +192,22 @@ class Daily:
         flat = windows.reshape(len(windows), -1)
         return flat[:, self.places].astype(np.float64, copy=False)
 
-    def refit(self, base: Ridge, problem: Problem, rows: IntArray) -> Daily:
-        """Return the map fitted to windows at ``rows``, penalties and weights as chosen."""
+    def refit(self, base: Ridge, problem: Problem, rows: IntArray, *, again: bool = False) -> Daily:
+        """Return the map fitted to windows at ``rows``, penalties and weights as chosen.
+
+        With ``again`` it is fitted as time passes, and the weights of spans are nearer each other.
+        """
+        spans = self.spans.copy()
+        if again:
+            spans[:, 1] = (spans[:, 3] + spans[:, 3].mean()) / 2
         weights, intercept = np.zeros_like(self.weights), np.zeros_like(self.intercept)
         bends = tuple(_bend(problem, self.clock, rows, int(n)) for n in self.spans[:, 0])
         for k, _, X, y in _by_phase(problem, self.clock, self.places, rows):
-            for s, (n, _, penalty) in enumerate(self.spans):
+            for s, (n, _, penalty, _) in enumerate(spans):
                 part = _bent(bends[s], self._columns, X, y, int(n))
                 (weights[s, k],), (intercept[s, k],) = _ridge(*part, (penalty,))
-        return replace(self, base=base, weights=weights, intercept=intercept, bends=bends)
+        found: dict[str, Any] = {"weights": weights, "intercept": intercept, "bends": bends}
+        return replace(self, base=base, spans=spans, **found)
 
     # ------------------------------------------------------------------------------- model files
 
@@ -228,7 +236,7 @@ class Daily:
         inside = (columns >= 0).all() and (columns < C).all()
         if not sound or not inside or (places < 0).any() or (places >= window * C).any():
             raise ModelFileError(f"its '{prefix}clock' or '{prefix}places' are damaged.")
-        spans = saved.take(f"{prefix}spans", (None, 3), np.float64)
+        spans = saved.take(f"{prefix}spans", (None, 4), np.float64)
         scaler, S = saved.preparation.scaler, len(spans)
         bends = saved.take(f"{prefix}bends", (S, 2, C), np.float64)
         if (bends[:, 1] < 0).any():
@@ -294,12 +302,11 @@ class Judged:
         chosen = [guess[k] for guess, k in zip(self.guess, best, strict=True)]
         experts = np.stack([self.common, *chosen])
         shares = convex_weights(experts.reshape(len(experts), -1), self.actual.ravel())
-        shares[1:] = (shares[1:] + shares[1:].mean()) / 2
         error = np.square(np.tensordot(shares, experts, 1) - self.actual).sum()
         if not error < (1 - GAIN) * np.square(self.common - self.actual).sum():
             return None
-        found = np.stack([self.spans, shares[1:], np.array(PENALTIES)[best]], axis=1)
-        return float(shares[0]), found[shares[1:] > 0]
+        own = shares[1:]
+        return float(shares[0]), np.stack([self.spans, own, np.array(PENALTIES)[best], own], axis=1)
 
 
 def with_phases(base: Ridge, problem: Problem) -> LinearMap:

@@ -147,7 +147,7 @@ class AR(AbstractForecaster, ARSettings):
         common = Ridge(as_lags(weights, lags, C, read), intercept, former.penalty)
         linear: LinearMap = common
         if isinstance(found, Daily):
-            linear = found.refit(common, problem, origins)
+            linear = found.refit(common, problem, origins, again=True)
         return replace(learned, linear=linear, past=past)
 
 

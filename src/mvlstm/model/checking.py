@@ -14,6 +14,7 @@ import pandas as pd
 from mvlstm._words import counted
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
 from mvlstm.problem.splits import split_windows
+from mvlstm.problem.windows import check_window
 from mvlstm.results.check import COLUMNS, Check, Finding
 from mvlstm.settings import AheadSettings, declared, expanded
 from mvlstm.table.columns import as_in_table, as_names, check_columns, column_names, without_codes
@@ -26,6 +27,7 @@ from mvlstm.table.spacing import describe_step, describe_time
 from mvlstm.table.times import read_times
 
 VALID = 0.1  # as of a fit
+USUAL_WINDOW = 30  # rows, where a fit chooses
 MOST_FAULTS = 30  # of one table; each is mended once
 ADDED = ("exclude", "na_values", "categorical")  # arguments of which several faults have a share
 LEVELS = 12  # different whole numbers, at most, that may stand for categories
@@ -100,9 +102,12 @@ def check_whole_table(
     if isinstance(table, SeriesFrame):
         raise ParameterError("A SeriesFrame was checked when it was built; give the table itself.")
     whole = _read(source, attempt.reading)
-    check_columns("Target", [as_in_table(columns.target, column_names(whole))], whole, "target")
+    check_window(_window(ahead), ahead.horizon)
+    names = column_names(whole)
+    check_columns("Target", [as_in_table(columns.target, names)], names, "target")
     findings: list[Finding] = []
-    frame, told = None, []
+    told: list[str] = []
+    frame = None
     while len(findings) < MOST_FAULTS:
         frame, told, error = _tried(whole, attempt)
         if error is None:
@@ -140,6 +145,11 @@ check = expanded(columns=Columns, cleaning=Cleaning, reading=Reading, ahead=Ahea
 check.__name__ = check.__qualname__ = "check"
 
 
+def _window(ahead: AheadSettings) -> int:
+    """Return the rows that a forecast is made from, the usual ones where a fit chooses."""
+    return USUAL_WINDOW if isinstance(ahead.window, str) else ahead.window
+
+
 def _read(source: Table, reading: Reading) -> pd.DataFrame:
     if isinstance(source, str | os.PathLike):
         return read_table(source, sep=reading.sep, decimal=reading.decimal)
@@ -154,9 +164,10 @@ def _tried(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MVLSTMWarning)
         try:
-            parts = {"test": attempt.test, "valid": attempt.valid}
-            frame = check_table(table, attempt.columns, attempt.cleaning, **parts)
-            split_windows(frame, **vars(attempt.ahead), **parts)
+            test, valid = attempt.test, attempt.valid
+            frame = check_table(table, attempt.columns, attempt.cleaning, test=test, valid=valid)
+            window, horizon = _window(attempt.ahead), attempt.ahead.horizon
+            split_windows(frame, window=window, horizon=horizon, test=test, valid=valid)
         except DataError as error:
             return None, [], error
     return frame, [str(one.message) for one in caught], None

@@ -265,7 +265,8 @@ class AbstractForecaster(BaseEstimator, ABC):
         if steps > fitted.horizon:
             raise ParameterError(
                 f"steps={steps} is more than the {counted(fitted.horizon, 'step')} that the model "
-                f"learned to forecast. Ask for fewer, or fit with horizon={steps}."
+                "learned to forecast, and beyond these the other variables are not known either. "
+                f"Ask for fewer, or fit with horizon={steps}."
             )
         if future is not None:
             table = fitted.joined(table, future)

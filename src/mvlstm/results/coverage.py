@@ -52,7 +52,7 @@ def coverage_in_words(table: pd.DataFrame, level: float = 0.9) -> str:
     >>> table = pd.DataFrame({"time": [1, 2, 3], "coverage": [0.9, 0.7, 0.6],
     ...                       "state": ["fine", "narrow", "narrow"]})
     >>> coverage_in_words(table)
-    'The 90 % intervals are too narrow since 2: lately they held 60% of the values.'
+    'The 90 % intervals have been too narrow since 2: lately they held 60% of the values.'
     """
     promised = f"The {100 * level:g} % intervals"
     if table.empty:
@@ -62,6 +62,6 @@ def coverage_in_words(table: pd.DataFrame, level: float = 0.9) -> str:
         return f"{promised} hold what they promise: lately {latest:.0%} of the values."
     since = table["time"][table["state"].ne(state)[::-1].cummax()[::-1].eq(False)].iloc[0]
     return (
-        f"{promised} are too {state} since {plain(since)}: lately they held {latest:.0%} of the "
-        "values."
+        f"{promised} have been too {state} since {plain(since)}: lately they held {latest:.0%} of "
+        "the values."
     )

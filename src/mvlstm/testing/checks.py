@@ -147,8 +147,10 @@ def check_no_look_ahead(model: AbstractForecaster) -> None:
     known = np.asarray(before.origin < table.index[cut])
     np.testing.assert_array_equal(before.members[:, known], after.members[:, known])
     for q in (0.05, 0.5, 0.95):
-        one, other = (f.take(known).quantile(q) for f in (before, after))
-        np.testing.assert_array_equal(one, other, f"quantile {q} looked ahead")
+        first, second = (f.take(known).quantile(q) for f in (before, after))
+        np.testing.assert_array_equal(first, second, f"quantile {q} looked ahead")
+    one, other = (f.take(known).draw(2) for f in (before, after))
+    np.testing.assert_array_equal(one, other, "joint paths looked ahead")
 
 
 def check_no_look_ahead_but_known(model: AbstractForecaster) -> None:

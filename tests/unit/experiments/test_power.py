@@ -105,7 +105,7 @@ def test_tables_count_what_was_found() -> None:
     alarms = tables["Nothing to find: tables with a false alarm"].iloc[0]
     assert (alarms["noise"], alarms["all"]) == ("1 of 2", "1 of 2")
     links = tables["Public files with their graphs"].iloc[0]
-    assert (links["series"], links["AUROC"], links["found"]) == ("chain", "0.900", "")
+    assert links.to_dict() == {"series": "chain", "AUROC / AUPRC, CLSTM": "0.900 / 0.800"}
     both = tables["Four pairs of columns with correlations of 0.9 to 0.99"].iloc[0]
     assert both["acting ones found"] == both["idle ones found"] == "1 of 1"
     assert both["rise too large"] == "1 of 2"

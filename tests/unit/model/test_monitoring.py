@@ -32,7 +32,7 @@ def test_a_change_is_told() -> None:
     with pytest.warns(MVLSTMWarning, match="has slipped"):
         found = static.evaluate(rows, since="2024-02-01")
     assert set(found.slipped) == {"skill", "coverage"}
-    assert any("intervals are too narrow since 2024-0" in note for note in found.notes)
+    assert any("intervals have been too narrow since 2024-0" in note for note in found.notes)
     with pytest.warns(MVLSTMWarning, match="Skill has slipped"):
         assert model.evaluate(rows, since="2024-02-01").slipped == ("skill",)
     assert found.slips is not None and (found.slips["now"] < found.slips["then"]).all()

@@ -195,7 +195,7 @@ class AbstractNetwork(AbstractForecaster):
 
     def refit_link(self, learned: LearnedNetwork, problem: Problem) -> LearnedNetwork:
         """Fit a linear link to all windows of a problem; the members stay as they are."""
-        labels = refit_link(learned.trained.labels, problem)
+        labels = refit_link(learned.trained.labels, problem, again=True)
         return replace(learned, trained=replace(learned.trained, labels=labels))
 
     def epochs_over(self, history: History, had: int, windows: int) -> tuple[IntArray, IntArray]:

@@ -51,7 +51,7 @@ class Link:
         )
         return replace(link, ridge=with_phases(ridge, problem))
 
-    def refit(self, problem: Problem) -> Link:
+    def refit(self, problem: Problem, *, again: bool = False) -> Link:
         """Return the link fitted to training and stopping windows, lags and penalty as chosen.
 
         The stopping windows are the newest that may be learned from: on a drifting series they
@@ -69,7 +69,7 @@ class Link:
             problem.inputs_read,
         )
         if isinstance(self.ridge, Daily):
-            return replace(self, ridge=self.ridge.refit(ridge, problem, rows))
+            return replace(self, ridge=self.ridge.refit(ridge, problem, rows, again=again))
         return replace(self, ridge=ridge)
 
     def __call__(self, windows: NDArray[np.floating]) -> FloatArray:

@@ -45,10 +45,10 @@ def learn_labels(link: LinkChoice, problem: Problem) -> LabelScale:
     return LabelScale.learn(learned, guess, problem.labels("train"), bare=link == "auto")
 
 
-def refit_link(labels: LabelScale, problem: Problem) -> LabelScale:
-    """Return the scale with the link fitted to the stopping windows too."""
+def refit_link(labels: LabelScale, problem: Problem, *, again: bool = False) -> LabelScale:
+    """Return the scale with the link fitted to the stopping windows too, maybe as time passes."""
     assert isinstance(labels.link, Link)
-    return replace(labels, link=labels.link.refit(problem))
+    return replace(labels, link=labels.link.refit(problem, again=again))
 
 
 def labels_by_row(labels: LabelScale, problem: Problem) -> FloatArray:
