@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ SETTINGS: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+def cluster() -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     cluster = Cluster()
@@ -44,9 +44,14 @@ def address() -> Iterator[str]:
         for _ in range(2):
             cluster.add_node(num_cpus=2, include_dashboard=False)
         cluster.wait_for_nodes()
-        yield cluster.address
+        yield cluster
     finally:
         cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def address(cluster: Any) -> str:
+    return str(cluster.address)
 
 
 @pytest.fixture(scope="module")
@@ -105,10 +110,9 @@ def test_a_fit_of_ten_members_on_four_workers_has_the_bits_of_a_fit_here(
     check_same(found, here, table)
 
 
-def test_a_killed_driver_goes_on_from_its_checkpoint_to_the_same_bits(
-    address: str, table: pd.DataFrame, here: mv.MVLSTM, tmp_path: Path
-) -> None:
-    file, folder = tmp_path / "table.parquet", tmp_path / "checkpoint"
+def begun(table: pd.DataFrame, place: Path, address: str) -> tuple[subprocess.Popen[bytes], Path]:
+    """Start a fit in a process of its own; return it when members are in its checkpoint folder."""
+    file, folder = place / "table.parquet", place / "checkpoint"
     table.to_parquet(file)
     code = (
         "import sys, pandas as pd, mvlstm as mv; "
@@ -116,15 +120,52 @@ def test_a_killed_driver_goes_on_from_its_checkpoint_to_the_same_bits(
         "checkpoint=sys.argv[2], engine=sys.argv[3])"
     )
     command = [sys.executable, "-W", "ignore", "-c", code, str(file), str(folder), address]
-    driver = subprocess.Popen(command, env={**os.environ, "MVLSTM_CHECKPOINT_SECONDS": "0.05"})
-    end = time.monotonic() + 120
-    while len(list(folder.glob("fit-*.safetensors"))) < 3 and time.monotonic() < end:
+    driver = subprocess.Popen(
+        command, env={**os.environ, "MVLSTM_CHECKPOINT_SECONDS": "0.05"}, stderr=subprocess.PIPE
+    )
+    wait_for(lambda: len(list(folder.glob("fit-*.safetensors"))) >= 3)
+    return driver, folder
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 300.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
         time.sleep(0.01)
-    driver.kill()
-    assert driver.wait() != 0
-    kept = {one.name: one.read_bytes() for one in folder.glob("fit-*.safetensors")}
-    assert kept
-    found = mv.MVLSTM(**SETTINGS).fit(table, "y", test=0.2, checkpoint=folder, engine=address)
+
+
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT])
+def test_a_fit_whose_driver_ended_goes_on_to_the_same_bits(
+    address: str, table: pd.DataFrame, here: mv.MVLSTM, tmp_path: Path, by: signal.Signals
+) -> None:
+    driver, folder = begun(table, tmp_path, address)
+    driver.send_signal(by)
+    _, said = driver.communicate(timeout=120)
+    assert driver.returncode != 0
+    assert by == signal.SIGKILL or b"KeyboardInterrupt" in said
+    wait_for(lambda: not workers())  # no task runs on
+    assert list(folder.glob("fit-*.safetensors"))
+    engine = address if by == signal.SIGKILL else "local"
+    found = mv.MVLSTM(**SETTINGS).fit(table, "y", test=0.2, checkpoint=folder, engine=engine)
+    check_same(found, here, table)
+
+
+def test_a_node_that_dies_loses_nothing(
+    cluster: Any, table: pd.DataFrame, here: mv.MVLSTM, tmp_path: Path
+) -> None:
+    node = cluster.add_node(num_cpus=2, include_dashboard=False)
+    cluster.wait_for_nodes()
+
+    def remove() -> None:
+        wait_for(lambda: list(tmp_path.glob("fit-*.safetensors")))
+        cluster.remove_node(node, allow_graceful=False)
+
+    killer = threading.Thread(target=remove, daemon=True)
+    killer.start()
+    more: dict[str, Any] = {"checkpoint": tmp_path, "engine": str(cluster.address)}
+    found = mv.MVLSTM(**SETTINGS).fit(table, "y", test=0.2, **more)
+    killer.join(60)
+    assert not killer.is_alive()
     check_same(found, here, table)
 
 
