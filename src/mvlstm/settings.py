@@ -445,7 +445,11 @@ class EffortSettings(NetworkSettings):
 class MVLSTMSettings(EffortSettings):
     """Settings of `mvlstm.MVLSTM`."""
 
-    hidden_size: int = setting(default=15, doc="Hidden units per variable (paper: 10 to 25).")
+    hidden_size: int | None = setting(
+        default=None,
+        doc="Hidden units per variable (paper: 10 to 25). By default 15; of more than 20 variables "
+        "each has its share of 300 in all, but 2 at least.",
+    )
     layers: int = setting(default=1, doc="Stacked recurrent layers (paper: 1).")
     cell: Literal["lstm", "gru"] = setting(default="lstm", doc='Recurrent cell (paper: "lstm").')
     gates: Literal["full", "variable"] = setting(

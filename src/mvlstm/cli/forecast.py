@@ -55,7 +55,10 @@ def forecast(
 
     if into is not None or cli.stays_on_disk(data, memory):
         if into is None:
-            raise ParameterError("Forecasts of many series need a folder: add --into DIR.")
+            raise ParameterError(
+                f"'{data}' is read in pieces, and its forecasts need a folder. Add --into DIR, or "
+                "name a file of one table."
+            )
         settings = {"memory": memory or cli.MEMORY, "engine": engine, "verbose": 0 if quiet else 1}
         _forecast_many(output, model, data, into, {**settings, "quantiles": levels})
         return

@@ -18,6 +18,7 @@ class Effort(NamedTuple):
     repeats: int  # exchanges per variable, R
     draws: int  # bootstrap draws
     rows: int  # most rows that regressions are learned from
+    work: float  # most multiplications of all exchanges; two cores take 100 s for 5e12
 
     def repeats_for(self, windows: int) -> int:
         """Return the exchanges for this many windows: up to four times more where these are few."""
@@ -25,9 +26,9 @@ class Effort(NamedTuple):
 
 
 EFFORTS: dict[str, Effort] = {
-    "quick": Effort(windows=600, repeats=2, draws=500, rows=400),
-    "default": Effort(windows=2_000, repeats=2, draws=1_000, rows=1_000),
-    "full": Effort(windows=10_000, repeats=10, draws=4_000, rows=2_000),
+    "quick": Effort(windows=600, repeats=2, draws=500, rows=400, work=1e12),
+    "default": Effort(windows=2_000, repeats=2, draws=1_000, rows=1_000, work=5e12),
+    "full": Effort(windows=10_000, repeats=10, draws=4_000, rows=2_000, work=1e14),
 }
 
 

@@ -34,6 +34,8 @@ from mvlstm.types import FloatArray
 LEAKAGE_WINDOWS = 64
 SIGMAS = ("learned", "predicted", "calibrated")
 OPTIONS = {"cell": Cell, "gates": Gates, "attention": Attention, "head": Head, "loss": Loss}
+MOST_UNITS, FEWEST_UNITS = 15, 2  # of a variable, where their number is left open
+UNITS = 300  # of all variables together: the work grows with their square
 BARE_ISOLATION = 10.0  # how much more isolated members without a link are
 
 
@@ -142,7 +144,7 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
         return MVLSTMNetwork(
             groups=layout.groups,
             n_variables=len(layout.names),
-            hidden_size=int(self.hidden_size),
+            hidden_size=self.hidden_size or units_each(len(layout.names)),
             layers=int(self.layers),
             horizon=int(self.horizon),
             cell=self.cell,
@@ -177,6 +179,17 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
         return LearnedMixture(
             trained=trained, sigma2=sigma2, mixture=self._has_mixture, calibrated=calibrated
         )
+
+
+def units_each(variables: int) -> int:
+    """Return how many hidden units each variable has, where it is left open.
+
+    Examples
+    --------
+    >>> [units_each(n) for n in (1, 20, 21, 50, 200)]
+    [15, 15, 14, 6, 2]
+    """
+    return min(MOST_UNITS, max(FEWEST_UNITS, UNITS // variables))
 
 
 class Details(NamedTuple):

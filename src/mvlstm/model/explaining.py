@@ -58,6 +58,7 @@ EXCHANGES = 0.6  # share of a time limit for the exchanges, before forecasts are
 FEWEST_WINDOWS = 100  # that are used however short the time
 TRIED = 256  # windows on which is tried how long an exchange takes
 LIMIT_NOTE = "To keep the time limit, importance was measured on {} only."
+WORK_NOTE = "The model is large: importance was measured on {} only; effort='full' takes more."
 SERIES_NOTE = (
     "Of several series, error increases and contributions are in standard deviations of each "
     "series' target{scale}; windows are exchanged within a series."
@@ -91,14 +92,17 @@ def examine(fitted: Fitted, table: Any, effort: str, *, seconds: float = math.in
     _require_measured(fitted, frame, unseen)
     period = _find_period(frame)
     origins = _choose_origins(frame, unseen, fitted.window, level.windows, period)
+    exchanges = frame.n_variables * level.repeats_for(len(origins))
+    each = fitted.learned.work(fitted.window) * exchanges
+    limits = [(level.work / each if each else math.inf, WORK_NOTE)]
     if seconds < math.inf:
-        each = _exchange_seconds(fitted, prepared, origins)
-        each *= frame.n_variables * level.repeats_for(len(origins))
-        most = int((seconds - (clock.monotonic() - started)) / each)
-        if most < len(origins):
-            level = level._replace(windows=max(most, FEWEST_WINDOWS))
-            origins = _choose_origins(frame, unseen, fitted.window, level.windows, period)
-            notes = (*notes, LIMIT_NOTE.format(counted(len(origins), "window")))
+        each = _exchange_seconds(fitted, prepared, origins) * exchanges
+        limits.append(((seconds - (clock.monotonic() - started)) / each, LIMIT_NOTE))
+    most, note = min(limits)
+    if max(most, FEWEST_WINDOWS) < len(origins):
+        level = level._replace(windows=max(int(most), FEWEST_WINDOWS))
+        origins = _choose_origins(frame, unseen, fitted.window, level.windows, period)
+        notes = (*notes, note.format(counted(len(origins), "window")))
     return Examined(
         prepared,
         level,

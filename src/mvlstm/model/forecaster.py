@@ -103,7 +103,9 @@ class AbstractForecaster(BaseEstimator, ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if cls.__init__ is not object.__init__:  # that of its settings
+        own = vars(cls).get("__annotations__", {}).values()  # settings get a constructor later
+        made_later = any("ClassVar" not in str(one) for one in own)
+        if cls.__init__ is not object.__init__ and not made_later:
             cls.__init__ = told(cls.__init__)  # type: ignore[method-assign]
 
     # -------------------------------------------------------------------- what a subclass supplies

@@ -89,6 +89,10 @@ class Learned(ABC):
         """
         return None
 
+    def work(self, rows: int) -> float:
+        """Return the multiplications that a forecast from this many rows takes; 0: hardly any."""
+        return 0.0
+
     def gradient(self, windows: FloatArray) -> FloatArray | None:
         """Return the gradient of members' forecasts (K, M, H, T, C), if there is one."""
         return None

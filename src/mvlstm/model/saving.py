@@ -254,8 +254,7 @@ def _check_sizes(model: AbstractForecaster, layout: Layout, numbers: int) -> Non
     columns = len(layout.names)
     for name in ("window", "horizon", "layers", "members", "hidden_size"):
         value = getattr(model, name, 1)
-        units = value * columns if name == "hidden_size" else value
-        if isinstance(value, int) and units > numbers:
+        if isinstance(value, int) and value * (columns if name == "hidden_size" else 1) > numbers:
             raise ModelFileError(f"its {name}={value} does not fit the {numbers:,} numbers in it.")
 
 

@@ -135,7 +135,9 @@ def test_records_whose_study_is_gone_still_have_tables(
 
 
 def test_every_suite_here_can_be_read(in_the_clone: None) -> None:
-    assert set(suite_names()) == {"accuracy", "granger", "grid", "importance", "paper", "search"}
+    assert set(suite_names()) == {
+        *("accuracy", "epf", "granger", "grid", "importance", "paper", "search"),
+    }
     for name in suite_names():
         suite = load_suite(name)
         assert suite.jobs and all(job.study == "experiments/study.py" for job in suite.jobs)

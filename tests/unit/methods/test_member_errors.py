@@ -42,7 +42,7 @@ def test_the_link_is_judged_before_it_is_fitted_to_the_validation_rows(frame, mo
     plain = member_errors(make(link="linear"), frame, MEMBERS, together=2, **SHARES)
     from mvlstm.methods.network.link import Link
 
-    monkeypatch.setattr(Link, "refit", lambda link, problem: link)
+    monkeypatch.setattr(Link, "refit", lambda link, problem, again=False: link)
     same = member_errors(make(link="linear"), frame, MEMBERS, together=2, **SHARES)
     np.testing.assert_allclose(plain, same, rtol=1e-6)
 

@@ -52,6 +52,10 @@ class LearnedNetwork(Learned):
         """Return the members' means; their spread is that of their errors."""
         return Predictive(self.trained.forecasts(windows, exact=exact))
 
+    def work(self, rows: int) -> float:
+        """Return the multiplications of a forecast: about one for each weight and row."""
+        return float(self.trained.flat.size) * rows
+
     def gradient(self, windows: FloatArray) -> FloatArray:
         """Return the gradient of each member's forecast."""
         return self.trained.gradient(windows)
@@ -101,7 +105,7 @@ class AbstractNetwork(AbstractForecaster):
     short_batches: ClassVar[bool] = False  # whether few windows are learned in smaller batches
     precision: DTypeLike = np.float32
 
-    hidden_size: int
+    hidden_size: Any
     layers: int = 1
     link: Any
     dropout: float
@@ -137,7 +141,9 @@ class AbstractNetwork(AbstractForecaster):
         """Refuse settings with values they cannot have."""
         super().check()
         for name in ("hidden_size", "layers"):
-            check_whole(name, getattr(self, name), 1)
+            value = getattr(self, name)
+            if value is not None or getattr(type(self), name) is not None:  # else it is left open
+                check_whole(name, value, 1)
         check_option("link", self.link, self.links)
         self.training.check()
 
@@ -184,6 +190,7 @@ class AbstractNetwork(AbstractForecaster):
         """Go on from the weights; return the result and how many members changed."""
         rates: dict[str, Any] = {"max_epochs": max_epochs, "learning_rate": learning_rate}
         trained, changed = train_further(learned.trained, problem, self.training, **rates)
+        trained = guarded(trained, problem, "stop")[0] if changed else trained
         return replace(learned, trained=trained), changed
 
     def train_again(

@@ -16,7 +16,7 @@ import numpy as np
 
 from mvlstm.methods.network.link import Link
 from mvlstm.methods.network.trained import TrainedNetwork
-from mvlstm.problem.problem import Problem
+from mvlstm.problem.problem import PartName, Problem
 from mvlstm.types import FloatArray
 
 FEWEST = 40  # windows that can tell
@@ -24,17 +24,18 @@ LEAST = 0.02  # share of the networks that always stays, so that a forecast stil
 
 
 def guarded(
-    trained: TrainedNetwork[Any], problem: Problem
+    trained: TrainedNetwork[Any], problem: Problem, part: PartName = "calibration"
 ) -> tuple[TrainedNetwork[Any], tuple[str, ...]]:
     """Return the members, moved towards the link where they do harm, and a note if they were.
 
-    Each of several ensembles in one batch decides for itself.
+    Each of several ensembles in one batch decides for itself, on windows of a part of the rows.
+    With too few of these all stays as it was.
     """
-    rows, link = problem.origins["calibration"], trained.labels.link
+    rows, link = problem.origins[part], trained.labels.link
     linear = isinstance(link, Link) and link.name == "linear"
     if not linear or len(rows) < FEWEST or problem.search:
         return trained, ()
-    prepared = problem.prepared
+    trained, prepared = replace(trained, share=None), problem.prepared
     actual = prepared.known_labels(rows, problem.horizon)
     guess = link.rows(prepared.table, rows, trained.window)
     found = trained.rows(prepared.table, rows)
