@@ -16,7 +16,8 @@ import numpy as np
 
 from mvlstm.methods.network.link import Link
 from mvlstm.methods.network.trained import TrainedNetwork
-from mvlstm.problem.problem import PartName, Problem
+from mvlstm.problem.problem import Problem
+from mvlstm.table.parts import PartName
 from mvlstm.types import FloatArray
 
 FEWEST = 40  # windows that can tell
