@@ -47,7 +47,7 @@ def test_what_pieces_need_is_asked_for(run: Run, panel: Path, tmp_path: Path) ->
     assert done.code == 2 and "is no size" in done.stderr
     model.touch()
     done = run("forecast", model, panel)
-    assert done.code == 2 and "add --into DIR" in done.stderr
+    assert done.code == 2 and "Add --into DIR" in done.stderr
 
 
 def test_an_engine_that_is_none_is_named(run: Run, table: Path, tmp_path: Path) -> None:

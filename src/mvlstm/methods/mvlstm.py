@@ -144,7 +144,7 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
         return MVLSTMNetwork(
             groups=layout.groups,
             n_variables=len(layout.names),
-            hidden_size=self.hidden_size or units_each(len(layout.names)),
+            hidden_size=int(self.hidden_size or units_each(len(layout.names))),
             layers=int(self.layers),
             horizon=int(self.horizon),
             cell=self.cell,
