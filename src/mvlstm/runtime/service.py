@@ -140,7 +140,7 @@ def application(
         return ask
 
     def refused(request: Any, error: Any) -> Any:
-        status = int(getattr(error, "status", None) or getattr(error, "status_code", 500))
+        status = getattr(error, "status", getattr(error, "status_code", 500))
         words = getattr(error, "message", None) or getattr(error, "detail", "")
         more = {"WWW-Authenticate": "Bearer"} if status == 401 else getattr(error, "headers", None)
         return JSONResponse({"error": str(words)}, status, more)
