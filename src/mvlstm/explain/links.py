@@ -179,7 +179,7 @@ def shared_cycles(values: FloatArray, natural: tuple[int, ...] = ()) -> IntArray
 
     Columns whose cycles differ little, or by a whole factor, have the one that most of them have,
     and of several such the one that explains most. A cycle that no two share cannot tie them, and
-    is none.
+    counts as no cycle.
     """
     found = np.array([find_period(column, natural=natural) for column in values.T])
     unit = values - values.mean(axis=0)
