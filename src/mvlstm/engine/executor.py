@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 from mvlstm import errors
 from mvlstm._version import __version__
 from mvlstm.engine.plain import from_plain, to_plain
-from mvlstm.engine.session import session
+from mvlstm.engine.session import is_ours, session
 from mvlstm.errors import MVLSTMError, MVLSTMWarning, ParameterError, TrainingError
 
 RETRIES = 5  # times that a task whose worker died is given to another
 GPU_SHARE = 0.25  # of a GPU that a task takes, where there are GPUs
+ENDING = 10.0  # seconds for tasks to end that nobody wants any more
 AHEAD = 2  # tasks that wait for each slot: results that nobody has read yet take memory
 Function = Callable[[Any, Any], Any]
 Lost = Callable[[Any, Exception], Any]  # what stands for the result of a task that was lost
@@ -151,10 +152,13 @@ class OnRay(Engine):
         return from_plain(answer.value)
 
     def cancel(self) -> None:
-        """End what still runs."""
-        for future in self._flying:
+        """End what still runs, and wait for it: Ray aborts where it is shut down meanwhile."""
+        flying = list(self._flying)
+        for future in flying:
             with contextlib.suppress(Exception):
                 self._ray.cancel(future, force=True)
+        if flying:
+            self._ray.wait(flying, num_returns=len(flying), timeout=ENDING, fetch_local=False)
 
 
 def run_task(function: Function, shared: Any, task: Any, version: str) -> Answer:
@@ -203,7 +207,8 @@ def opened(engine: str, device: str = "cpu", address: str | None = None) -> Iter
     """Yield the executor of an engine: "local", "ray", or the address of a Ray cluster.
 
     Tasks on a ``device`` other than "cpu" take a share of a GPU where the cluster has any. Within
-    another of the same engine, it is the same Ray. What still runs at the end is ended.
+    another of the same engine, it is the same Ray. What still runs at the end is ended: a Ray that
+    was begun here ends its tasks with itself (and aborts where they were cancelled just before).
     """
     check_engine(engine)
     if engine == "local":
@@ -214,4 +219,5 @@ def opened(engine: str, device: str = "cpu", address: str | None = None) -> Iter
         try:
             yield found
         finally:
-            found.cancel()
+            if not is_ours():
+                found.cancel()

@@ -42,6 +42,11 @@ def session(address: str | None) -> Iterator[Any]:
             ray.shutdown()
 
 
+def is_ours() -> bool:
+    """Tell whether the Ray of this process was begun by `session`, which will end it."""
+    return bool(_ours)
+
+
 def _load() -> Any:
     # Accelerators are shared by hand; tell Ray not to hide them from tasks without a share.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
