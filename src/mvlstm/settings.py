@@ -598,7 +598,18 @@ class ENETSettings(WindowedSettings):
 
 
 @settings(panel=MODEL)
-class RFSettings(SeedSettings, WindowedSettings):
+class TreeSettings(SeedSettings, WindowedSettings):
+    """What trees learn."""
+
+    link: Link = setting(
+        default="none",
+        doc='Grow trees from the values themselves ("none"), their change from the last value '
+        '("last"), or from what a linear map leaves ("linear").',
+    )
+
+
+@settings(panel=MODEL)
+class RFSettings(TreeSettings):
     """Settings of `mvlstm.RF`."""
 
     grid: Literal["paper", "quick"] = setting(
@@ -614,7 +625,7 @@ class RFSettings(SeedSettings, WindowedSettings):
 
 
 @settings(panel=MODEL)
-class XGTSettings(SeedSettings, WindowedSettings):
+class XGTSettings(TreeSettings):
     """Settings of `mvlstm.XGT`."""
 
     grid: Literal["paper", "quick"] = setting(
@@ -634,7 +645,7 @@ class XGTSettings(SeedSettings, WindowedSettings):
 
 
 @settings(panel=MODEL)
-class GBTSettings(SeedSettings, WindowedSettings):
+class GBTSettings(TreeSettings):
     """Settings of `mvlstm.GBT`."""
 
     grid: Literal["default", "quick"] = setting(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +19,7 @@ from mvlstm.errors import DataError, ParameterError
 from mvlstm.evaluate.backtest import fold_frame, fold_rows
 from mvlstm.problem.preparation import Preparation
 from mvlstm.table.frame import SeriesFrame, build_frame
-from mvlstm.table.parts import chronological
+from mvlstm.table.parts import Choosing, chronological
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
 CHRONOLOGICAL = "chronological"  # the first rows train, later ones choose, the last are scored on
@@ -44,6 +44,7 @@ class Cell:
     truth: Truth | None
     facts: dict[str, Any]  # rows, variables and checksum of the data, for the record
     apart: bool = False  # every window stands for itself: rows are not one stretch of time
+    choose: Choosing = "half"  # which validation rows stop training and choose
 
 
 def build_cell(job: Job, *, local: bool = True) -> Cell:
@@ -53,9 +54,10 @@ def build_cell(job: Job, *, local: bool = True) -> Cell:
     forecasts of the chosen windows are scored.
     """
     if job.protocol == CHRONOLOGICAL:
-        return _shares(job, load_rows(job))
-    found: Cell = load_study(job.study).protocols[job.protocol].cell(job, local=local)
-    return found
+        found = _shares(job, load_rows(job))
+    else:
+        found = load_study(job.study).protocols[job.protocol].cell(job, local=local)
+    return replace(found, choose=job.choose)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +77,12 @@ def load_rows(job: Job) -> Rows:
     sequences = options.pop("sequences", None)
     if sequences is not None:  # this many windows at this window length
         options["n"] = int(sequences) + max(job.window, 1) + job.horizon - 1
-    return _load_rows(job.dataset, json.dumps(options, sort_keys=True))
+    found = _load_rows(job.dataset, json.dumps(options, sort_keys=True))
+    if job.variables is None:
+        return found
+    given: dict[str, Any] = {**found.options, "calendar": found.calendar}
+    frame = build_frame(found.frame, found.frame.target, variables=job.variables, **given)
+    return replace(found, frame=frame)
 
 
 @lru_cache(maxsize=2)

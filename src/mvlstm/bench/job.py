@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,7 @@ class Fits:
     ensembles: list[Scored]  # one of all repeats where an ensemble has one member
     shown: AbstractForecaster  # fitted, to look into; of several settings that of the best
     problem: Problem  # what it learned from
+    choices: list[dict[str, Any]] = field(default_factory=list)  # of the fits, by repeat
 
 
 def run_job(job: Job, *, device: str = "auto") -> Outcome:
@@ -88,6 +89,7 @@ def _forecast_job(job: Job, device: str) -> Outcome:
         "chosen": best_settings[0],
         **({"blended": best_settings} if len(best_settings) > 1 else {}),
         "tuning": tried,
+        **({"choices": fits.choices} if any(fits.choices) else {}),
         "windows": {part: len(rows) for part, rows in fits.problem.origins.items()},
         "n": len(best.rows),
         "single": _columns([score(one, cell) for one in fits.singles]),
@@ -197,17 +199,27 @@ def _fit_apart(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fit
 
 
 def _fit_each(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fits:
-    """Fit once for every seed; the average of all is the ensemble."""
+    """Fit once for every seed; the average of all is the ensemble.
+
+    With the job's ``refit`` each is then fitted to all rows but those of the test, with what it
+    chose; the intervals, and the forecasts of validation rows, are those of before.
+    """
     singles: list[Scored] = []
+    choices: list[dict[str, Any]] = []
     for repeat in range(job.repeats if is_random(job) else 1):
         own = {"members": job.members, "seed": job.seed + repeat}
         model = build(job, cell, device=device, **chosen, **own)
-        fitted, problem = fit_cell(model, cell)
-        singles.append(forecast_cell(fitted, problem, cell))
+        before, problem = fit_cell(model, cell)
+        choices.append(before.learned.choices())
+        fitted = before
+        if job.refit:
+            again = model.learn_again(before.learned, with_all_rows(problem))
+            fitted = before.with_learned(again)
+        singles.append(forecast_cell(fitted, problem, cell, before=before))
         if repeat == 0:
             shown, its_problem = model.holding(fitted), problem
     ensembles = [average(singles)] if len(singles) > 1 else []
-    return Fits(singles, ensembles, shown, its_problem)
+    return Fits(singles, ensembles, shown, its_problem, choices)
 
 
 def _importance(

@@ -15,6 +15,7 @@ from mvlstm._words import did_you_mean
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.evaluate.methods import find_method, own_file
 from mvlstm.metrics import Measure
+from mvlstm.table.parts import Choosing
 
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 KINDS = ("forecast", "search")  # of jobs; a study may add others
@@ -44,6 +45,8 @@ class Job:
     settings: dict[str, Any] = field(default_factory=dict)  # constructor arguments
     grid: dict[str, list[Any]] = field(default_factory=dict)  # others, chosen on validation rows
     measure: Measure = "rmse"  # by what they are chosen
+    choose: Choosing = "half"  # which validation rows stop training and choose, for any method
+    variables: list[str] | None = None  # columns used with the target; None: all
     refit: str = ""  # "full": train the choice again on validation rows too, for the steps found
     repeats: int = 1  # with other seeds
     members: int = 1  # networks per ensemble
@@ -72,8 +75,9 @@ class Job:
         """Name that is the same for the same work: readable, with a hash of all that matters."""
         shown = ("place", "title", "study")  # change nothing about the work
         work = {name: value for name, value in self.to_dict().items() if name not in shown}
-        later = {"source": "", "refit": "", "blend": 1, "measure": "rmse"}  # older ones have none
-        for name, value in later.items():
+        later = {"source": "", "refit": "", "blend": 1, "measure": "rmse", "choose": "half"}
+        later["variables"] = None
+        for name, value in later.items():  # older jobs have none
             if work[name] == value:
                 del work[name]
         text = json.dumps(work, sort_keys=True, separators=(",", ":"))

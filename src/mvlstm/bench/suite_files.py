@@ -27,13 +27,16 @@ from mvlstm.bench.spec import (
 from mvlstm.bench.studies import Study, load_study
 from mvlstm.errors import ParameterError, check_option, check_whole
 from mvlstm.evaluate.methods import METHODS, Method, find_method
+from mvlstm.table.parts import CHOOSING
 
 SUITES = Path("experiments") / "suites"  # where suites are found by name, as in a clone
 MOST_JOBS, MOST_FOLDS = 20_000, 1_000  # of a suite, and of a part
 SUITE_KEYS = ("name", "title", "study", "seed", "budgets", "data", "methods", "parts")
 COUNTS = ("repeats", "members", "tune_seeds", "blend")
 BUDGET_KEYS = ("words", *COUNTS, "windows_seen", "most_epochs", "data")
-METHOD_KEYS = ("method", "label", "settings", "grid", "each", "refit", "measure", *COUNTS)
+METHOD_KEYS = (
+    *("method", "label", "settings", "grid", "each", "refit", "measure", "variables", *COUNTS),
+)
 FILE_KEYS = (
     *("file", "target", "time", "variables", "exclude", "missing", "gaps", "sep", "decimal"),
     *("known", "categorical", "calendar", "test", "valid"),
@@ -41,7 +44,7 @@ FILE_KEYS = (
 PART_KEYS = (
     *("name", "title", "kind", "datasets", "protocols", "windows", "horizons", "folds", "methods"),
     *COUNTS,
-    "explain",
+    *("explain", "choose", "refit"),
 )
 
 
@@ -194,6 +197,7 @@ class _Reader:
                 yield replace(same, **one)
             return
         folds = _whole("folds", part.get("folds", 1), 1)
+        check_option("choose", part.get("choose", "half"), CHOOSING)
         if folds > MOST_FOLDS:
             raise ParameterError(f"folds={folds} is more than {MOST_FOLDS:,}. Use fewer.")
         cells = itertools.product(
@@ -211,7 +215,7 @@ class _Reader:
             if not self._covers(protocol, dataset):
                 continue
             for name in methods:
-                for entry in self._entries(name, kind):
+                for entry in self._entries(name, kind, str(part.get("refit", ""))):
                     yield replace(
                         same,
                         dataset=dataset,
@@ -225,6 +229,7 @@ class _Reader:
                         seed=int(self._number("seed", {}, self.tree, default=0)),
                         windows_seen=self._limit("windows_seen"),
                         most_epochs=self._limit("most_epochs"),
+                        choose=part.get("choose", "half"),
                         explain=bool(part.get("explain", True)),
                         title=str(part.get("title", "")),
                         **entry | {n: self._number(n, entry, part, self.limits) for n in COUNTS},
@@ -270,8 +275,11 @@ class _Reader:
         datasets.check_options(dataset, given)
         return options
 
-    def _entries(self, name: str, kind: str) -> Iterator[dict[str, Any]]:
-        """Yield what a method of the suite stands for: one entry for each setting of ``each``."""
+    def _entries(self, name: str, kind: str, refit: str = "") -> Iterator[dict[str, Any]]:
+        """Yield what a method of the suite stands for: one entry for each setting of ``each``.
+
+        ``refit`` is what its part says of all methods.
+        """
         if kind in self.study.kinds:
             yield {"label": self.study.kinds[kind].label, "base": kind}
             return
@@ -291,7 +299,7 @@ class _Reader:
                 raise ParameterError(
                     f"method '{name}': {argument} needs a list of values to try, not {values!r}."
                 )
-        refit, measure = both.get("refit", ""), both.get("measure", "rmse")
+        refit, measure = both.get("refit", refit), both.get("measure", "rmse")
         _check_refit(name, method, refit)
         check_option(f"method '{name}': measure", measure, MEASURES)
         for combination in itertools.product(*each.values()):
@@ -304,6 +312,7 @@ class _Reader:
                 "settings": {**settings, **one},
                 "grid": grid,
                 "measure": measure,
+                "variables": both.get("variables"),
                 "refit": refit if kind == "forecast" else "",
                 **{k: both[k] for k in COUNTS if k in both},
             }
@@ -334,10 +343,10 @@ def _method(base: str) -> Method:
 def _check_refit(name: str, method: Method, refit: object) -> None:
     if refit not in ("", "full"):
         raise ParameterError(f"method '{name}': refit={refit!r} must be \"full\", or left out.")
-    if refit and not method.kind.members_differ:
+    if refit and method.kind.ensemble and not method.kind.members_differ:
         raise ParameterError(
-            f"method '{name}': refit=\"full\" trains networks such as MVLSTM or LSTM again, and "
-            f"{method.label} is not one. Take it out."
+            f"method '{name}': refit=\"full\" cannot be had of {method.label}, whose members "
+            "choose their own variables. Take it out."
         )
 
 

@@ -65,8 +65,9 @@ def tune(job: Job, cell: Cell, *, device: str) -> tuple[list[dict[str, Any]], li
 
     Settings of the training that may differ between members are one batch for each combination
     of the others. The best has the least error (the job's ``measure``) on the validation rows that
-    stop training, in the mean over its seeds. Where such settings are tried with several seeds, and
-    an ensemble is to be fitted, the seeds are judged as one instead, on all validation rows. No
+    stop training (``choose``), in the mean over its seeds. Where such settings are tried with
+    several seeds, and an ensemble is to be fitted, the seeds are judged as one instead, on all
+    validation rows. No
     more settings are returned than there are members to share, and one for a method whose members
     are all alike.
     """
@@ -123,6 +124,7 @@ def _members(
             together=together,
             ensemble=job.members,
             measure=job.measure,
+            choose=cell.choose,
         )
         errors += [float(error) for error in found]
     each = np.array(errors).reshape(len(combinations), -1)
@@ -159,6 +161,7 @@ def fit_cell(
         preparation=cell.preparation,
         members=members,
         ensemble=ensemble,
+        choose=cell.choose,
     )
     require_whole(fitted)
     return fitted, problem

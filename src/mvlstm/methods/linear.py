@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,6 +87,11 @@ class LearnedLinear(Learned):
             return None
         return LinearForm(self.linear.weights, self.linear.intercept)
 
+    def choices(self) -> dict[str, Any]:
+        """Return the penalties, those of an elastic net in pairs."""
+        found = self.linear.base if isinstance(self.linear, Daily) else self.linear
+        return {"penalty": found.penalty.tolist()}
+
     def own_importance(self, groups: tuple[int, ...]) -> FloatArray | None:
         """Sum the sizes of each variable's weights over lags and steps, as shares of one."""
         sizes = by_variable(self.linear.sizes(), groups)
@@ -125,6 +131,10 @@ class AR(AbstractForecaster, ARSettings):
     def restore(self, saved: Saved) -> LearnedLinear:
         """Rebuild what `learn` returned."""
         return LearnedLinear(linear=restore_map(saved, int(self.window), int(self.horizon)))
+
+    def learn_again(self, learned: LearnedLinear, problem: Problem) -> LearnedLinear:
+        """Fit the map to all training windows with the penalties chosen before."""
+        return self.refit_link(learned, problem)
 
     def refit_link(self, learned: LearnedLinear, problem: Problem) -> LearnedLinear:
         """Fit the map to all windows of a problem, the stopping ones too, with the penalties found.
@@ -174,28 +184,42 @@ class ENET(AbstractForecaster, ENETSettings):
 
     def learn(self, problem: Problem) -> LearnedLinear:
         """Fit with every pair of penalties, and keep the best on the stopping rows."""
+        grid = GRIDS[self.grid]
+        with show_tasks(self.verbose, "ENET", problem.horizon * len(grid)) as advance:
+            return self._fitted(problem, [grid] * problem.horizon, advance)
+
+    def learn_again(self, learned: LearnedLinear, problem: Problem) -> LearnedLinear:
+        """Fit to all training windows with the penalties chosen before."""
+        return self._fitted(problem, [[(a, b)] for a, b in learned.choices()["penalty"]])
+
+    def _fitted(
+        self,
+        problem: Problem,
+        grids: Sequence[Sequence[Penalty]],
+        advance: Callable[[str], object] = lambda words: None,
+    ) -> LearnedLinear:
+        """Fit each step with the penalties to try, and keep those with the least error."""
         y, y_stop = problem.labels("train"), problem.labels("stop")
-        center, scale = np.nanmean(y, axis=0), np.nanstd(y, axis=0)
-        scale = np.where(scale > 0, scale, 1.0)
         X, X_stop = (problem.windows(part) for part in ("train", "stop"))
         shape = X.shape[1:]
         X, X_stop = X.reshape(len(X), -1), X_stop.reshape(len(X_stop), -1)
         weights, intercepts, penalties = [], [], []
-        with show_tasks(self.verbose, "ENET", problem.horizon * len(GRIDS[self.grid])) as advance:
-            for h in range(self.horizon):
-                best, rows, judged = np.inf, known_places(y[:, h]), known_places(y_stop[:, h])
-                X_step, X_judged = X[rows], X_stop[judged]
-                for penalty in GRIDS[self.grid]:
-                    fitted = elastic_net(X_step, (y[rows, h] - center[h]) / scale[h], penalty)
-                    residual = X_judged @ fitted.coef_ + fitted.intercept_
-                    residual = residual * scale[h] + center[h] - y_stop[judged, h]
-                    error = float(np.mean(residual**2))
-                    advance(f"a={penalty[0]:g} b={penalty[1]:g}, error {error**0.5:.4g}")
-                    if error < best:
-                        best, chosen, found = error, penalty, fitted
-                weights.append(found.coef_.reshape(shape) * scale[h])
-                intercepts.append(float(found.intercept_) * scale[h] + center[h])
-                penalties.append(chosen)
+        for h, grid in enumerate(grids):
+            rows, judged = known_places(y[:, h]), known_places(y_stop[:, h])
+            labels, tried = y[rows, h], (X_stop[judged], y_stop[judged, h])
+            center, spread = float(labels.mean()), float(labels.std())
+            scale = spread if spread > 0 else 1.0
+            best = np.inf
+            for penalty in grid:
+                fitted = elastic_net(X[rows], (labels - center) / scale, penalty)
+                guess = tried[0] @ fitted.coef_ + fitted.intercept_
+                error = float(np.mean((guess * scale + center - tried[1]) ** 2))
+                advance(f"a={penalty[0]:g} b={penalty[1]:g}, error {error**0.5:.4g}")
+                if error < best:
+                    best, chosen, found = error, penalty, fitted
+            weights.append(found.coef_.reshape(shape) * scale)
+            intercepts.append(float(found.intercept_) * scale + center)
+            penalties.append(chosen)
         linear = np.stack(weights, axis=-1), np.array(intercepts), np.array(penalties, dtype=float)
         return LearnedLinear(linear=Ridge(*linear))
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from mvlstm.errors import (
     MissingExtraError,
@@ -18,6 +19,7 @@ from mvlstm.errors import (
     is_number,
     is_whole,
 )
+from mvlstm.methods.network.link import LINKS, Link, LinkName
 from mvlstm.methods.tree_arrays import Trees, from_forest, from_histogram, from_xgboost
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.learned import Arrays, Learned, Saved, by_variable, finite_number
@@ -31,6 +33,7 @@ from mvlstm.table.layout import Layout
 from mvlstm.types import FloatArray
 
 Settings = Mapping[str, Any]
+PARTS: tuple[Literal["train", "stop"], ...] = ("train", "stop")
 
 COUNTS = (3, 10, 25, 50, 100, 200)  # numbers of trees of a forest tried
 SPREADS = (0.1, 1e4)  # standard deviations of labels that libraries take as they are
@@ -62,6 +65,7 @@ class LearnedTrees(Learned):
     scale: float
     single_inputs: bool  # whether the library compares inputs in float32
     single_sums: bool  # whether it adds leaves in float32
+    link: Link  # whose forecast the trees correct
 
     def predict(self, windows: Windows, *, spread: bool = True, exact: bool = False) -> Predictive:
         """Add up the leaves that windows fall into."""
@@ -76,7 +80,7 @@ class LearnedTrees(Learned):
             self._add(trees.leaves(X), how) + (last if how.relative else 0.0)
             for trees, how in zip(self.trees, self.sums, strict=True)
         ]
-        return np.stack(steps, axis=-1)[None]
+        return (np.stack(steps, axis=-1) + self.link(windows))[None]
 
     def _add(self, leaves: FloatArray, how: Sum) -> FloatArray:
         """Add the leaves (R, M) in the order in which the library adds them."""
@@ -88,17 +92,25 @@ class LearnedTrees(Learned):
             total /= len(leaves)
         return total.astype(np.float64) * how.scale + how.center
 
+    def choices(self) -> dict[str, Any]:
+        """Return each setting, a list by step ahead."""
+        return {name: [one[name] for one in self.chosen] for name in self.chosen[0]}
+
     def own_importance(self, groups: tuple[int, ...]) -> FloatArray | None:
         """Return the share of each variable in what the splits gained."""
         return by_variable(self.gain, groups) if self.gain.sum() > 0 else None
 
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
         """Return the trees of each step, and how they add up."""
-        arrays: Arrays = {"gain": self.gain}
+        arrays: Arrays = {"gain": self.gain, **self.link.arrays()}
         for h, trees in enumerate(self.trees):
             arrays |= trees.arrays(f"step{h + 1}")
         sums = [list(astuple(how)) for how in self.sums]
         return arrays, {"sums": sums, "chosen": list(self.chosen)}
+
+
+Step = tuple[Trees, Sum, FloatArray, dict[str, Any]]
+"""Trees, how they add up, gain by feature, and the settings chosen."""
 
 
 class Rows(NamedTuple):
@@ -109,11 +121,11 @@ class Rows(NamedTuple):
     last: FloatArray  # (M,) last value known, in units of the labels
 
     @classmethod
-    def of(cls, problem: Problem, part: Literal["train", "stop"]) -> Rows:
-        """Gather the windows of a part."""
-        windows = problem.windows(part)
-        last = problem.prepared.target[problem.origins[part]]
-        return cls(windows.reshape(len(windows), -1), problem.labels(part), last)
+    def of(cls, problem: Problem, part: Literal["train", "stop"], link: Link) -> Rows:
+        """Gather the windows of a part; labels are what the link leaves of them."""
+        windows, origins = problem.windows(part), problem.origins[part]
+        left = problem.labels(part) - link.rows(problem.prepared.table, origins, problem.window)
+        return cls(windows.reshape(len(windows), -1), left, problem.prepared.target[origins])
 
     def step(self, h: int) -> Rows:
         """Return the windows whose label of one step is known."""
@@ -139,6 +151,7 @@ class AbstractTrees(AbstractForecaster):
     """
 
     seed: int
+    link: LinkName
     grid: Any
     grids: ClassVar[dict[str, Sequence[Settings]]]
     most: ClassVar[str] = "max_rounds"  # argument with the number of trees grown
@@ -155,6 +168,7 @@ class AbstractTrees(AbstractForecaster):
         """Refuse settings with values they cannot have."""
         super().check()
         check_option("grid", self.grid, self.grids)
+        check_option("link", self.link, LINKS)
         check_whole(self.most, getattr(self, self.most), 1)
         if not is_whole(self.seed):
             raise ParameterError(f"seed={self.seed!r} must be a whole number.")
@@ -173,17 +187,34 @@ class AbstractTrees(AbstractForecaster):
 
     def learn(self, problem: Problem) -> LearnedTrees:
         """Grow trees for each step ahead, their settings chosen on the stopping rows."""
-        train, stop = Rows.of(problem, "train"), Rows.of(problem, "stop")
-        steps = [self._learn_step(train.step(h), stop.step(h)) for h in range(self.horizon)]
+        return self._grown(problem, Link.learn(self.link, problem), self._learn_step)
+
+    def learn_again(self, learned: LearnedTrees, problem: Problem) -> LearnedTrees:
+        """Grow trees from all training windows, with the settings chosen before."""
+        steps = iter(learned.chosen)
+
+        def grow(train: Rows, stop: Rows) -> Step:
+            chosen = next(steps)
+            count = int(chosen[self.counted])
+            as_many: Any = clone(self).set_params(**{self.most: count})
+            return *as_many._grow(train, stop, chosen).first(count), dict(chosen)
+
+        return self._grown(problem, learned.link.refit(problem), grow)
+
+    def _grown(
+        self, problem: Problem, link: Link, grow: Callable[[Rows, Rows], Step]
+    ) -> LearnedTrees:
+        train, stop = (Rows.of(problem, part, link) for part in PARTS)
+        steps = [grow(train.step(h), stop.step(h)) for h in range(self.horizon)]
         trees, sums, gains, chosen = zip(*steps, strict=True)
         total = np.sum([_shares(gain) for gain in gains], axis=0)
         gain = _shares(total.reshape(self.window, -1).sum(axis=0))
-        found = {"trees": trees, "sums": sums, "gain": gain, "chosen": chosen}
+        found = {"trees": trees, "sums": sums, "gain": gain, "chosen": chosen, "link": link}
         return self._learned(problem.prepared.preparation, **found)
 
-    def _learn_step(self, train: Rows, stop: Rows) -> tuple[Trees, Sum, FloatArray, dict[str, Any]]:
-        """Return trees, how they add up, gain by feature, and the settings chosen."""
-        grid, best, least, count = self.grids[self.grid], None, np.inf, 0
+    def _learn_step(self, train: Rows, stop: Rows) -> Step:
+        best, least, count = None, np.inf, 0
+        grid = [one for one in self.grids[self.grid] if self.link == "none" or plain(one)]
         with show_tasks(self.verbose, type(self).__name__, len(grid)) as advance:
             for settings in grid:
                 before = best.settings if best is not None else settings
@@ -214,7 +245,14 @@ class AbstractTrees(AbstractForecaster):
         chosen = tuple(dict(one) for one in saved.extra["chosen"])
         if len(sums) != self.horizon:
             raise ValueError(f"{len(sums)} sums for {self.horizon} steps")
-        return self._learned(saved.preparation, trees=trees, sums=sums, gain=gain, chosen=chosen)
+        link = Link.restore(self.link, int(self.horizon), int(self.window), saved)
+        found = {"trees": trees, "sums": sums, "gain": gain, "chosen": chosen, "link": link}
+        return self._learned(saved.preparation, **found)
+
+
+def plain(settings: Settings) -> bool:
+    """Say whether trees with these settings learn the label itself, and no change from a value."""
+    return not settings.get("relative", False)
 
 
 def _shares(gain: FloatArray) -> FloatArray:

@@ -30,7 +30,7 @@ from mvlstm.problem.splits import WORDS, origins_by_part, split_windows
 from mvlstm.settings import Adapting
 from mvlstm.table.columns import name_list
 from mvlstm.table.frame import SeriesFrame
-from mvlstm.table.parts import HELD_OUT, chronological
+from mvlstm.table.parts import HELD_OUT, Choosing, chronological
 from mvlstm.train.config import Member
 from mvlstm.types import BoolArray
 
@@ -81,6 +81,7 @@ def fit(
     preparation: Preparation | None = None,
     members: Sequence[Member] = (),
     ensemble: int | None = None,
+    choose: Choosing = "half",
 ) -> tuple[Fitted, Problem]:
     """Fit a method to a checked table; return the fitted model and the problem it was.
 
@@ -99,9 +100,11 @@ def fit(
         Settings of each member of a network; by default those of the method.
     ensemble : int, optional
         How many members an ensemble has, where these are several ensembles or a share of one.
+    choose : {"half", "all"}
+        Which validation rows stop training and choose: their earlier half, or all of them.
     """
     started = clock.monotonic()
-    start = begin(method, frame, test=test, valid=valid, preparation=preparation)
+    start = begin(method, frame, test=test, valid=valid, preparation=preparation, choose=choose)
     run = (run or Run()).after(clock.monotonic() - started)
     problem = replace(start.problem, run=run, members=tuple(members), ensemble=ensemble)
     learned = method.learn(problem)
@@ -134,6 +137,7 @@ def begin(
     test: float,
     valid: float,
     preparation: Preparation | None = None,
+    choose: Choosing = "half",
 ) -> Start:
     """Divide the rows and learn the preparation, unless it is given."""
     if frame.panel is not None and method.one_series:
@@ -168,6 +172,8 @@ def begin(
                 "valid=...."
             )
         require_rows(prepared, "fit", T, H)
+    if choose == "all":
+        divided["stop"] = np.union1d(*(divided[part] for part in HELD_OUT))
     return Start(Problem(prepared, divided, T, H), PartTimes.from_rows(frame.clock, parts), notes)
 
 

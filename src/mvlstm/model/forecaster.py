@@ -118,6 +118,10 @@ class AbstractForecaster(BaseEstimator, ABC):
     def restore(self, saved: Saved) -> Learned:
         """Rebuild what was learned from a model file, checking every shape."""
 
+    def learn_again(self, learned: Any, problem: Problem) -> Learned:
+        """Learn from all training windows of a problem, with the settings chosen before."""
+        return self.learn(problem)
+
     def check(self) -> None:
         """Raise `ParameterError` for a setting with a value it cannot have."""
         check_window(2 if self.window == "auto" else self.window, self.horizon)

@@ -109,6 +109,10 @@ class Learned(ABC):
         """Return prior weight times expert's forecast (M, H, N), for mixtures of experts."""
         return None
 
+    def choices(self) -> dict[str, Any]:
+        """Return the settings that were chosen in learning, plain values, lists by step ahead."""
+        return {}
+
     def own_importance(self, groups: tuple[int, ...]) -> FloatArray | None:
         """Return the method's own importance of each variable (N,), if it defines one.
 

@@ -13,6 +13,8 @@ from mvlstm.errors import ParameterError, is_number
 
 PartName = Literal["train", "stop", "calibration", "new"]
 HELD_OUT: tuple[PartName, ...] = ("stop", "calibration")  # the validation part
+Choosing = Literal["half", "all"]  # which validation rows stop training and choose settings
+CHOOSING: tuple[Choosing, ...] = ("half", "all")
 
 
 @dataclass(frozen=True)

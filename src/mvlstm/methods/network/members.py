@@ -23,7 +23,7 @@ from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Preparation
 from mvlstm.problem.problem import Problem, of_known
 from mvlstm.table.frame import SeriesFrame
-from mvlstm.table.parts import PartName
+from mvlstm.table.parts import Choosing, PartName
 from mvlstm.train.config import Member
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
@@ -41,17 +41,18 @@ def member_errors(
     together: int = 1,
     ensemble: int = 1,
     measure: Measure = "rmse",
+    choose: Choosing = "half",
 ) -> FloatArray:
     """Train members that differ in their settings as one batch; return their validation errors.
 
-    They are measured on the stopping rows, in units of the target: as RMSE, or as the MAE of the
+    They are measured on the rows that ``choose``, in units of the target: as RMSE, or as the MAE of the
     median; infinite for a member whose training failed. With ``together`` above one they are those
     of this many members in turn as one ensemble, on all validation rows; the members are of several
     kinds if an ``ensemble`` of this many would be.
     """
     model.set_params(members=len(members))
     model.check()
-    start = begin(model, frame, test=test, valid=valid, preparation=preparation)
+    start = begin(model, frame, test=test, valid=valid, preparation=preparation, choose=choose)
     problem = replace(start.problem, members=tuple(members), ensemble=ensemble, search=True)
     learned = model.learn(problem)
     if learned.stopped == "interrupt":
@@ -59,7 +60,7 @@ def member_errors(
     best = learned.history.best_rmse
     failed = np.asarray(~np.isfinite(best).reshape(-1, together).all(axis=1))
     parts: tuple[PartName, ...] = ("stop",) if together == 1 else ("stop", "calibration")
-    rows = np.concatenate([problem.origins[part] for part in parts])
+    rows = np.unique(np.concatenate([problem.origins[part] for part in parts]))
     prepared = problem.prepared
     rescaled = bool(prepared.preparation.transform) or prepared.units is not None
     # before the link is refitted, so that it has not seen the stopping rows
