@@ -184,7 +184,7 @@ def _fit_network(
         groups = [part(slice(0, R))] if R > 1 else []
     singles, ensembles = ([scored for _, scored in parts] for parts in (firsts, groups))
     shown, _ = (groups or firsts)[0]
-    return Fits(singles, ensembles, shown, problem)
+    return Fits(singles, ensembles, shown, problem, [fitted.learned.choices()])
 
 
 def _fit_apart(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fits:
@@ -195,7 +195,8 @@ def _fit_apart(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fit
     ]
     singles = [one for fits in each for one in fits.singles]
     ensembles = [one for fits in each for one in fits.ensembles]
-    return Fits(singles, ensembles, each[0].shown, each[0].problem)
+    choices = [one for fits in each for one in fits.choices]
+    return Fits(singles, ensembles, each[0].shown, each[0].problem, choices)
 
 
 def _fit_each(job: Job, cell: Cell, chosen: dict[str, Any], device: str) -> Fits:

@@ -91,15 +91,15 @@ def _mix(forecasts: Sequence[Forecast]) -> Forecast:
 def score(scored: Scored, cell: Cell) -> dict[str, Any]:
     """Return the scores of one forecaster in units of the target.
 
-    ``rmse`` of the mean, ``mae`` of the median, ``crps``, ``coverage`` of the 90 % interval,
-    ``worst_month`` the least coverage of a month, ``skill`` against persistence, ``valid_rmse``;
-    with several steps ahead ``rmse_by_step``.
+    ``rmse`` and ``mae_mean`` of the mean, ``mae`` of the median, ``crps``, ``coverage`` of the
+    90 % interval, ``worst_month`` the least coverage of a month, ``skill`` against persistence,
+    ``valid_rmse``; with several steps ahead ``rmse_by_step``.
     """
     test = scored.test
     month = worst_month(scored, cell)  # first: the interval it needs serves the coverage too
     found = test.score(part="all")
     result: dict[str, Any] = {
-        name: float(found[name]) for name in ("rmse", "mae", "crps", "coverage")
+        name: float(found[name]) for name in ("rmse", "mae", "mae_mean", "crps", "coverage")
     }
     result["worst_month"] = month
     reference = references(scored, cell)["persistence"]["rmse"]

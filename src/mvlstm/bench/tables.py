@@ -149,7 +149,7 @@ def _suite(
             yield Section(f"{title}: every cell", (CELLS_TEXT,), tables)
             yield from _importance(title, mine)
     yield from study.of_suite(done)
-    chosen = [_chosen(one) for one in done if one.get("chosen")]
+    chosen = [_chosen(one) for one in done if one.get("chosen") or one.get("choices")]
     if chosen:
         frame = pd.DataFrame(chosen)
         always_one = [name for name in ("steps ahead", "origin") if (frame[name] == 1).all()]
@@ -213,7 +213,9 @@ def _chosen(record: Record) -> dict[str, Any]:
     settings = [
         ", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in one.items())
         for one in record.get("blended") or [record["chosen"]]
+        if one
     ]
+    own = _own_choices(record.get("choices") or ())
     return {
         "part": job["part"],
         "data set": job["dataset"],
@@ -222,6 +224,23 @@ def _chosen(record: Record) -> dict[str, Any]:
         "steps ahead": job["horizon"],
         "origin": job["fold"],
         "method": job["label"],
-        "chosen": "; ".join(settings),
-        "of": len(record["tuning"]),
+        "chosen": "; ".join([*settings, *([own] if own else [])]),
+        "of": len(record["tuning"]) or "",
     }
+
+
+def _own_choices(repeats: Sequence[dict[str, Any]]) -> str:
+    """Write what fits chose by themselves, over their repeats and steps ahead.
+
+    Examples
+    --------
+    >>> _own_choices([{"depth": [3], "trees": [50]}, {"depth": [5], "trees": [50]}])
+    'depth=3/5, trees=50'
+    """
+    values: dict[str, dict[str, None]] = {}
+    for one in repeats:
+        for name, found in one.items():
+            for value in found if isinstance(found, list) else [found]:
+                text = f"{value:g}" if isinstance(value, float) else str(value)
+                values.setdefault(name, {})[text] = None
+    return ", ".join(f"{name}={'/'.join(texts)}" for name, texts in values.items())

@@ -289,6 +289,10 @@ class LearnedSelection(LearnedNetwork):
     trained: TrainedNetwork[LSTMNetwork]
     path: SelectionPath
 
+    def choices(self) -> dict[str, Any]:
+        """Return the penalty."""
+        return {"penalty": float(self.path.penalties[self.path.place])}
+
     def own_importance(self, groups: tuple[int, ...]) -> FloatArray:
         """Return the chosen penalty's norms, divided by their sum; zeros are exact."""
         norms = self.path.chosen

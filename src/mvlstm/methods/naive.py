@@ -136,6 +136,10 @@ class LastCycle(Learned):
         """Return the rows that count."""
         return LagForm(cycle_lags(self.period, self.horizon))
 
+    def choices(self) -> dict[str, Any]:
+        """Return the period."""
+        return {"period": self.period}
+
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
         """Return the period."""
         return {}, {"period": self.period}

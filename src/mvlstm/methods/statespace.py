@@ -68,6 +68,10 @@ class Filtered(Learned):
     def _unscaled(self, forecasts: FloatArray) -> Predictive:
         return Predictive((forecasts * self.scale + self.center)[None])
 
+    def choices(self) -> dict[str, Any]:
+        """Return the orders."""
+        return {"order": [int(k) for k in self.order]} if any(self.order) else {}
+
     def own_importance(self, groups: tuple[int, ...]) -> FloatArray | None:
         """Share of each regressor in the sum of |coefficient x its deviation|; none for y's past.
 

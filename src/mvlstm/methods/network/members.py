@@ -45,7 +45,7 @@ def member_errors(
 ) -> FloatArray:
     """Train members that differ in their settings as one batch; return their validation errors.
 
-    They are measured on the rows that ``choose``, in units of the target: as RMSE, or as the MAE of the
+    They are measured on the stopping rows, in units of the target: as RMSE, or as the MAE of the
     median; infinite for a member whose training failed. With ``together`` above one they are those
     of this many members in turn as one ensemble, on all validation rows; the members are of several
     kinds if an ``ensemble`` of this many would be.
