@@ -72,14 +72,37 @@ def test_it_makes_another_job_and_none_is_what_older_records_had(job) -> None:
     assert Job(**older).key == replace(job, refit="").key != job.key
 
 
-def test_other_words_and_methods_that_are_no_networks_are_refused() -> None:
+def test_other_words_and_methods_whose_members_differ_in_variables_are_refused() -> None:
     tree = {**TREE, "methods": {"mvlstm": {"refit": "newest"}}}
     with pytest.raises(ParameterError, match=r"refit='newest' must be \"full\""):
         parse_suite(tree, default_name="again")
-    for method in ("rf", "clstm"):
-        tree = {**TREE, "methods": {"mvlstm": {"method": method, "refit": "full"}}}
-        with pytest.raises(ParameterError, match=rf"'mvlstm'.*, and {method.upper()} is not one"):
-            parse_suite(tree, default_name="again")
+    tree = {**TREE, "methods": {"mvlstm": {"method": "clstm", "refit": "full"}}}
+    with pytest.raises(ParameterError, match=r"'mvlstm'.* cannot be had of CLSTM"):
+        parse_suite(tree, default_name="again")
+
+
+SMALL = {
+    "ar": {},
+    "enet": {"grid": "quick"},
+    "rf": {"grid": "quick", "max_trees": 3},
+    "xgt": {"grid": "quick", "max_rounds": 3, "link": "linear"},
+    "gbt": {"grid": "quick", "max_rounds": 3},
+    "persistence": {},
+}
+
+
+@pytest.mark.parametrize("method", SMALL)
+def test_any_method_is_fitted_to_validation_rows_with_what_it_chose(method: str) -> None:
+    """A part says so once, of all its methods."""
+    (part,) = TREE["parts"]
+    part = {**part, "methods": [method], "refit": "full", "repeats": 1}
+    tree = {**TREE, "methods": {method: {"settings": SMALL[method]}}, "parts": [part]}
+    (job,) = parse_suite(tree, default_name="again").jobs
+    again, plain = (run_job(one, device="cpu").record for one in (job, replace(job, refit="")))
+    assert again.get("choices") == plain.get("choices")
+    assert again["single"]["valid_rmse"] == plain["single"]["valid_rmse"]
+    same = np.allclose(again["single"]["rmse"], plain["single"]["rmse"])
+    assert same == (method == "persistence")
 
 
 def test_a_rival_s_own_importance_is_that_of_its_new_weights(job) -> None:

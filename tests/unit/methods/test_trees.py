@@ -155,6 +155,26 @@ def test_saved_and_loaded_with_several_steps(
     assert again.fitted_.learned.chosen == model.fitted_.learned.chosen
 
 
+@pytest.mark.parametrize("link", ["last", "linear"])
+def test_trees_correct_a_link(link: str, tmp_path: Path) -> None:
+    """A level that training did not see is followed, which trees alone cannot."""
+    rng = np.random.default_rng(0)
+    walk = pd.DataFrame(
+        {"x": rng.normal(size=400), "y": 0.5 * np.arange(400) + rng.normal(size=400)}
+    )
+    plain, linked = fitted("XGT", walk), fitted("XGT", walk, link=link)
+    errors = [one.evaluate(walk).scores["rmse"].iloc[0] for one in (plain, linked)]
+    assert errors[0] > 20 and errors[1] < 3
+    linked.save(tmp_path / "trees.mvlstm")
+    again = mv.load(tmp_path / "trees.mvlstm")
+    np.testing.assert_array_equal(new_rows(again, walk), new_rows(linked, walk))
+
+
+def test_trees_on_a_link_do_not_learn_changes_as_well(table: pd.DataFrame) -> None:
+    chosen = fitted("GBT", table, link="last").fitted_.learned.chosen
+    assert not any(one["relative"] for one in chosen)
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(("scale", "level"), [(1.0, 1e7), (1e-5, 0.0), (1e-9, 0.0), (1e20, 0.0)])
 def test_units_of_the_target_do_not_matter(
