@@ -59,7 +59,16 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
-        """Return the paper's MV-LSTM to the letter; ``changes`` are constructor arguments."""
+        """Return the paper's MV-LSTM; ``changes`` are constructor arguments.
+
+        The equations are those printed. What the paper leaves open is settled so: forget gates
+        start with a bias of 1, all other weights by Glorot's rule for each block; gradients are
+        clipped at a norm of 5; dropout lies between attention and output maps; the target is
+        standardised, so that the likelihood's unit variance is that of the training target
+        (``target_scale="raw"`` is the other reading); training stops after ten epochs without a
+        lower error on the earlier half of the validation rows, on which a suite chooses settings
+        too, for this as for any other method (`choose = "all"` in a suite: on all of them).
+        """
         settings: dict[str, Any] = {
             "hidden_size": 15,
             "gates": "full",
