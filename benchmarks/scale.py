@@ -1,21 +1,27 @@
 """Growth of time and memory with series, members and workers; what it means for a large cluster.
 
 python benchmarks/scale.py series [--counts 1000,3000,10000] [--method mvlstm|ar]
+python benchmarks/scale.py rows [--counts 500,1000,2000] [--series 1000] [--method mvlstm|ar]
+python benchmarks/scale.py workers [--counts 1,2,4] [--series 1000] [--method mvlstm|ar]
 python benchmarks/scale.py members
 python benchmarks/scale.py tasks
 python benchmarks/scale.py model
 
 `series` writes datasets of 500 rows per series, fits one model within the budget and forecasts and
 scores all series, each size in a process of its own: processor time, peak resident memory, and the
-exponents of a line through their logarithms. `members` fits with growing ensembles. `tasks`
-measures what a task of Ray costs besides its work. `model` works out a million series on 50 nodes
-from the constants below, which `series` and `tasks` measured.
+exponents of a line through their logarithms. `rows` does so with growing numbers of rows per
+series. `workers` forecasts one dataset here and on a Ray of growing numbers of workers: time by the
+clock, and of the processor with all that was started; the first run starts workers. `members` fits
+with growing ensembles. `tasks` measures what a task of Ray costs besides its work. `model` works
+out a million series on 50 nodes from the constants below, which `series` and `tasks` measured.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -27,6 +33,7 @@ from typing import Any
 import numpy as np
 
 ROWS = 500
+GROUP = 50_000  # rows of a row group
 BUDGET = "4GB"
 LEARNED = 20_000  # rows that the model is learned from
 MODELS: dict[str, dict[str, Any]] = {
@@ -38,21 +45,22 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 
-def write_panel(file: Path, series: int) -> None:
-    """Write a dataset of ``series`` series that two inputs drive, 100 series to a row group."""
+def write_panel(file: Path, series: int, rows: int = ROWS) -> None:
+    """Write a dataset of ``series`` series that two inputs drive, 50,000 rows to a row group."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
-    times = np.datetime64("2024-01-01", "us") + np.arange(ROWS) * np.timedelta64(1, "h")
+    times = np.datetime64("2024-01-01", "us") + np.arange(rows) * np.timedelta64(1, "h")
     rng, writer = np.random.default_rng(0), None
-    for first in range(0, series, 100):
-        count = min(100, series - first)
-        x, z, noise = rng.normal(size=(3, count, ROWS))
+    group = max(1, GROUP // rows)
+    for first in range(0, series, group):
+        count = min(group, series - first)
+        x, z, noise = rng.normal(size=(3, count, rows))
         past = np.concatenate([np.zeros((count, 1)), x[:, :-1]], axis=1)
         level, size = rng.normal(size=(2, count, 1)) * 10
         y = level + (1 + np.abs(size)) * (np.tanh(past) + 0.3 * z + 0.2 * noise)
         names = [f"s{k:07d}" for k in range(first, first + count)]
-        columns = {"id": np.repeat(names, ROWS), "t": np.tile(times, count)}
+        columns = {"id": np.repeat(names, rows), "t": np.tile(times, count)}
         columns |= {"x": x.ravel(), "z": z.ravel(), "y": y.ravel()}
         table = pa.table(columns)
         writer = writer or parquet.ParquetWriter(file, table.schema)
@@ -61,25 +69,33 @@ def write_panel(file: Path, series: int) -> None:
     writer.close()
 
 
-def one_size(series: int, method: str) -> dict[str, float]:
-    """Fit and forecast one dataset in this process; return seconds of the processor, and memory."""
+def fitted(file: Path, method: str) -> Any:
+    """Fit a model to a dataset, within the budget."""
     import mvlstm as mv
 
     kinds = {"ar": mv.AR, "mvlstm": mv.MVLSTM}
+    model: Any = kinds[method](**MODELS[method], verbose=0)
+    told = {"series": "id", "time": "t", "test": 0.1, "memory": BUDGET, "rows": LEARNED}
+    return mv.many.fit(model, file, "y", **told)
+
+
+def one_size(series: int, rows: int, method: str) -> dict[str, float]:
+    """Fit and forecast one dataset in this process; return seconds of the processor, and memory."""
+    import mvlstm as mv
+
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "panel.parquet"
-        write_panel(file, series)
+        write_panel(file, series, rows)
         started = [time.process_time()]
-        model: Any = kinds[method](**MODELS[method], verbose=0)
-        told = {"series": "id", "time": "t", "test": 0.1, "memory": BUDGET, "rows": LEARNED}
-        mv.many.fit(model, file, "y", **told)
+        model = fitted(file, method)
         started.append(time.process_time())
         found = mv.many.forecast(model, file, Path(folder) / "out", memory=BUDGET, verbose=0)
         started.append(time.process_time())
         assert found.series == series and not len(found.failures)
     fit, forecast = np.diff(started)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return {"series": series, "fit": float(fit), "forecast": float(forecast), "peak_gb": peak}
+    sizes = {"series": series, "rows": rows}
+    return {**sizes, "fit": float(fit), "forecast": float(forecast), "peak_gb": peak}
 
 
 def exponent(sizes: list[float], values: list[float]) -> float:
@@ -87,24 +103,68 @@ def exponent(sizes: list[float], values: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
-def by_series(counts: list[int], method: str) -> None:
+def by_size(sizes: list[tuple[int, int]], method: str) -> None:
+    """Measure each size (series, rows); print the exponents in the number of all rows."""
     found = []
-    for count in counts:
-        command = [sys.executable, "-W", "ignore", __file__, "one", str(count), method]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    for series, rows in sizes:
+        told = ["--series", str(series), "--counts", str(rows), "--method", method]
+        command = [sys.executable, "-W", "ignore", __file__, "one", *told]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         found.append(json.loads(done.stdout))
         one = found[-1]
         print(
-            f"{method}: {count:,} series x {ROWS} rows: fit {one['fit']:.1f} s, forecasts and "
+            f"{method}: {series:,} series x {rows:,} rows: fit {one['fit']:.1f} s, forecasts and "
             f"scores {one['forecast']:.1f} s of the processor, peak {one['peak_gb']:.2f} GB",
             flush=True,
         )
     if len(found) > 1:
+        every = [one["series"] * one["rows"] for one in found]
         totals = [one["fit"] + one["forecast"] for one in found]
         times = {"forecasts": [one["forecast"] for one in found], "all": totals}
         times["memory"] = [one["peak_gb"] for one in found]
-        slopes = {name: round(exponent(counts, values), 3) for name, values in times.items()}
+        slopes = {name: round(exponent(every, values), 3) for name, values in times.items()}
         print(f"{method}: exponents {slopes}")
+
+
+def by_workers(counts: list[int], series: int, method: str) -> None:
+    """Forecast one dataset here and with each number of workers."""
+    import mvlstm as mv
+    import ray
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "panel.parquet"
+        write_panel(file, series)
+        model = fitted(file, method)
+
+        def once(name: str, engine: str) -> None:
+            clock, used = time.monotonic(), processor_seconds()
+            out = Path(folder) / name
+            mv.many.forecast(model, file, out, memory=BUDGET, verbose=0, engine=engine)
+            wall, cpu = time.monotonic() - clock, processor_seconds() - used
+            print(f"{name}: {wall:.1f} s by the clock, {cpu:.1f} s of the processor", flush=True)
+
+        once("here", "local")
+        for count in counts:
+            ray.init(num_cpus=count, include_dashboard=False, log_to_driver=False)
+            try:
+                once(f"first of {count} workers", "ray")
+                once(f"{count} workers", "ray")
+            finally:
+                ray.shutdown()
+
+
+def processor_seconds() -> float:
+    """Return what this process and all that it started have used of the processor."""
+    used, parents = {}, {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            rest = file.read_text().rpartition(")")[2].split()
+            parents[int(file.parent.name)] = int(rest[1])
+            used[int(file.parent.name)] = sum(map(int, rest[11:15]))
+    ours = {os.getpid()}
+    while more := {one for one, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    return sum(used[one] for one in ours) / os.sysconf("SC_CLK_TCK")
 
 
 def by_members() -> None:
@@ -173,15 +233,23 @@ def at_scale(series: int, nodes: int, cores: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["series", "members", "tasks", "model", "one"])
-    parser.add_argument("rest", nargs="*")
-    parser.add_argument("--counts", default="1000,3000,10000")
+    kinds = ["series", "rows", "workers", "members", "tasks", "model", "one"]
+    parser.add_argument("what", choices=kinds)
+    parser.add_argument("--counts", default=None)
+    parser.add_argument("--series", type=int, default=1000)
     parser.add_argument("--method", default="mvlstm", choices=list(MODELS))
     given = parser.parse_args()
+    usual = {"series": "1000,3000,10000", "rows": "500,1000,2000", "workers": "1,2,4"}
+    text = given.counts or usual.get(given.what, "0")
+    counts = [int(one) for one in text.split(",")]
     if given.what == "one":
-        print(json.dumps(one_size(int(given.rest[0]), given.rest[1])))
+        print(json.dumps(one_size(given.series, counts[0], given.method)))
     elif given.what == "series":
-        by_series([int(one) for one in given.counts.split(",")], given.method)
+        by_size([(one, ROWS) for one in counts], given.method)
+    elif given.what == "rows":
+        by_size([(given.series, one) for one in counts], given.method)
+    elif given.what == "workers":
+        by_workers(counts, given.series, given.method)
     elif given.what == "model":
         at_scale(10_000, 1, 2)
         at_scale(1_000_000, 50, 16)

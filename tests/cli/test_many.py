@@ -35,8 +35,22 @@ def test_a_folder_is_fitted_and_forecast_in_pieces(run: Run, panel: Path, tmp_pa
     rows = pd.concat([pd.read_parquet(one) for one in sorted((into / "forecasts").iterdir())])
     assert rows["series"].tolist() == ["north", "south"] and "q25" in rows
     again = run("forecast", model, panel, "--into", into, "--quantiles", "0.25", "--quiet")
-    assert "2 series forecast, 1 of 3 blocks now" in again.stdout
+    assert "2 series forecast, 0 of 3 blocks now" in again.stdout
     assert "a forecast needs 4 without a gap" in again.stderr
+    more = run("forecast", model, panel, "--into", into, "--quantiles", "0.25", "--retry")
+    assert "2 series forecast, 1 of 3 blocks now" in more.stdout
+    told = ("--into", tmp_path / "why", "--effort", "quick", "--quiet")
+    done = run("explain", model, panel, *told, "--out", tmp_path / "why.csv", "--json")
+    assert done.code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["series"], [one["series"] for one in found["failures"]]) == (2, ["short"])
+    table = pd.read_csv(tmp_path / "why.csv")
+    assert table["variable"].tolist() == [one["variable"] for one in found["importance"]]
+    again = run("explain", model, panel, *told)
+    assert "2 series explained, 0 of 3 blocks now" in again.stdout
+    assert "Importance over all series" in again.stdout
+    done = run("explain", model, panel, *told, "--time-limit", "9")
+    assert done.code == 2 and "--time-limit and --control are for one table" in done.stderr
 
 
 def test_what_pieces_need_is_asked_for(run: Run, panel: Path, tmp_path: Path) -> None:
@@ -46,8 +60,9 @@ def test_what_pieces_need_is_asked_for(run: Run, panel: Path, tmp_path: Path) ->
     done = run("fit", panel, "--target", "y", "--series", "id", "--memory", "a lot", "--out", model)
     assert done.code == 2 and "is no size" in done.stderr
     model.touch()
-    done = run("forecast", model, panel)
-    assert done.code == 2 and "Add --into DIR" in done.stderr
+    for command in ("forecast", "explain"):
+        done = run(command, model, panel)
+        assert done.code == 2 and "Add --into DIR" in done.stderr
 
 
 def test_an_engine_that_is_none_is_named(run: Run, table: Path, tmp_path: Path) -> None:

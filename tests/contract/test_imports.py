@@ -46,7 +46,7 @@ ALLOWED: dict[str, set[str]] = {
         *("explain", "model", "problem", "table", "results", "metrics", "progress", "engine"),
     },
     # series that stay on disk, a block at a time through the same models
-    "many": {"model", "problem", "table", "results", "storage", "progress", "engine"},
+    "many": {"model", "explain", "problem", "table", "storage", "progress", "engine"},
     "bench": {
         *("evaluate", "methods", "model", "problem", "explain", "datasets", "table", "results"),
         *("metrics", "train", "storage", "progress", "engine"),

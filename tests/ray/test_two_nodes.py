@@ -196,3 +196,25 @@ def test_a_graph_and_a_comparison_are_those_found_here(address: str, table: pd.D
     ]
     costs = ["fit_seconds", "forecasts_per_second"]
     pd.testing.assert_frame_equal(*(one.drop(columns=costs) for one in rows))
+
+
+def test_many_series_are_forecast_and_explained_as_here(address: str, tmp_path: Path) -> None:
+    table = mv.datasets.load("synthetic", n=120).frame
+    panel = tmp_path / "panel"
+    panel.mkdir()
+    for name, size in (("north", 1.0), ("south", 5.0), ("tiny", 2.0)):
+        one = table.assign(id=name, y=size * table["y"]).head(3 if name == "tiny" else 120)
+        one.to_parquet(panel / f"{name}.parquet", index=False)
+    model = mv.many.fit(mv.AR(window=4, verbose=0), panel, "y", series="id", test=0.2)
+    found = {}
+    for one in (address, "local"):
+        out = tmp_path / one.replace(":", "-")
+        told: dict[str, Any] = {"engine": one, "verbose": 0}
+        made = mv.many.forecast(model, panel, out / "next", **told)
+        why = mv.many.explain(model, panel, out / "why", effort="quick", **told)
+        assert (made.series, why.series) == (2, 2)
+        assert set(why.failures["series"]) == set(made.failures["series"]) == {"tiny"}
+        found[one] = (made.read(), made.read("scores"), why.read("importance"), why.importance)
+    for mine, theirs in zip(found[address], found["local"], strict=True):
+        assert mine is not None
+        pd.testing.assert_frame_equal(mine, theirs)

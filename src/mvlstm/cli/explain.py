@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from mvlstm.cli import options as cli
+from mvlstm.cli.pieces import running, tell
 from mvlstm.cli.session import Output, first_of, table
+from mvlstm.errors import ParameterError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,6 +20,8 @@ SHOWN = ("variable", "importance", "low", "high", "error_increase", "posterior",
 SHARES = ("importance", "low", "high", "posterior")
 
 GROUPS_SHOWN = ("group", "error_increase", "error_increase_low", "error_increase_high", "verdict")
+MANY_SHOWN = ("variable", "importance", "low", "high", "error_increase", "series", "verdict")
+MANY_SHARES = ("importance", "low", "high", "series")
 SERIES_SHOWN = 50  # on a screen; --json has all
 
 
@@ -36,9 +41,28 @@ def explain(
         ),
     ] = "family",
     out: cli.TableFile = None,
+    into: cli.Into = None,
+    memory: cli.Memory = None,
+    engine: cli.Engine = "local",
+    retry: cli.Retry = False,
     quiet: cli.Quiet = False,
 ) -> None:
-    """Rank the variables by how much worse forecasts get without their information."""
+    """Rank the variables by how much worse forecasts get without their information.
+
+    With --into, DATA is a Parquet dataset of any number of series, read in pieces and explained
+    block by block; the same command again does what is missing.
+    """
+    told = running(data, into, memory, engine, retry=retry, quiet=quiet)
+    if told is not None:
+        if time_limit is not None or control != "family":
+            raise ParameterError(
+                "--time-limit and --control are for one table, and --into for many series. Leave "
+                "out one or the other."
+            )
+        assert into is not None
+        _explain_many(output, model, data, into, out, {**told, "effort": effort})
+        return
+
     from mvlstm import load
     from mvlstm.table.files import read_table
 
@@ -64,6 +88,25 @@ def explain(
         output.show(settled)
     output.notes(result.notes)
     output.wrote(out)
+
+
+def _explain_many(
+    output: Output, model: Path, data: Path, into: Path, out: Path | None, told: dict[str, Any]
+) -> None:
+    """Explain all series of a dataset; show the table of all together."""
+    from mvlstm.many.explaining import explain as explain_many
+
+    found = explain_many(model, data, into, **told)
+    tell(output, found, "explained")
+    if found.importance is not None:
+        output.write_table(out, found.importance)
+        output.data = {
+            **cast(dict[str, Any], output.data),
+            "importance": found.importance.to_dict(orient="records"),
+        }
+        shown = found.importance[[*MANY_SHOWN]]
+        output.show(table(shown, title="Importance over all series", digits=3, shares=MANY_SHARES))
+    output.show(f"of each series: {into / 'importance'}")
 
 
 def order_words(stability: Mapping[str, Any]) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from mvlstm.cli import options as cli
+from mvlstm.cli.pieces import running, tell
 from mvlstm.cli.session import Output, table
 from mvlstm.cli.words import numbers
 from mvlstm.errors import ParameterError
 
 EXAMPLE = "Example: mvlstm forecast model.safetensors air.csv --out next.csv"
-
-FAILURES_SHOWN = 10  # on a screen; --json and the folder have all
 
 
 @cli.command
@@ -36,12 +35,10 @@ def forecast(
         cli.option("Append them to a .csv file; forecasts already there are kept.", "FILE"),
         cli.Written((".csv",)),
     ] = None,
-    into: Annotated[
-        Path | None,
-        cli.option("Folder for the forecasts and scores of many series, in pieces.", "DIR"),
-    ] = None,
+    into: cli.Into = None,
     memory: cli.Memory = None,
     engine: cli.Engine = "local",
+    retry: cli.Retry = False,
     quiet: cli.Quiet = False,
 ) -> None:
     """Forecast the steps after the last row: mean, median and 90 % interval (q05 to q95).
@@ -53,14 +50,14 @@ def forecast(
         raise ParameterError(f"--paths {paths} writes a table and needs a file: add --out FILE.")
     levels = numbers("--quantiles", quantiles and [quantiles], float, "0.1,0.9")
 
-    if into is not None or cli.stays_on_disk(data, memory):
-        if into is None:
-            raise ParameterError(
-                f"'{data}' is read in pieces, and its forecasts need a folder. Add --into DIR, or "
-                "name a file of one table."
-            )
-        settings = {"memory": memory or cli.MEMORY, "engine": engine, "verbose": 0 if quiet else 1}
-        _forecast_many(output, model, data, into, {**settings, "quantiles": levels})
+    told = running(data, into, memory, engine, retry=retry, quiet=quiet)
+    if told is not None:
+        from mvlstm.many.forecasting import forecast as forecast_many
+
+        assert into is not None
+        found = forecast_many(model, data, into, **told, quantiles=levels)
+        tell(output, found, "forecast")
+        output.show(f"forecasts: {into / 'forecasts'}, scores: {into / 'scores'}")
         return
 
     from mvlstm import load
@@ -88,26 +85,3 @@ def forecast(
     output.wrote(out)
     if append is not None:
         output.show(f"appended {added} of {len(rows)} rows to {append}")
-
-
-def _forecast_many(
-    output: Output, model: Path, data: Path, into: Path, settings: dict[str, Any]
-) -> None:
-    """Forecast all series of a dataset, and tell what failed."""
-    from mvlstm.many.forecasting import forecast as run
-
-    found = run(model, data, into, **settings)
-    failures = found.failures.to_dict(orient="records")
-    output.data = {
-        "out": str(into),
-        "series": found.series,
-        "blocks": found.blocks,
-        "done": found.done,
-        "failures": failures,
-    }
-    output.show(f"{found.series:,} series forecast, {found.done:,} of {found.blocks:,} blocks now")
-    for one in failures[:FAILURES_SHOWN]:
-        output.warn(one["reason"])
-    if len(failures) > FAILURES_SHOWN:
-        output.warn(f"{len(failures):,} failures in all: see '{into / 'failures'}'.")
-    output.show(f"forecasts: {into / 'forecasts'}, scores: {into / 'scores'}")

@@ -223,6 +223,10 @@ Memory = Annotated[
     str | None,
     option("Leave DATA, which must be Parquet, on disk and hold this much at most.", "SIZE"),
 ]
+Into = Annotated[Path | None, option("Folder for what is found of many series, in pieces.", "DIR")]
+Retry = Annotated[
+    bool, option("With --into: try again what failed though its part has not changed.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 PRESETS = ("default", "paper", "indep", "fusion", "readable")
 Preset = Annotated[

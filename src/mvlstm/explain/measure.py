@@ -236,7 +236,8 @@ def _whole(every: ErrorIncrease, p_value: float) -> dict[str, Any]:
     rise = float(every.estimate[-1])
     word = verdicts(np.array([p_value]), np.array([rise]), every.error)[0]
     ends = {"low": float(every.low[-1]), "high": float(every.high[-1])}
-    return {"error_increase": rise, **ends, "p_value": p_value, "verdict": str(word)}
+    found = {"error_increase": rise, **ends, "p_value": p_value, "verdict": str(word)}
+    return {**found, "squared_error": float(every.error)}
 
 
 def _evidence(held: HeldOut, rows: Rows | None, share: float) -> Iterator[str]:

@@ -38,6 +38,11 @@ class Part:
     files: tuple[str, ...]
     own: tuple[tuple[str, str], ...] = ()  # columns whose values stand in the folder's name
 
+    def state(self) -> str:
+        """Return what is different once a file has been written again."""
+        found = (os.stat(file) for file in self.files if os.path.exists(file))
+        return " ".join(f"{one.st_size} {one.st_mtime_ns}" for one in found)
+
 
 @dataclass(frozen=True)
 class Span:

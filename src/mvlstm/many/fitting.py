@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -14,7 +14,6 @@ from mvlstm.many.dataset import Dataset, chosen, described
 from mvlstm.many.memory import Budget
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.progress import show_tasks
-from mvlstm.results import Explanation
 
 Model = TypeVar("Model", bound=AbstractForecaster)
 
@@ -71,34 +70,6 @@ def fit(
     if note:
         model.fitted_ = replace(model.fitted_, notes=(*model.fitted_.notes, note))
     return model
-
-
-def explain(
-    model: AbstractForecaster,
-    path: str | Path,
-    *,
-    memory: str | int = "4GB",
-    rows: int | None = None,
-    effort: Literal["quick", "default", "full"] = "default",
-) -> Explanation:
-    """Say which variables the forecasts rest on, measured on as many series as memory holds.
-
-    Parameters
-    ----------
-    model : AbstractForecaster
-    path : path
-        A dataset, as for `fit`.
-    memory, rows
-        As for `fit`.
-    effort : {"quick", "default", "full"}
-    """
-    layout = model.fitted_.layout
-    dataset = Dataset.open(path, str(layout.series))
-    columns = (*layout.time, str(layout.series), *layout.columns)
-    plain = [name for name in columns if name in dataset.columns()]
-    seed = getattr(model, "seed", 0) + 1  # others than the fit's, where not all fit in
-    table, _ = _sample(dataset, plain, memory, rows, seed, model.verbose)
-    return model.explain(table, effort=effort)
 
 
 def _columns(dataset: Dataset, target: str, told: dict[str, Any]) -> list[str]:

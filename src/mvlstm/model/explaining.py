@@ -49,12 +49,15 @@ from mvlstm.progress import show_tasks
 from mvlstm.results import Explanation
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.layout import CALENDAR
+from mvlstm.table.panel import Panel
 from mvlstm.table.spacing import natural_cycles
 from mvlstm.types import FloatArray, IntArray
 
 LEAST_STRETCHES = 5  # windows' lengths of unseen rows that a series is explained by, at least
 LEAST_CYCLES = 3  # and of its cycle's
 EXCHANGES = 0.6  # share of a time limit for the exchanges, before forecasts are taken apart
+LEAST_WINDOWS = 3  # of a series that is measured by itself
+EACH = 0.1  # of the windows of an effort that each series has, where every one is measured
 FEWEST_WINDOWS = 100  # that are used however short the time
 TRIED = 256  # windows on which is tried how long an exchange takes
 LIMIT_NOTE = "To keep the time limit, importance was measured on {} only."
@@ -80,18 +83,26 @@ class Examined:
     notes: tuple[str, ...]
 
 
-def examine(fitted: Fitted, table: Any, effort: str, *, seconds: float = math.inf) -> Examined:
+def examine(
+    fitted: Fitted, table: Any, effort: str, *, seconds: float = math.inf, every: bool = False
+) -> Examined:
     """Choose windows the model has not seen, and forecast them.
 
-    They are fewer than the effort asks for where their exchanges would take longer than this.
+    They are fewer than the effort asks for where their exchanges would take longer than this. With
+    ``every``, there are some of each series.
     """
     started, level = clock.monotonic(), get_effort(effort)
-    prepared = fitted.prepare(fitted.read(table, "explain"))
+    given = isinstance(table, Prepared)
+    prepared = table if given else fitted.prepare(fitted.read(table, "explain"))
     frame = prepared.frame
     unseen, part, notes = explained_origins(fitted, prepared)
+    if every:
+        assert frame.panel is not None
+        unseen = _of_enough(frame.panel, unseen)
+        level = level._replace(windows=int(EACH * level.windows * len(frame.panel.names)))
     _require_measured(fitted, frame, unseen)
     period = _find_period(frame)
-    origins = _choose_origins(frame, unseen, fitted.window, level.windows, period)
+    origins = _choose_origins(frame, unseen, fitted.window, level.windows, period, every)
     exchanges = frame.n_variables * level.repeats_for(len(origins))
     each = fitted.learned.work(fitted.window) * exchanges
     limits = [(level.work / each if each else math.inf, WORK_NOTE)]
@@ -101,7 +112,7 @@ def examine(fitted: Fitted, table: Any, effort: str, *, seconds: float = math.in
     most, note = min(limits)
     if max(most, FEWEST_WINDOWS) < len(origins):
         level = level._replace(windows=max(int(most), FEWEST_WINDOWS))
-        origins = _choose_origins(frame, unseen, fitted.window, level.windows, period)
+        origins = _choose_origins(frame, unseen, fitted.window, level.windows, period, every)
         notes = (*notes, note.format(counted(len(origins), "window")))
     return Examined(
         prepared,
@@ -134,16 +145,21 @@ def explain(
     contributions: int | None = None,
     time_limit: float | None = None,
     control: Control = "family",
+    every: bool = False,
     verbose: int = 0,
 ) -> Explanation:
-    """Measure importance on rows the model has not seen; see `AbstractForecaster.explain`."""
+    """Measure importance on rows the model has not seen; see `AbstractForecaster.explain`.
+
+    The table may be prepared; of several series, ``every`` one is measured, or only some.
+    """
     check_option("control", control, get_args(Control))
     if contributions is not None:
         check_whole("contributions", contributions, 0)
     count = count_apart(effort, fitted.horizon) if contributions is None else contributions
     limit = check_seconds("time_limit", time_limit)
     end = clock.monotonic() + limit
-    seen = examine(fitted, table, effort, seconds=(EXCHANGES if count else 1.0) * limit)
+    seconds = (EXCHANGES if count else 1.0) * limit
+    seen = examine(fitted, table, effort, seconds=seconds, every=every)
     prepared, frame, origins = seen.prepared, seen.prepared.frame, seen.origins
     arrays = fitted.learned.attention(fitted.windows(prepared, origins))
     total = (len(frame.variables) + 1) * (seen.level.repeats_for(len(origins)) + 1)
@@ -241,18 +257,24 @@ def _series_notes(prepared: Prepared) -> tuple[str, ...]:
     return (SERIES_NOTE.format(scale=scale),)
 
 
+def _of_enough(panel: Panel, unseen: IntArray) -> IntArray:
+    """Keep the unseen origins of series with at least `LEAST_WINDOWS` of them."""
+    counts = np.bincount(panel.codes[unseen], minlength=len(panel.names))
+    return unseen[counts[panel.codes[unseen]] >= LEAST_WINDOWS]
+
+
 def _choose_origins(
-    frame: SeriesFrame, unseen: IntArray, window: int, limit: int, period: int
+    frame: SeriesFrame, unseen: IntArray, window: int, limit: int, period: int, every: bool
 ) -> IntArray:
-    """Choose stretches of unseen origins; of several series, as many as stretches fit."""
+    """Choose stretches of unseen origins; of several series, as many as fit, or of every one."""
     if frame.panel is None:
         return choose_windows(unseen, window=window, limit=limit, period=period)
     codes = frame.panel.codes[unseen]
     pieces = np.split(unseen, np.flatnonzero(np.diff(codes)) + 1)
     least = max(LEAST_STRETCHES * window, LEAST_CYCLES * period)
-    count = min(len(pieces), max(1, limit // least))
+    count = len(pieces) if every else min(len(pieces), max(1, limit // least))
     few = spread_evenly(np.arange(len(pieces)), count)
-    each = limit // len(few)
+    each = max(LEAST_WINDOWS, limit // len(few))
     chosen = [choose_windows(pieces[k], window=window, limit=each, period=period) for k in few]
     return np.concatenate(chosen)
 

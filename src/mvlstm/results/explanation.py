@@ -84,7 +84,7 @@ class Explanation(Drawable):
         Error increase without strongly correlated variables together.
     whole : dict
         ``error_increase``, ``low``, ``high``, ``p_value`` and ``verdict`` of all exogenous
-        variables together.
+        variables together, and the ``squared_error`` that they would increase.
     stability : dict
         Whether the ranking would come out the same again: Kendall's tau and the overlap of the
         ``top`` leading variables between members (``error_increase_...``), bootstrap draws

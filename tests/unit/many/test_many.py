@@ -13,8 +13,9 @@ import pytest
 
 import mvlstm as mv
 from mvlstm.errors import DataError, ParameterError, StorageError
-from mvlstm.many import forecasting
+from mvlstm.many import blocks
 from mvlstm.many.dataset import Dataset, chosen
+from mvlstm.many.explaining import over_all
 from mvlstm.many.memory import Budget
 
 ROWS = 60
@@ -40,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forecasting, "SERIES", 2)
+    monkeypatch.setattr(blocks, "SERIES", 2)
 
 
 def fit(path: Path, **more: Any) -> mv.AR:
@@ -121,8 +122,16 @@ def test_what_fails_is_recorded_and_the_next_run_finishes_the_rest(
     (folder / "part3.parquet").unlink()
     again = mv.many.forecast(model, folder, tmp_path / "out", verbose=0)
     assert set(again.failures["series"]) == {"short", "gap"}
-    assert again.done == 3  # the part that was damaged, and the block with two failures
+    assert again.done == 2  # those of the part that was damaged
     assert len(again.read()) == 10
+    assert mv.many.forecast(model, folder, tmp_path / "out", verbose=0).done == 0
+    forced = mv.many.forecast(model, folder, tmp_path / "out", verbose=0, retry=True)
+    assert (forced.done, len(forced.failures)) == (1, 2)  # the block that the two are in
+    better = [make_series("short", 1), make_series("gap", 2).drop(index=30), make_series("z", 3)]
+    pd.concat(better).to_parquet(folder / "part4.parquet", index=False)
+    last = mv.many.forecast(model, folder, tmp_path / "out", verbose=0)
+    assert (last.done, last.failures["series"].tolist()) == (1, ["gap"])
+    assert "short" in set(last.read()["series"])
 
 
 def test_a_full_disk_leaves_what_was_written_and_the_next_run_does_the_rest(
@@ -199,6 +208,37 @@ def test_a_csv_file_becomes_a_dataset(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "b.parquet").exists()
 
 
-def test_drivers_are_measured_on_a_sample(folder: Path) -> None:
-    found = mv.many.explain(fit(folder), folder, rows=5 * ROWS, effort="quick")
-    assert set(found.importance["variable"]) == {"x", "y"}
+def test_importance_is_measured_in_every_series_and_over_all(folder: Path, tmp_path: Path) -> None:
+    model = fit(folder, rows=4 * ROWS)
+    broken = [make_series("old", 1, 38), make_series("z", 3)]  # which ends before those
+    pd.concat(broken).to_parquet(folder / "part4.parquet", index=False)
+    found = mv.many.explain(model, folder, tmp_path / "out", effort="quick", verbose=0)
+    assert (found.series, found.failures["series"].tolist()) == (10, ["old"])
+    assert "has fewer than 3 windows that the model has not seen" in found.failures["reason"][0]
+    each = found.read("importance")
+    assert set(each["series"]) == {*(f"s{p}{k}" for p in range(3) for k in range(3)), "z"}
+    alone = each[each["variable"] == "x"].set_index("series")
+    assert (alone["importance"] > 0.5).all() and (alone["n_windows"] >= 18).all()
+    table = found.importance
+    assert table is not None
+    first = table.iloc[0]
+    assert (first["variable"], first["verdict"], first["series"]) == ("x", "important", 1.0)
+    rises = alone["error_increase"]
+    assert first["error_increase"] == pytest.approx(rises.mean(), rel=0.3)
+    again = mv.many.explain(model, folder, tmp_path / "out", effort="quick", verbose=0)
+    assert again.done == 0
+    pd.testing.assert_frame_equal(again.importance, table)
+    with pytest.raises(ParameterError, match=r"holds the explanations of another model"):
+        mv.many.explain(model, folder, tmp_path / "out", verbose=0)
+
+
+def test_of_p_values_that_disagree_the_larger_count_too() -> None:
+    block = pd.DataFrame({"variable": ["x", "z"], "error_increase": [0.5, 0.2]})
+    ends = {"error_increase_low": 0.1, "error_increase_high": 0.9, "squared_error": 1.0}
+    block = block.assign(**ends, n_windows=50, series=5, found=[5, 0])
+    several = [block.assign(p_value=[1e-9, p]) for p in (1e-9, 0.9)]
+    table = over_all(pd.concat(several)).set_index("variable")
+    assert table.loc["x", "p_value"] == pytest.approx(np.e * 1e-4)
+    assert table.loc["z", "p_value"] == pytest.approx(np.e * np.sqrt(0.9e-4))
+    assert table["series"].tolist() == [1.0, 0.0]
+    assert over_all(several[1]).set_index("variable").loc["z", "p_value"] == pytest.approx(0.9)
