@@ -69,7 +69,6 @@ ALLOWED: dict[str, set[str]] = {
 # (module, room) -> why
 UPWARD = {
     ("model/forecaster.py", "report"): "model.report(table, path)",
-    ("results/graph.py", "plot"): "graph.plot()",
     ("model/forecaster.py", "adapters"): "model.export(path)",
 }
 # What is drawn of the report knows no model: only the gathering of its contents does.

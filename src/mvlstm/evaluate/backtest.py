@@ -21,8 +21,7 @@ from mvlstm.model.transform_choice import choose_transform
 from mvlstm.model.window_choice import choose_window
 from mvlstm.progress import show_tasks
 from mvlstm.results import Forecast
-from mvlstm.results._tables import as_kind
-from mvlstm.results.drawing import Drawable
+from mvlstm.results._tables import Drawable, as_kind
 from mvlstm.results.nixtla import KEYS, nixtla_frame
 from mvlstm.settings import expanded
 from mvlstm.table.frame import SeriesFrame, Table, check_table

@@ -25,11 +25,8 @@ LEVEL = 0.05  # of the tests
 HINT = "Choose a column's name to sort by it."
 
 
-def comparison_page(comparison: Comparison, *, title: str | None = None, command: str = "") -> str:
-    """Return what `mvlstm.compare` returned as one HTML page.
-
-    The title is by default made from the target's name; ``command`` is what repeats the work.
-    """
+def comparison_page(comparison: Comparison) -> str:
+    """Return what `mvlstm.compare` returned as one HTML page."""
     references = comparison.best_on_validation
     days = are_days(comparison.period)
     first, last = (time_text(t, days=days) for t in comparison.period)
@@ -39,16 +36,12 @@ def comparison_page(comparison: Comparison, *, title: str | None = None, command
     )
     blocks = _blocks(comparison.to_frame(), references)
     sections = [Section("scores", "How do the methods compare?", lead, blocks)]
-    more: list[AnyBlock] = []
     if comparison.notes:
-        more.append(Block("notes", "Notes", list(comparison.notes)))
-    if command:
-        more.append(Block("code", "To repeat it", command))
-    if more:
-        sections.append(Section("notes", "What to bear in mind", "", more))
+        notes = [Block("notes", "Notes", list(comparison.notes))]
+        sections.append(Section("notes", "What to bear in mind", "", notes))
     return render_page(
         Page(
-            title=title or f"{comparison.target}: methods compared",
+            title=f"{comparison.target}: methods compared",
             subtitle=f"Unseen rows, {first} to {last}",
             summary=_summary(comparison.rows, references),
             sections=sections,

@@ -14,6 +14,7 @@ from mvlstm._words import decimals, significant
 
 MINUS = "−"
 DIGITS = 6  # of the range that numbers which are only drawn cover
+DOWNLOADED = 10  # and those of tables, which may be downloaded
 ALONE = 15  # digits of a number that stands alone, such as an end of an axis
 # Characters that could end the script element, or a line in old parsers of JavaScript.
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -76,11 +77,11 @@ def figure_spec(figure: Any) -> dict[str, Any]:
     }
 
 
-def table_data(frame: pd.DataFrame, digits: int = 10) -> dict[str, Any]:
+def table_data(frame: pd.DataFrame) -> dict[str, Any]:
     """Return a table column by column, for downloading."""
     return {
         "columns": [str(c) for c in frame.columns],
-        "data": [compact(frame.iloc[:, i].to_numpy(), digits) for i in range(frame.shape[1])],
+        "data": [compact(frame.iloc[:, i].to_numpy(), DOWNLOADED) for i in range(frame.shape[1])],
     }
 
 

@@ -33,7 +33,7 @@ from mvlstm.types import BoolArray
 if TYPE_CHECKING:
     from mvlstm.model.forecaster import AbstractForecaster
 
-CONTRIBUTIONS = 48  # forecasts taken apart
+CONTRIBUTIONS = 48  # forecasts taken apart, of several steps fewer
 PAGE_SHARE = 0.85  # of a time limit until the page is drawn
 RIVALS: dict[str, dict[str, Any]] = {"AR": {}, "GBT": {"grid": "quick", "max_rounds": 40}}
 GROWN = 20_000_000  # rows x inputs x steps that trees are grown from, about 30 s of one core
@@ -69,13 +69,9 @@ def gather_report(
     *,
     future: pd.DataFrame | None = None,
     effort: Literal["quick", "default", "full"] = "default",
-    contributions: int = CONTRIBUTIONS,
     time_limit: float | None = None,
 ) -> ReportData:
-    """Forecast, score and explain with a fitted model; see `AbstractForecaster.report`.
-
-    ``contributions`` is the number of forecasts to take apart, of several steps fewer.
-    """
+    """Forecast, score and explain with a fitted model; see `AbstractForecaster.report`."""
     started, limit = clock.monotonic(), check_seconds("time_limit", time_limit)
     given, fitted = future is not None, model.fitted_
     if future is not None:
@@ -89,7 +85,7 @@ def gather_report(
         time = (limit, started + RIVAL_SHARE * limit)
         evaluation, notes = _with_rivals(model, scores, frame, time, advance)
     ahead, next_notes = _next(model, frame, forecast)
-    count = min(contributions, count_apart("default", fitted.horizon))
+    count = min(CONTRIBUTIONS, count_apart("default", fitted.horizon))
     left = PAGE_SHARE * limit - (clock.monotonic() - started)
     explanation = model.explain(
         frame,

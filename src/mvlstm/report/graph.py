@@ -28,11 +28,12 @@ TABLE = (
 OWN = "The same for each column's own past, without which the others would have to forecast it."
 
 
-def graph_page(graph: Graph, *, title: str = "", command: str = "") -> str:
-    """Return a graph as one HTML page; ``command`` is what repeats the work."""
+def graph_page(graph: Graph, *, title: str = "Who drives whom") -> str:
+    """Return a graph as one HTML page."""
+    notes = [Block("notes", "Notes", list(graph.notes))]
     return render_page(
         Page(
-            title=title or "Who drives whom",
+            title=title,
             subtitle=(
                 f"{counted(len(graph.variables), 'column')}, {counted(graph.rows, 'row')}, "
                 f"{counted(graph.window, 'lag')}"
@@ -41,7 +42,7 @@ def graph_page(graph: Graph, *, title: str = "", command: str = "") -> str:
             sections=[
                 Section("links", "Which columns drive which?", LEAD, _pictures(graph), "Links"),
                 Section("all", "All links", "", _tables(graph), "Table"),
-                Section("notes", "What to bear in mind", "", _notes(graph, command), "Notes"),
+                Section("notes", "What to bear in mind", "", notes, "Notes"),
             ],
             cards=_cards(graph),
             caveat=CAVEAT,
@@ -116,8 +117,3 @@ def _tables(graph: Graph) -> list[AnyBlock]:
         TableBlock("links-table", "Links", words, links),
         TableBlock("own", "Own past", OWN, graph.own),
     ]
-
-
-def _notes(graph: Graph, command: str) -> list[AnyBlock]:
-    blocks: list[AnyBlock] = [Block("notes", "Notes", list(graph.notes))]
-    return [*blocks, Block("code", "To repeat it", command)] if command else blocks

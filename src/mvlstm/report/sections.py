@@ -40,7 +40,6 @@ SCORES = (
 )
 SHOWN = ("rmse", "mae", "mae_mean", "crps", "rmsse", "coverage", "skill", "n")
 LEADS = 4  # lead times to choose from
-MANY_STEPS = 12  # from which a table of steps would be longer than the curve is clear
 OTHER_ROWS = 500  # of a figure chosen in place of the first
 
 

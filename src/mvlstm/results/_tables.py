@@ -1,10 +1,11 @@
-"""Times, tables and JSON-able values shared by the result classes."""
+"""What the result classes share: times, tables, JSON-able values, and how they are drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from html import escape
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,23 @@ from numpy.typing import NDArray
 
 from mvlstm._words import significant
 from mvlstm.types import Kind
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+BACKEND = "mvlstm.plot"  # a module with a function `draw`, loaded by its name
+
+
+class Drawable:
+    """A result that draws itself; it knows nothing of figures."""
+
+    def plot(self, **options: Any) -> go.Figure:
+        """Return the figure that shows this result first; ``options`` are those of its function.
+
+        `mvlstm.plot` has these functions and further figures. `mvlstm.plot.draw` says which is
+        which.
+        """
+        return import_module(BACKEND).draw(self, **options)
 
 
 def time_index(values: NDArray[Any], like: pd.Index[Any]) -> pd.Index[Any]:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from mvlstm.results._tables import as_kind, page, plain, records
-from mvlstm.results.drawing import Drawable
+from mvlstm.results._tables import Drawable, as_kind, page, plain, records
 from mvlstm.types import Kind
 
 SHOWN = ("method", "kind", "rmse", "mae", "crps", "coverage", "skill", "dm_p")

@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from mvlstm.results._tables import as_kind, page, plain, records
-from mvlstm.results.drawing import Drawable
+from mvlstm.results._tables import Drawable, as_kind, page, plain, records
 from mvlstm.types import Kind
 
 SCORES_SHOWN = ("rmse", "mae", "mae_mean", "crps", "coverage", "skill")  # where there is no room

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError
-from mvlstm.results._tables import as_kind, matrix, page, plain, records
-from mvlstm.results.drawing import Drawable
+from mvlstm.results._tables import Drawable, as_kind, matrix, page, plain, records
 from mvlstm.results.point import PointExplanation
 from mvlstm.types import Kind
 

@@ -16,9 +16,8 @@ from mvlstm import metrics
 from mvlstm._words import counted
 from mvlstm.errors import DataError, ParameterError, check_option, check_whole, is_number
 from mvlstm.recalibration import ScoreMap
-from mvlstm.results._tables import as_kind, page, plain, records, time_index
+from mvlstm.results._tables import Drawable, as_kind, page, plain, records, time_index
 from mvlstm.results.distribution import Distribution, Later
-from mvlstm.results.drawing import Drawable
 from mvlstm.transforms import IDENTITY, Transform
 from mvlstm.types import BoolArray, FloatArray, Kind
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
-from mvlstm.errors import check_option
-from mvlstm.results._tables import page, plain, records
+from mvlstm.results._tables import Drawable, page, plain, records
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -20,11 +19,10 @@ CONTROLS = {
     "family": "the chance of any false link in the whole graph is at most 5 % (Holm)",
     "fdr": "of the links called important, 5 % are false on average (Benjamini and Hochberg)",
 }
-PICTURES = ("network", "matrix")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Graph:
+class Graph(Drawable):
     """Links between the columns of a table.
 
     ``links`` has one row per link, the strongest first: where it comes ``from`` and leads ``to``;
@@ -58,14 +56,12 @@ class Graph:
         wide = self.links.pivot(index="to", columns="from", values=column)
         return wide.reindex(index=list(self.targets), columns=list(self.variables))
 
-    def plot(
-        self, kind: str = "network", *, theme: Literal["light", "dark"] = "light"
-    ) -> go.Figure:
-        """Draw the important links as a "network", or all strengths as a "matrix"."""
-        from mvlstm.plot.graph import link_matrix, network
+    def plot(self, kind: str = "network", **options: Any) -> go.Figure:
+        """Draw the important links as a "network", or all strengths as a "matrix".
 
-        check_option("kind", kind, PICTURES)
-        return (network if kind == "network" else link_matrix)(self, theme=theme)
+        ``theme`` is the look, "light" or "dark".
+        """
+        return super().plot(kind=kind, **options)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a copy of the links."""

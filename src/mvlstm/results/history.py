@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
-from mvlstm.results._tables import page, plain
-from mvlstm.results.drawing import Drawable
+from mvlstm.results._tables import Drawable, page, plain
 from mvlstm.types import FloatArray, IntArray
 
 
