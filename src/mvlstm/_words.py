@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from math import floor, isfinite, log10
 
+MINUS = "−"
 MOST_DECIMALS = 12
 LEAST_P = 0.001  # smaller p-values are not written out
 FINEST_SHARE = 1e-8  # of the largest number; what is smaller need not show beside it
@@ -63,6 +64,28 @@ def significant(largest: float, digits: int, finest: float = 0.0) -> int:
         return digits
     finest = max(finest, largest * FINEST_SHARE)
     return max(digits, floor(log10(largest)) - floor(log10(finest)) + 2)
+
+
+def number(value: float, digits: int = 3, finest: float = 0.0) -> str:
+    """Write a number for a person: this many significant digits, thousands marked.
+
+    There are more digits where something as small as ``finest`` must show.
+
+    Examples
+    --------
+    >>> number(20.368), number(1234.5), number(0.0312), number(0.0), number(2e-7)
+    ('20.4', '1,234', '0.0312', '0', '2e−07')
+    >>> number(1.00094e13, finest=4e9)
+    '1.00094e+13'
+    """
+    if not isfinite(value):
+        return "unknown"
+    if value == 0:
+        return "0"
+    if not -4 <= floor(log10(abs(value))) <= 11:
+        return f"{value:.{significant(abs(value), digits, finest)}g}".replace("-", MINUS)
+    places = decimals(abs(value), digits, finest)
+    return f"{round(value, places) + 0.0:,.{places}f}".replace("-", MINUS)
 
 
 def p_text(p: float | None) -> str:

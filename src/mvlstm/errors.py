@@ -8,6 +8,7 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -162,6 +163,17 @@ def check_option(name: str, value: object, options: Iterable[object]) -> None:
     head = ", ".join(repr(option) for option in options[:-1])
     choices = f"{head} or {options[-1]!r}" if head else repr(options[-1])
     raise ParameterError(f"{name}={value!r} is not an option; choose {choices}.")
+
+
+def load_extra(module: str, what: str, extra: str) -> Any:
+    """Import a library of an extra, or say for ``what`` it is needed and how to install it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{what} needs {module.partition('.')[0]}, which is not installed. Install it with: "
+            f"pip install 'mvlstm[{extra}]'"
+        ) from error
 
 
 def reachable(path: str | os.PathLike[str], kind: type[MVLSTMError] = DataError) -> Path:

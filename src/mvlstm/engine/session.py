@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
-from mvlstm.errors import MissingExtraError, ParameterError
+from mvlstm.errors import ParameterError, load_extra
 
 SECONDS = 10.0  # for a cluster to answer
 _ours: list[str | None] = []  # address of the session that was begun here, while it lasts
@@ -50,14 +50,7 @@ def is_ours() -> bool:
 def _load() -> Any:
     # Accelerators are shared by hand; tell Ray not to hide them from tasks without a share.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingExtraError(
-            "The engine 'ray' needs Ray, which is not installed. Install the extra: pip install "
-            '"mvlstm[ray]", or use engine="local".'
-        ) from error
-    return ray
+    return load_extra("ray", "The engine 'ray'", "ray")
 
 
 def _connect(ray: Any, address: str | None) -> None:

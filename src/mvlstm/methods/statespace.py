@@ -11,11 +11,11 @@ import numpy as np
 
 from mvlstm.errors import (
     DataError,
-    MissingExtraError,
     ParameterError,
     TrainingError,
     check_whole,
     is_whole,
+    load_extra,
 )
 from mvlstm.methods.kalman import Filter, contributions, segments_likelihood, window_forecasts
 from mvlstm.model.forecaster import AbstractForecaster
@@ -120,7 +120,7 @@ class AbstractStateSpace(AbstractForecaster):
     def learn(self, problem: Problem) -> Filtered:
         """Fit by maximum likelihood to the training rows."""
         name, prepared = type(self).__name__, problem.prepared
-        _require_statsmodels(name)
+        load_extra("statsmodels.api", name, "baselines")
         if prepared.preparation.ahead > 1:
             raise DataError(
                 f"{name} takes the variables of the row before, so that those known ahead serve it "
@@ -144,7 +144,8 @@ class AbstractStateSpace(AbstractForecaster):
         """Return the filter and the coefficients of greatest likelihood, with notes."""
         endog, exog, restarts = _lagged(part, segments)
         name = type(self).__name__
-        with show_tasks(self.verbose, name, 1, every=0.0) as advance, _quiet():
+        silence = warnings.catch_warnings(action="ignore")  # convergence is looked at here
+        with show_tasks(self.verbose, name, 1, every=0.0) as advance, silence:
             model = self._model(endog, exog, order)
             if len(restarts):
                 model.loglike = segments_likelihood(model, restarts)
@@ -315,18 +316,3 @@ def _lagged(
     starts = np.flatnonzero(segments[1:] != segments[:-1])
     endog[starts] = np.nan
     return endog, table[:-1, :-1] if table.shape[1] > 1 else None, starts
-
-
-def _quiet() -> warnings.catch_warnings[Any]:
-    """Silence statsmodels: convergence is looked at here."""
-    return warnings.catch_warnings(action="ignore")
-
-
-def _require_statsmodels(name: str) -> None:
-    try:
-        import statsmodels.api  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{name} needs statsmodels, which is not installed. "
-            'Install the extra: pip install "mvlstm[baselines]".'
-        ) from error

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from mvlstm.errors import (
-    MissingExtraError,
     ParameterError,
     check_option,
     check_whole,
     is_number,
     is_whole,
+    load_extra,
 )
 from mvlstm.methods.network.link import LINKS, Link, LinkName
 from mvlstm.methods.tree_arrays import Trees, from_forest, from_histogram, from_xgboost
@@ -344,14 +344,7 @@ class XGT(AbstractTrees, XGTSettings):
             )
 
     def _grow(self, train: Rows, stop: Rows, settings: Settings) -> Grown:
-        try:
-            import xgboost
-        except ImportError as error:
-            raise MissingExtraError(
-                "XGT needs xgboost, which is not installed. "
-                'Install the extra: pip install "mvlstm[baselines]".'
-            ) from error
-
+        xgboost = load_extra("xgboost", "XGT", "baselines")
         center, scale = label_units(train.y)
         every = 1 if train.X.size <= ALONE else None  # None: one thread for each core
         model = xgboost.XGBRegressor(

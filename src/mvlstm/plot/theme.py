@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from mvlstm.errors import MissingExtraError, check_option
+from mvlstm.errors import check_option, load_extra
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -188,14 +188,7 @@ def label(name: object, length: int = 0) -> str:
 
 def graph_objects() -> Any:
     """Load Plotly, or say how to install it."""
-    try:
-        import plotly.graph_objects as objects
-    except ImportError as error:
-        raise MissingExtraError(
-            "Figures and reports need Plotly, which is not installed. Install it with "
-            "pip install 'mvlstm[report]'."
-        ) from error
-    return objects
+    return load_extra("plotly.graph_objects", "A figure", "report")
 
 
 def base_layout(

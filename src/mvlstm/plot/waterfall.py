@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from mvlstm._words import decimals
+from mvlstm._words import number
 from mvlstm.errors import DataError
 from mvlstm.plot._marks import heat_map, lag_axis, named_rows
 from mvlstm.plot._tables import at_step, one_series, own_past, variable_order
@@ -175,8 +175,9 @@ def waterfall_spec(
     span = (high - low) or abs(high) or 1.0
     reach = [low - 0.1 * span, high + 0.5 * span]
     long = max(abs(low), abs(high)) > 1e3 * span  # labels of many digits
-    texts = [_amount(v) for v in value]
+    texts = [f"{'+' if v >= 0 else ''}{number(v)}" for v in value.tolist()]
     levels = end[[0, -1]]
+    finest = float(np.abs(value).max(initial=0.0)) / 10  # a tenth of the largest contribution shows
     forecast = {"color": look.forecast, "line": {"width": 2, "color": look.forecast}}
     steps = {  # the line that joins the bars
         "type": "scatter",
@@ -215,7 +216,7 @@ def waterfall_spec(
         "y": [n - 1, 0],
         "mode": "markers+text",
         "marker": {"symbol": ["diamond-open", "diamond"], "size": 12, **forecast},
-        "text": [f"  {_level(v, float(np.abs(value).max(initial=0.0)))}  " for v in levels],
+        "text": [f"  {number(float(v), 4, finest)}  " for v in levels],
         "textposition": [  # towards the middle, where there is room
             "middle left" if v > (low + high) / 2 else "middle right" for v in levels
         ],
@@ -228,24 +229,3 @@ def waterfall_spec(
         yaxis=named_rows([END, *shown[::-1], START], range=[-0.6, n + 0.3]),  # below the buttons
     )
     return {"data": [steps, parts, ends, amounts], "layout": layout}
-
-
-def _amount(value: float) -> str:
-    """Write a contribution with its sign and three digits, not as a power of ten."""
-    if not 1e-4 < abs(value) < 1e12:
-        return f"{value:+.3g}".replace("-", "−")
-    return f"{value:+,.{decimals(abs(value), 3)}f}".replace("-", "−")
-
-
-def _level(value: float, largest: float) -> str:
-    """Write a forecast in digits that fit its largest contribution.
-
-    Examples
-    --------
-    >>> _level(22_682.4, 1_300.0), _level(-22_682.4, 1.234)
-    ('22,682', '−22,682.40')
-    """
-    if value and not 1e-4 < abs(value) < 1e12:
-        return f"{value:.4g}".replace("-", "−")
-    places = decimals(abs(value), 4, largest / 10)
-    return f"{round(value, places) + 0.0:,.{places}f}".replace("-", "−")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from mvlstm.errors import MissingExtraError, ParameterError
+from mvlstm.errors import ParameterError, load_extra
 from mvlstm.types import FloatArray, IntArray
 
 Verdict = Literal[
@@ -101,16 +101,11 @@ def test_stationarity(
 
 
 def _pvalues(values: FloatArray) -> tuple[float, float]:
-    try:
-        from statsmodels.tsa.stattools import adfuller, kpss
-    except ImportError as error:
-        raise MissingExtraError(
-            "The stationarity tests need statsmodels: pip install 'mvlstm[baselines]'."
-        ) from error
+    tests = load_extra("statsmodels.tsa.stattools", "A test of stationarity", "baselines")
     with warnings.catch_warnings(action="ignore"):  # KPSS tables end at 0.01 and 0.1
         lag = _best_lag(values)
-        root = adfuller(values, regression="c", maxlag=lag, autolag=None)
-        return _pvalue(root), _pvalue(kpss(values, regression="c", nlags="auto"))
+        root = tests.adfuller(values, regression="c", maxlag=lag, autolag=None)
+        return _pvalue(root), _pvalue(tests.kpss(values, regression="c", nlags="auto"))
 
 
 def _best_lag(values: FloatArray) -> int:

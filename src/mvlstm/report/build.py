@@ -12,17 +12,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm._words import decimals, p_text
-from mvlstm.errors import MissingExtraError
+from mvlstm._words import MINUS, decimals, number, p_text
+from mvlstm.errors import load_extra
 from mvlstm.plot._tables import short_verdict
 from mvlstm.plot.theme import DARK, LIGHT, graph_objects
 from mvlstm.report.data import ReportData
 from mvlstm.report.encode import (
-    MINUS,
     are_days,
     compact,
     figure_spec,
-    number,
     table_data,
     time_text,
     to_script,
@@ -45,7 +43,7 @@ def render_report(data: ReportData, *, title: str | None = None) -> str:
 
 def render_page(page: Page) -> str:
     """Return a page as one HTML text: style, script, figures and numbers inside it."""
-    library = _library()
+    library = _asset("plotly-cartesian.min.js")  # lines, bars and heat maps: a third of the whole
     script = _asset("page.js")
     hashes = " ".join(f"'sha256-{_digest(text)}'" for text in (library, script))
     policy = (
@@ -75,13 +73,7 @@ def check_libraries() -> None:
 
 
 def _environment() -> Any:
-    try:
-        import jinja2
-    except ImportError as error:
-        raise MissingExtraError(
-            "Reports need Jinja2, which is not installed. Install it with "
-            "pip install 'mvlstm[report]'."
-        ) from error
+    jinja2 = load_extra("jinja2", "A report", "report")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -91,11 +83,6 @@ def _environment() -> Any:
     )
     environment.filters["tie"] = lambda text: str(text).replace(" %", "\u00a0%")
     return environment
-
-
-def _library() -> str:
-    """Return Plotly's script for lines, bars and heat maps: a third of the whole."""
-    return _asset("plotly-cartesian.min.js")
 
 
 def _asset(name: str) -> str:

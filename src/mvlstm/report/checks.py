@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from mvlstm import plot
+from mvlstm._words import number
 from mvlstm.report.data import CLEARLY, ReportData
-from mvlstm.report.encode import number, percent
+from mvlstm.report.encode import percent
 from mvlstm.report.page import Check
 from mvlstm.report.words import NAIVE, RIVALS, alike, joined, signed
 from mvlstm.results import Explanation

@@ -8,9 +8,10 @@ from typing import Any
 import pandas as pd
 
 from mvlstm import plot
+from mvlstm._words import number
 from mvlstm.report.build import render_page
 from mvlstm.report.data import records
-from mvlstm.report.encode import are_days, number, time_text
+from mvlstm.report.encode import are_days, time_text
 from mvlstm.report.page import AnyBlock, Block, Page, Section, TableBlock
 from mvlstm.report.words import PERSISTENCE, compared, even, listed, panel
 from mvlstm.results import Comparison

@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mvlstm._words import decimals, significant
+from mvlstm._words import number
 
-MINUS = "−"
 DIGITS = 6  # of the range that numbers which are only drawn cover
 DOWNLOADED = 10  # and those of tables, which may be downloaded
 ALONE = 15  # digits of a number that stands alone, such as an end of an axis
@@ -121,30 +120,6 @@ def are_days(times: Any) -> bool:
         return False
     wall = index.tz_localize(None)  # in some zones there are days without a midnight
     return bool((wall == wall.normalize()).all())
-
-
-def number(value: float, digits: int = 3, finest: float = 0.0) -> str:
-    """Write a number for a person: this many significant digits, thousands marked.
-
-    There are more digits where something as small as ``finest`` must show.
-
-    Examples
-    --------
-    >>> number(20.368), number(1234.5), number(0.0312), number(0.0), number(2e-7)
-    ('20.4', '1,234', '0.0312', '0', '2e−07')
-    >>> number(1.00094e13, finest=4e9)
-    '1.00094e+13'
-    """
-    if not np.isfinite(value):
-        return "unknown"
-    if value == 0:
-        return "0"
-    size = int(np.floor(np.log10(abs(value))))
-    if size < -4 or size > 11:
-        return f"{value:.{significant(abs(value), digits, finest)}g}".replace("-", MINUS)
-    places = decimals(abs(value), digits, finest)
-    text = f"{round(value, places) + 0.0:,.{places}f}"
-    return text.replace("-", MINUS)
 
 
 def interval_text(row: Mapping[str, Any]) -> tuple[str, str, str]:

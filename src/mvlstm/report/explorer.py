@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 
 from mvlstm import plot
+from mvlstm._words import number
 from mvlstm.plot.theme import LIGHT
 from mvlstm.plot.waterfall import join_smaller, lags_spec, waterfall_spec
 from mvlstm.report.data import ReportData, records
-from mvlstm.report.encode import are_days, compact, number, time_text
+from mvlstm.report.encode import are_days, compact, time_text
 from mvlstm.report.words import joined
 
 MOST_POINTS = 240

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mvlstm import plot
-from mvlstm._words import counted
+from mvlstm._words import counted, number
 from mvlstm.report.build import render_page
-from mvlstm.report.encode import number, percent
+from mvlstm.report.encode import percent
 from mvlstm.report.page import AnyBlock, Block, Card, Page, Section, TableBlock
 from mvlstm.report.words import heat_alt, joined, listed, panel
 from mvlstm.results import Graph

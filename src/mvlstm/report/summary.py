@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from mvlstm._words import number
 from mvlstm.report.checks import WARNED, checks
 from mvlstm.report.data import ReportData, records
-from mvlstm.report.encode import interval_text, number, percent
+from mvlstm.report.encode import interval_text, percent
 from mvlstm.report.page import Card
 from mvlstm.report.words import NAIVE, RIVALS, compared, joined, told
 from mvlstm.results import VERDICTS, Explanation

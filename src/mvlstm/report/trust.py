@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mvlstm import plot
-from mvlstm._words import counted
+from mvlstm._words import counted, number
 from mvlstm.report.checks import checks
 from mvlstm.report.data import ReportData
-from mvlstm.report.encode import number
 from mvlstm.report.page import AnyBlock, Block, FigureBlock
 from mvlstm.report.words import even, heat_alt, listed, panel
 from mvlstm.results.coverage import coverage_in_words

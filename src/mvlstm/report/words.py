@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mvlstm.report.encode import MINUS, number, percent
+from mvlstm._words import MINUS, number
+from mvlstm.report.encode import percent
 from mvlstm.report.page import FigureBlock
 
 PERSISTENCE = "persistence"  # the rival that every model has to beat

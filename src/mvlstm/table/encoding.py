@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
-from mvlstm.errors import DataError, MissingExtraError, ParameterError
+from mvlstm.errors import DataError, ParameterError, load_extra
 from mvlstm.table.columns import as_names, is_dressed, name_list, reads_as_time
 from mvlstm.table.layout import CALENDAR
 from mvlstm.table.settings import (
@@ -185,12 +185,7 @@ def check_calendar(
 @cache
 def public_holidays(country: str) -> Any:
     """Return the public holidays of a country or a part of one, "DE-BY", to look dates up in."""
-    try:
-        import holidays
-    except ImportError as error:
-        raise MissingExtraError(
-            f"holidays={country!r} needs the library holidays: pip install 'mvlstm[holidays]'."
-        ) from error
+    holidays = load_extra("holidays", f"holidays={country!r}", "holidays")
     name, _, part = country.partition("-")
     try:
         return holidays.country_holidays(name, subdiv=part or None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
+import sys
 import warnings
 from typing import Any
 
@@ -120,14 +120,7 @@ def test_outcome_reads_as_a_sentence() -> None:
 
 
 def test_without_statsmodels_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def no_statsmodels(name: str, *args: Any, **options: Any) -> Any:
-        if name.startswith("statsmodels"):
-            raise ImportError(name)
-        return real(name, *args, **options)
-
-    monkeypatch.setattr(builtins, "__import__", no_statsmodels)
+    monkeypatch.setitem(sys.modules, "statsmodels.tsa.stattools", None)
     with pytest.raises(MissingExtraError, match=r"mvlstm\[baselines\]"):
         stationarity.test_stationarity(NOISE)
 

@@ -24,6 +24,7 @@ from made_results import (
     raised,
 )
 from mvlstm import plot
+from mvlstm._words import number
 from mvlstm.errors import MissingExtraError
 from mvlstm.report import FigureBlock, TableBlock, build, comparison_page, render_report
 from mvlstm.report.build import report_page
@@ -32,7 +33,6 @@ from mvlstm.report.encode import (
     are_days,
     compact,
     interval_text,
-    number,
     time_text,
     to_script,
 )

@@ -10,8 +10,9 @@ import pytest
 
 from made_results import NAMES
 from mvlstm import plot
+from mvlstm._words import number
 from mvlstm.report.checks import checks
-from mvlstm.report.encode import number, percent
+from mvlstm.report.encode import percent
 from mvlstm.report.summary import cards, summary
 
 SIGNS = np.resize([1.0, 1.0, -1.0, -1.0], 75)  # of neighbours, no correlation

@@ -14,7 +14,7 @@ from mvlstm.adapters.onnx.graph import IR_VERSION, OPSET, Graph, Value
 from mvlstm.adapters.onnx.inputs import BATCH, Described, Seen, seen
 from mvlstm.adapters.onnx.networks import say
 from mvlstm.adapters.onnx.outputs import Normals, forecasts, scaled_up
-from mvlstm.errors import MissingExtraError, ParameterError, is_number
+from mvlstm.errors import ParameterError, is_number, load_extra
 from mvlstm.model.fitted import Fitted
 from mvlstm.model.form import Form, LagForm, LinearForm, NetworkForm
 from mvlstm.problem.preparation import FARTHEST
@@ -35,7 +35,7 @@ def export(
     model: Any, fitted: Fitted, path: str | Path, *, quantiles: Sequence[float], table: Any = None
 ) -> None:
     """Write a fitted model to an ``.onnx`` file, whole or not at all."""
-    _require_onnx()
+    load_extra("onnx", "An export", "export")
     import onnx
     from onnx import helper
 
@@ -53,15 +53,6 @@ def export(
     helper.set_model_props(made, {FORMAT: json.dumps(told, allow_nan=False)})
     onnx.checker.check_model(made, full_check=True)
     write_atomic(path, made.SerializeToString())
-
-
-def _require_onnx() -> None:
-    try:
-        import onnx  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            "Exporting needs the package onnx. Install it with: pip install 'mvlstm[export]'"
-        ) from error
 
 
 def _levels(quantiles: Sequence[float]) -> tuple[float, ...]:
