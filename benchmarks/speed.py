@@ -25,6 +25,7 @@ from pathlib import Path
 import torch
 
 import mvlstm.nn.mvlstm as network_module
+import mvlstm.nn.recurrence as recurrence_module
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.nn.reference import reference_attention, reference_recurrence
 from mvlstm.train.config import Member, TrainConfig
@@ -137,14 +138,14 @@ def reference_step(case: Case, data: WindowData) -> Callable[[], None]:
     stepper = Stepper(network, data, make_config(case), members, state)
 
     def step() -> None:
-        ours = network_module.recurrence, network_module.temporal_attention
-        network_module.recurrence = reference_recurrence
+        ours = recurrence_module.recurrence, network_module.temporal_attention
+        recurrence_module.recurrence = reference_recurrence
         network_module.temporal_attention = reference_attention
         try:
             stepper.cursor.zero_()
             stepper.step_at_once()
         finally:
-            network_module.recurrence, network_module.temporal_attention = ours
+            recurrence_module.recurrence, network_module.temporal_attention = ours
 
     return step
 

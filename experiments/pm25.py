@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 import mvlstm.nn.mvlstm as network_module
+import mvlstm.nn.recurrence as recurrence_module
 from mvlstm.nn.backends.packed import batched_recurrence
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.nn.reference import reference_attention, reference_recurrence
@@ -72,7 +73,7 @@ def main() -> None:
     parser.add_argument("--table", type=Path)
     options = parser.parse_args()
     if options.path != "fast":
-        network_module.recurrence = (
+        recurrence_module.recurrence = (
             batched_recurrence if options.path == "plain" else reference_recurrence
         )
         network_module.temporal_attention = reference_attention

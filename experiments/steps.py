@@ -35,8 +35,8 @@ from mvlstm.methods.network import training
 from mvlstm.methods.network.trained import learn_labels
 from mvlstm.nn.attention import temporal_attention
 from mvlstm.nn.mixture import Prediction, log_prior
-from mvlstm.nn.mvlstm import LEAST_LOG_SIGMA2, MOST_LOG_SIGMA2, Dropout, MVLSTMNetwork
-from mvlstm.nn.parameters import Parameters, Shapes, glorot, of_layer
+from mvlstm.nn.mvlstm import LEAST_LOG_SIGMA2, MOST_LOG_SIGMA2, MVLSTMNetwork
+from mvlstm.nn.parameters import Dropout, Parameters, Shapes, glorot, of_layer
 from mvlstm.nn.recurrence import recurrence
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.target_scale import LabelScale

@@ -2,7 +2,6 @@ r"""DUAL: the dual-stage attention network DA-RNN (Qin et al. 2017), all members
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,9 +11,7 @@ from torch import Tensor
 
 from mvlstm.nn.additive import grow, scores
 from mvlstm.nn.mixture import Prediction, mean_loss
-from mvlstm.nn.parameters import Parameters, Shapes, glorot
-
-Dropout = Callable[..., Tensor]
+from mvlstm.nn.parameters import Dropout, Parameters, Shapes, glorot
 
 
 @dataclass(frozen=True)

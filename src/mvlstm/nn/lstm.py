@@ -2,7 +2,6 @@ r"""A plain LSTM on all columns, all members at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal
@@ -12,11 +11,10 @@ from torch import Tensor
 
 from mvlstm.nn.cell import Layer
 from mvlstm.nn.mixture import Prediction, gaussian_nll, total_loss
-from mvlstm.nn.parameters import Parameters, Shapes, glorot, of_layer, tagged
-from mvlstm.nn.recurrence import recurrence
+from mvlstm.nn.parameters import Dropout, Parameters, Shapes
+from mvlstm.nn.recurrence import draw_stack, run_stack, stack_shapes
 
 Loss = Literal["mse", "nll", "nll+mse"]
-Dropout = Callable[..., Tensor]
 
 
 @dataclass(frozen=True)
@@ -57,31 +55,16 @@ class LSTMNetwork:
     @cached_property
     def shapes(self) -> Shapes:
         """Shapes of one member's parameters, in the order they are stored."""
-        shapes: Shapes = {}
-        for level, layer in enumerate(self.stack):
-            shapes |= tagged(layer.shapes, level)
-        return shapes | self.head_shapes
+        return stack_shapes(self.stack) | self.head_shapes
 
     def initial(self, generator: torch.Generator) -> Parameters:
         """Draw one member's parameters: Glorot per block, zero biases."""
-        drawn: Parameters = {}
-        for level, layer in enumerate(self.stack):
-            drawn |= tagged(layer.initial(generator), level)
-        for name, shape in self.head_shapes.items():
-            if name == "wo":
-                drawn[name] = glorot(shape, self.hidden_size, 1, generator)
-            else:
-                drawn[name] = torch.zeros(shape, dtype=torch.float64)
-        return drawn
+        return draw_stack(self.stack, self.head_shapes, {"wo": self.hidden_size}, generator)
 
     def states(self, p: Parameters, x: Tensor, dropout: Dropout | None = None) -> Tensor:
         """Return the top layer's states (K, T, B, hidden_size) for windows x (K, T, B, C)."""
-        h = x if self.columns is None else x.index_select(3, _index(self.columns, x.device))
-        for level, layer in enumerate(self.stack):
-            if level and dropout is not None:
-                h = dropout(h, level, 2)
-            h = recurrence(layer, of_layer(p, layer.shapes, level), h).flatten(3)
-        return h
+        read = x if self.columns is None else x.index_select(3, _index(self.columns, x.device))
+        return run_stack(self.stack, p, read, dropout).flatten(3)
 
     def __call__(self, p: Parameters, x: Tensor, dropout: Dropout | None = None) -> Prediction:
         """Return the prediction for windows x (K, T, B, C); dropout acts on the last state."""

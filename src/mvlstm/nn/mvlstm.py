@@ -2,7 +2,6 @@ r"""The multi-variable LSTM of Guo and Lin (2018), all members at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
@@ -14,23 +13,12 @@ from torch import Tensor
 from mvlstm.nn.attention import temporal_attention
 from mvlstm.nn.cell import Cell, Gates, Layer
 from mvlstm.nn.mixture import Prediction, gaussian_nll, log_prior, mixture_nll, total_loss
-from mvlstm.nn.parameters import (
-    Parameters,
-    Readers,
-    Shapes,
-    count,
-    flatten,
-    glorot,
-    of_layer,
-    tagged,
-    unflatten,
-)
-from mvlstm.nn.recurrence import recurrence
+from mvlstm.nn.parameters import Dropout, Parameters, Readers, Shapes, count, flatten, unflatten
+from mvlstm.nn.recurrence import draw_stack, run_stack, stack_shapes
 
 Attention = Literal["bounded", "free"]
 Head = Literal["mixture", "fusion"]
 Loss = Literal["nll", "mse", "nll+mse"]
-Dropout = Callable[..., Tensor]
 Sigma = float | Literal["learned", "predicted"]
 LEAST_LOG_SIGMA2, MOST_LOG_SIGMA2 = -9.0, 6.0  # of a predicted variance
 
@@ -110,10 +98,7 @@ class MVLSTMNetwork:
     @cached_property
     def shapes(self) -> Shapes:
         """Shapes of one member's parameters, in the order they are stored."""
-        shapes: Shapes = {}
-        for level, layer in enumerate(self.stack):
-            shapes |= tagged(layer.shapes, level)
-        return shapes | self.head_shapes
+        return stack_shapes(self.stack) | self.head_shapes
 
     @property
     def own_penalty(self) -> Tensor | None:
@@ -151,24 +136,12 @@ class MVLSTMNetwork:
 
     def initial(self, generator: torch.Generator) -> Parameters:
         """Draw one member's parameters: Glorot per block, zero biases."""
-        d = self.hidden_size
-        drawn: Parameters = {}
-        for level, layer in enumerate(self.stack):
-            drawn |= tagged(layer.initial(generator), level)
-        for name, shape in self.head_shapes.items():
-            if name in ("Ws", "Wv", "Wo", "wf"):
-                drawn[name] = glorot(shape, d if name == "Ws" else 2 * d, 1, generator)
-            else:
-                drawn[name] = torch.zeros(shape, dtype=torch.float64)
-        return drawn
+        fans = {"Ws": self.hidden_size} | dict.fromkeys(("Wv", "Wo", "wf"), 2 * self.hidden_size)
+        return draw_stack(self.stack, self.head_shapes, fans, generator)
 
     def __call__(self, p: Parameters, x: Tensor, dropout: Dropout | None = None) -> Prediction:
         """Return the prediction for windows x; dropout acts on summaries and between layers."""
-        h = x
-        for level, layer in enumerate(self.stack):
-            if level and dropout is not None:
-                h = dropout(h, level, 2)
-            h = recurrence(layer, of_layer(p, layer.shapes, level), h.flatten(3))
+        h = run_stack(self.stack, p, x, dropout)
         summary, weights = temporal_attention(h, p["Ws"], p["bs"])  # (K, B, N, 2 d)
         if dropout is not None:
             summary = dropout(summary, 0)

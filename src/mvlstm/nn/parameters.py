@@ -7,7 +7,7 @@ the checkpoint are each a few operations on one tensor, whatever the network.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import NamedTuple, TypeVar
 
@@ -16,6 +16,7 @@ from torch import Tensor
 
 Shapes = dict[str, tuple[int, ...]]
 Parameters = dict[str, Tensor]
+Dropout = Callable[..., Tensor]  # (tensor, site, window_axis=1): drops values while training
 T = TypeVar("T")
 
 

@@ -2,7 +2,6 @@ r"""RETAIN (Choi et al. 2016) with a regression head, all members at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -12,10 +11,8 @@ from torch import Tensor
 
 from mvlstm.nn.cell import Layer
 from mvlstm.nn.mixture import Prediction, mean_loss
-from mvlstm.nn.parameters import Parameters, Shapes, glorot, of_layer, tagged
+from mvlstm.nn.parameters import Dropout, Parameters, Shapes, glorot, of_layer, tagged
 from mvlstm.nn.recurrence import recurrence
-
-Dropout = Callable[..., Tensor]
 
 
 class Gates(NamedTuple):

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._words import number
-from mvlstm.errors import DataError
 from mvlstm.plot._marks import heat_map, lag_axis, named_rows
 from mvlstm.plot._tables import at_step, one_series, own_past, variable_order
 from mvlstm.plot.theme import (
@@ -45,9 +44,7 @@ def contribution_at(
 
 def contribution_sums(explanation: Explanation) -> pd.Series[float]:
     """Return what the contributions of each (origin, step) add up to, background included."""
-    table = one_series(explanation).contribution
-    if table is None:
-        raise DataError("This explanation has no contributions.")
+    table = one_series(explanation).taken_apart()
     several = table.index.nlevels > 1
     steps = [int(s) for s in table.index.get_level_values("step")] if several else [1] * len(table)
     origins = table.index.get_level_values(0)

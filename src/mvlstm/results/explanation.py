@@ -155,12 +155,7 @@ class Explanation(Drawable):
         all that names the row, as it stands in its index. With several series the contributions
         are on the scale of the one named.
         """
-        table = self.contribution
-        if table is None:
-            raise DataError(
-                "This explanation has no contributions. Ask for them with "
-                "explain(table, contributions=50); models without gradients have none."
-            )
+        table = self.taken_apart()
         levels = table.index.names
         if isinstance(origin, tuple) and len(origin) == len(levels):
             given = dict(zip(levels, origin, strict=True))
@@ -204,6 +199,15 @@ class Explanation(Drawable):
             series=None if series is None else str(series),
             unit="" if self.by_series is None else "standard deviations of its series",
         )
+
+    def taken_apart(self) -> pd.DataFrame:
+        """Return the contributions; `DataError` if there are none."""
+        if self.contribution is None:
+            raise DataError(
+                "This explanation has no contributions. Ask for them with "
+                "explain(table, contributions=50); models without gradients have none."
+            )
+        return self.contribution
 
     def of_series(self, name: str) -> Explanation:
         """Return the explanation of one of the series: its importance, and its forecasts.

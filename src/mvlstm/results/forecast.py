@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
@@ -195,9 +195,7 @@ class Forecast(Drawable):
         _check_number("q", q)
         if not 0.0 < q < 1.0:
             raise ParameterError(f"q={q!r} must lie strictly between 0 and 1, such as 0.95.")
-        size = max(1, PATH_NUMBERS // (n * self.horizon))
-        few = (self.take(slice(a, a + size)) for a in range(0, len(self), size))
-        sums = [np.quantile(one.draw(n, seed).sum(axis=2), q, axis=0) for one in few]
+        sums = [np.quantile(one.draw(n, seed).sum(axis=2), q, axis=0) for one in self._pieces(n)]
         index = (
             self.origin
             if self.series is None
@@ -215,10 +213,8 @@ class Forecast(Drawable):
             raise DataError(
                 "No origin has all its steps known; supply a table that reaches further."
             )
-        size = max(1, PATH_NUMBERS // (n * self.horizon))
         scores = []
-        for start in range(0, len(known), size):
-            few = known.take(slice(start, start + size))
+        for few in known._pieces(n):
             paths, total = few.draw(n, seed), few.actual.sum(axis=1)
             low, high = np.quantile(paths.sum(axis=2), (0.05, 0.95), axis=0)
             each = (
@@ -228,6 +224,11 @@ class Forecast(Drawable):
             scores.append(np.stack([*each, (low <= total) & (total <= high)]))
         found = np.concatenate(scores, axis=1).mean(axis=1)
         return dict(zip(("energy", "variogram", "sum_coverage"), map(float, found), strict=True))
+
+    def _pieces(self, n: int) -> Iterator[Forecast]:
+        """Yield a few origins at a time, of which ``n`` joint paths can be held."""
+        size = max(1, PATH_NUMBERS // (n * self.horizon))
+        return (self.take(slice(a, a + size)) for a in range(0, len(self), size))
 
     def by_member(self, components: FloatArray) -> FloatArray:
         """Lay out components (M, H, J), one member's after another's, as (M, H, K, J / K)."""

@@ -19,17 +19,13 @@ def shap_explanation(explanation: Explanation, *, step: int, lags: bool) -> Any:
         import shap
     except ImportError as error:
         raise ImportError("to_shap() needs shap: pip install mvlstm[shap].") from error
-    if explanation.contribution is None or explanation.value is None:
-        raise DataError(
-            "This explanation has no contributions. Ask for them with "
-            "explain(table, contributions=50); models without gradients have none."
-        )
+    table, values = explanation.taken_apart(), explanation.value
+    assert values is not None
     most = len(explanation.background)
     if isinstance(step, bool) or step not in range(1, most + 1):
         raise DataError(
             f"step={step!r} is none of the {most} steps ahead. Choose one of 1 to {most}."
         )
-    table, values = explanation.contribution, explanation.value
     if "step" in table.index.names:
         rows = table.index.get_level_values("step") == step
         table, values = table[rows], values[rows]

@@ -165,7 +165,7 @@ def test_stacked_layers_equal_the_reference(cell, monkeypatch):
         return torch.autograd.grad(loss.sum(), flat)[0]
 
     fast = gradient()
-    monkeypatch.setattr("mvlstm.nn.mvlstm.recurrence", reference_recurrence)
+    monkeypatch.setattr("mvlstm.nn.recurrence.recurrence", reference_recurrence)
     monkeypatch.setattr("mvlstm.nn.mvlstm.temporal_attention", reference_attention)
     torch.testing.assert_close(fast, gradient(), rtol=0, atol=1e-10)
 

@@ -54,7 +54,7 @@ def test_it_learns_what_the_reference_learns(cell, layers, monkeypatch) -> None:
     data = make_data()
     data = replace(data, table=data.table.double(), labels=data.labels.double())
     fast = train(network, data, MEMBERS, CONFIG, dtype=torch.float64)
-    monkeypatch.setattr("mvlstm.nn.mvlstm.recurrence", reference_recurrence)
+    monkeypatch.setattr("mvlstm.nn.recurrence.recurrence", reference_recurrence)
     monkeypatch.setattr("mvlstm.nn.mvlstm.temporal_attention", reference_attention)
     slow = train(network, data, MEMBERS, CONFIG, dtype=torch.float64)
     torch.testing.assert_close(fast.flat, slow.flat, rtol=0, atol=1e-8)
