@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from mvlstm._words import significant
 from mvlstm.types import Kind
 
+IN_UNITS = ("rmse", "mae", "mae_mean", "crps", "pinball", "interval_score")  # of the target
+
 
 def time_index(values: NDArray[Any], like: pd.Index[Any]) -> pd.Index[Any]:
     """Index of times of the same kind (time zone, unit, name) as ``like``."""
@@ -116,7 +118,7 @@ def finest(frame: pd.DataFrame) -> dict[str, float]:
         names = [n for n in frame.columns if n in ("mean", "median", "actual") or n[:1] == "q"]
         found |= dict.fromkeys(names, width)
     if "series" in frame.columns:
-        scores = [n for n in ("rmse", "mae", "crps") if n in frame.columns]
+        scores = [name for name in IN_UNITS if name in frame.columns]
         found |= {name: _least(frame[name]) for name in scores}
     return found
 
