@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,12 @@ def test_warnings_are_told_apart(
     assert json.loads(done.stdout)["warnings"] == ["Values lie far outside."]
     assert done.stderr.count("warning: Values lie far outside.") == 1
     assert "library" not in done.stderr
+
+    def noted(self: mv.MVLSTM, rows: pd.DataFrame, **options: Any) -> mv.Forecast:
+        return replace(warn(self, rows, **options), notes=("Values lie far outside.",))
+
+    monkeypatch.setattr(mv.MVLSTM, "forecast", noted)
+    assert "far outside" not in run("forecast", model, table).stdout  # a warning is no note too
 
 
 def test_the_installed_command(table: Path, tmp_path: Path) -> None:

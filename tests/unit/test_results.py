@@ -15,7 +15,7 @@ from mvlstm import metrics
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.results import IMPORTANCE_COLUMNS, VERDICTS, Evaluation, Explanation, Forecast, History
 from mvlstm.results._tables import finest, page
-from mvlstm.results.explanation import certain_together
+from mvlstm.results.explanation import BY_ORIGIN, certain_together
 
 
 def make_forecast(origins=24, horizon=1, *, integer=False, tz=None, seed=0, known=True):
@@ -375,7 +375,8 @@ def test_what_is_small_shows_beside_what_is_large() -> None:
     )
     assert finest(forecasts) == pytest.approx(dict.fromkeys(("mean", "q05", "q95"), 0.25))
     scores = pd.DataFrame({"series": ["a", "b"], "rmse": [1e3, 0.02], "skill": [0.1, 0.2]})
-    assert finest(scores) == {"rmse": 0.02}
+    scores["mae_mean"] = [9e2, 0.01]
+    assert finest(scores) == {"rmse": 0.02, "mae_mean": 0.01}
     assert finest(scores.drop(columns="series")) == {}
 
 
@@ -406,3 +407,18 @@ def test_groups_are_known_by_names_that_contain_a_plus() -> None:
     importance = pd.DataFrame({"variable": ["a + b", "c", "d"], "verdict": [VERDICTS[0], "", ""]})
     groups = pd.DataFrame({"group": ["a + b + c", "c + d"], "verdict": [VERDICTS[0]] * 2})
     assert certain_together(importance, groups) == ("c + d",)
+
+
+def test_a_rise_of_one_series_that_hardly_counts_is_weak() -> None:
+    explanation = made_results.make_explanation(made_results.make_forecast())
+    names = list(explanation.importance["variable"])[:3]
+    rises = pd.DataFrame({"series": "Oslo", "variable": names, "error_increase": [1.0, 1e-4, 0.2]})
+    spread = pd.Series([0.1, 1e-5, 0.4])
+    rises["error_increase_low"] = rises["error_increase"] - spread
+    rises["error_increase_high"] = rises["error_increase"] + spread
+    held = {name: None for name in BY_ORIGIN}
+    explanation = dataclasses.replace(explanation, by_series=rises, **held)
+    own = explanation.of_series("Oslo").importance.set_index("variable")
+    assert list(own.loc[names, "verdict"]) == ["important", VERDICTS[1], VERDICTS[2]]
+    with pytest.raises(DataError, match="such as 'Oslo'"):
+        explanation.of_series("Rome")

@@ -53,8 +53,9 @@ class Output:
         self._shown.extend(printable(item) if isinstance(item, str) else item for item in what)
 
     def notes(self, notes: Iterable[str]) -> None:
-        """Add plain sentences, each on its own line."""
-        self.show(*(f"note: {self.worded(note)}" for note in dict.fromkeys(notes)))
+        """Add plain sentences, each on its own line, but those that were warned of already."""
+        worded = dict.fromkeys(map(self.worded, notes))
+        self.show(*(f"note: {one}" for one in worded if printable(one) not in self.warnings))
 
     def write_table(self, path: Path | None, frame: pd.DataFrame) -> None:
         """Write a table to a file, if one was asked for."""

@@ -35,7 +35,7 @@ NEAR_ZERO = 0.05  # of the median: values below it are near zero
 OFTEN = 0.01  # share of the rows that makes them worth a word
 MOSTLY = 0.5  # share of missing values from which a column is doubtful
 CYCLES = ("hour", "day_of_week", "month")
-PLANNED = ("holiday", "weekend", "workingday", "workday", "promo", "school")  # names, in part
+PLANNED = ("holiday", "weekend", "workingday", "workday", "promo", "school", "forecast")  # in names
 
 
 @dataclass(frozen=True)
@@ -258,11 +258,13 @@ def _summary(column: pd.Series[Any]) -> dict[str, Any]:
 
 def _suggestions(frame: SeriesFrame, attempt: Attempt) -> Iterator[str]:
     """Tell what is worth trying though a fit goes through without."""
-    target, layout = frame.target_values, frame.layout
-    if frame.measured is not None:
-        target = target[frame.measured]
-    low = (target <= NEAR_ZERO * np.median(target)).mean()
-    if target.min() >= 0 and np.median(target) > 0 and low >= OFTEN:
+    layout = frame.layout
+    own = 0 if frame.panel is None else frame.panel.codes  # each series has units of its own
+    table = pd.DataFrame({"target": frame.target_values, "series": own})
+    target = table if frame.measured is None else table[frame.measured]
+    medians = target.groupby("series")["target"].transform("median")
+    low = (target["target"] <= NEAR_ZERO * medians).mean()
+    if target["target"].min() >= 0 and medians.max() > 0 and low >= OFTEN:
         yield (
             f"The target is never negative, and near zero in {low:.0%} of the rows: "
             "bounds=[0, None] keeps forecasts there, and transform='auto' tries a log scale."

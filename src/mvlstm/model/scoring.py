@@ -188,8 +188,9 @@ def _by_step(
 
 
 def _beside(own: RowScores, rivals: Mapping[str, RowScores], at: Any) -> dict[str, float]:
-    """Return scores of some forecasts, and after them the RMSE of the rivals."""
-    errors = {f"{name}_rmse": one.means(at)["rmse"] for name, one in rivals.items()}
+    """Return scores of some forecasts, and after them RMSE and RMSSE of the rivals."""
+    found = {name: one.means(at) for name, one in rivals.items()}
+    errors = {f"{n}_{score}": found[n][score] for n in found for score in ("rmse", "rmsse")}
     return {**own.means(at), **errors}
 
 

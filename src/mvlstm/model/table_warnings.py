@@ -124,18 +124,19 @@ def require_ahead(prepared: Prepared, caller: str) -> None:
     frame, horizon = prepared.frame, prepared.preparation.ahead
     if prepared.given is None:
         return
-    every = frame.last_rows()
-    rows = every[~prepared.given[every]]
-    if len(rows) < len(every):  # others than these can be forecast
+    last = frame.last_rows()
+    rows = last[~prepared.given[last]]
+    if len(rows) < len(last):  # others than these can be forecast
         return
     row = int(rows[0])
     there, time = _lacking(prepared, row)
     more = f" The same holds for {len(rows) - 1:,} more series." if len(rows) > 1 else ""
+    every = " Fewer steps read them all too." if horizon > 1 else ""
     raise DataError(
-        f"{caller}() needs {name_list(frame.layout.known)}, known ahead, for the {horizon} "
-        f"steps after {describe_time(frame.times[row])}{_whose(frame, row)}; of step {there + 1}, "
-        f"{time}, the row is missing or has an empty value.{more} Add the rows to the end of the "
-        "table with the target left empty, or pass them with future=...."
+        f"{caller}() needs {name_list(frame.layout.known)}, known ahead, for the "
+        f"{counted(horizon, 'step')} after {describe_time(frame.times[row])}{_whose(frame, row)}; "
+        f"of step {there + 1}, {time}, the row is missing or has an empty value.{more}{every} Add "
+        "the rows to the end of the table with the target left empty, or pass them with future=...."
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError
-from mvlstm.plot._marks import add_bars, add_line, add_marks, heat_map, named_rows
+from mvlstm.plot._marks import MOST_LAGS, add_bars, add_line, add_marks, heat_map, named_rows
 from mvlstm.plot._tables import (
     check_step,
     one_forecast,
@@ -138,20 +138,24 @@ def pit_histogram(
     return figure
 
 
-def error_by_step(by_step: pd.DataFrame, *, theme: ThemeName = "light") -> go.Figure:
+def error_by_step(
+    by_step: pd.DataFrame, *, score: str = "rmse", theme: ThemeName = "light"
+) -> go.Figure:
     """Draw the error at each step ahead next to those of naive methods.
 
-    ``by_step`` is what `mvlstm.results.Evaluation` calls so.
+    ``by_step`` is what `mvlstm.results.Evaluation` calls so; ``score`` is ``"rmse"`` or
+    ``"rmsse"``.
     """
     look = get_theme(theme)
-    figure = new_figure(look, height=320, x="steps ahead", y="RMSE", legend=True)
+    figure = new_figure(look, height=320, x="steps ahead", y=score.upper(), legend=True)
     figure.update_yaxes(rangemode="tozero")
-    dashes = {"rmse": "solid", "persistence_rmse": "dot", "seasonal_rmse": "dash"}
-    for name, dash in dashes.items():
+    if len(by_step) <= MOST_LAGS:
+        figure.update_xaxes(dtick=1)
+    methods = {"": ("this model", "solid"), "persistence_": ("persistence", "dot")}
+    for method, (words, dash) in {**methods, "seasonal_": ("last cycle", "dash")}.items():
+        name, own = f"{method}{score}", not method
         if name not in by_step:
             continue
-        words = {"rmse": "this model", "persistence_rmse": "persistence"}.get(name, "last cycle")
-        own = name == "rmse"
         line = {"color": look.forecast if own else look.muted, "dash": dash, "width": 1.4 + own}
         style = {"mode": "lines", "name": words, "line": line}
         add_marks(

@@ -94,12 +94,14 @@ class ReportData:
 
     @property
     def of_all(self) -> str:
-        """That a number is of all series."""
+        """That a number is of all series, or of those that have rows to score."""
         if not self.series:
             return ""
-        table = self.evaluation.by_series if self.next_values is None else self.next_values
-        count = "" if table is None else f" {table['series'].nunique():,}"
-        return f" of all{count} series"
+        tables = (self.evaluation.by_series, self.next_values)
+        counts = [table["series"].nunique() for table in tables if table is not None]
+        if not counts or counts[0] == max(counts):
+            return f" of all{f' {counts[0]:,}' if counts else ''} series"
+        return f" of {counts[0]:,} of {max(counts):,} series"
 
     @property
     def shown_only(self) -> str:

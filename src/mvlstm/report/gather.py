@@ -168,8 +168,8 @@ def _series_note(evaluation: Evaluation, shown: str) -> str:
     table = evaluation.by_series
     assert table is not None
     text = (
-        f"The figures of forecasts show series '{shown}', one of {len(table):,}; scores and "
-        "importance are of all."
+        f"The figures of forecasts show series '{shown}', one of the {len(table):,} that could be "
+        "scored; scores and importance are of all of them."
     )
     ranked = table.dropna(subset="skill").sort_values("skill")  # none where persistence is exact
     if ranked.empty:

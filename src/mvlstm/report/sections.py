@@ -216,9 +216,9 @@ def _quality(data: ReportData) -> Iterator[AnyBlock]:
                 "step-scores",
                 "Error at each step ahead",
                 "Next to the last value (persistence) and the last cycle again.",
-                plot.error_by_step(found.by_step),
+                plot.error_by_step(found.by_step, score=data.measure),
                 found.by_step,
-                alt=listed(found.by_step, "step", "rmse", 4),
+                alt=listed(found.by_step, "step", data.measure, 4),
             )
         )
     yield from even([*figures, *_residuals(data)])

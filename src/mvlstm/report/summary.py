@@ -107,7 +107,8 @@ def _next(data: ReportData) -> str:
         and data.future.horizon > 1
         and f"{data.future.horizon} steps ahead, at {data.when(last['time'])}, {end} is expected "
         f"({lowest} to {highest}).",
-        data.next_values is not None and f"A table below has the values{data.of_all}.",
+        data.next_values is not None
+        and f"A table below has the values of all {data.next_values['series'].nunique():,} series.",
     )
 
 

@@ -17,6 +17,7 @@ from mvlstm.types import Kind
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+IN_UNITS = ("rmse", "mae", "mae_mean", "crps", "pinball", "interval_score")  # of the target
 BACKEND = "mvlstm.plot"  # a module with a function `draw`, loaded by its name
 
 
@@ -134,7 +135,7 @@ def finest(frame: pd.DataFrame) -> dict[str, float]:
         names = [n for n in frame.columns if n in ("mean", "median", "actual") or n[:1] == "q"]
         found |= dict.fromkeys(names, width)
     if "series" in frame.columns:
-        scores = [n for n in ("rmse", "mae", "crps") if n in frame.columns]
+        scores = [name for name in IN_UNITS if name in frame.columns]
         found |= {name: _least(frame[name]) for name in scores}
     return found
 

@@ -30,10 +30,10 @@ class Evaluation(Drawable):
       after each has been divided by its own changes;
     - ``n``, the number of values.
 
-    Other tables are of the model alone, with the RMSE of naive methods. ``periods`` and ``slips``
-    come from ``evaluate(since=...)``: ``slips`` has one row for skill, here against persistence,
-    and one for coverage, with what it was on the rows held out (``then``), what it is (``now``),
-    the p-value of a fall, and whether it has ``slipped``.
+    Other tables are of the model alone, with RMSE and RMSSE of naive methods. ``periods`` and
+    ``slips`` come from ``evaluate(since=...)``: ``slips`` has one row for skill, here against
+    persistence, and one for coverage, with what it was on the rows held out (``then``), what it is
+    (``now``), the p-value of a fall, and whether it has ``slipped``.
     """
 
     target: str

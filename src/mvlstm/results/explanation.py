@@ -15,6 +15,7 @@ from mvlstm.results.point import PointExplanation
 from mvlstm.types import Kind
 
 VERDICTS = ("important", "weak", "not distinguishable from noise")
+LEAST = 0.005  # of the rises of one series, what is called important
 IMPORTANCE_COLUMNS = (
     "variable",
     "importance",
@@ -212,14 +213,16 @@ class Explanation(Drawable):
     def of_series(self, name: str) -> Explanation:
         """Return the explanation of one of the series: its importance, and its forecasts.
 
-        Verdicts are its own too, without a correction for several variables. The tables that are
+        Verdicts are its own too, without a correction for several variables: ``weak`` is a rise
+        that can be told from noise and is less than 0.5 % of all rises. The tables that are
         not held by series (``temporal``, ``leakage``, ``groups``, ``stability``) stay those of all.
         """
         known = () if self.by_series is None else tuple(self.by_series["series"].unique())
         if self.by_series is None or name not in known:
             raise DataError(
                 f"series={name!r} is not among the {len(known)} series explained. Choose one of "
-                "explanation.by_series['series']."
+                "explanation.by_series['series']"
+                f"{f', such as {known[0]!r}' if known else ''}."
             )
         tables = {
             key: table.xs(name, level="series")
@@ -303,7 +306,8 @@ def _own_importance(pooled: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
     for name, rise in zip(("importance", "low", "high"), rises, strict=True):
         share = own[rise].clip(lower=0.0) / (total if total > 0 else np.nan)
         table[name] = share.clip(upper=1.0)
-    table["verdict"] = np.where(table["error_increase_low"] > 0, VERDICTS[0], VERDICTS[2])
+    told = np.where(table["importance"] >= LEAST, VERDICTS[0], VERDICTS[1])
+    table["verdict"] = np.where(table["error_increase_low"] > 0, told, VERDICTS[2])
     table = table.sort_values(["importance", "error_increase"], ascending=False, kind="stable")
     return table.reset_index()[list(IMPORTANCE_COLUMNS)]
 

@@ -200,12 +200,14 @@ class Runtime:
         given = len(series.rows.times) - series.count
         if layout["known"] and given < told["ahead"]:
             origin = series.rows.times[[last]]
+            steps = "1 step" if told["ahead"] == 1 else f"{told['ahead']} steps"
+            every = " Fewer steps read them all too." if told["ahead"] > 1 else ""
             return (
                 f"forecast() needs {name_list(layout['known'])}, known ahead, for the "
-                f"{told['ahead']} steps after {clock.text(origin[0])}; of step {given + 1}, "
+                f"{steps} after {clock.text(origin[0])}; of step {given + 1}, "
                 f"{clock.text(clock.after(origin, given + 1)[0])}, the row is missing or has an "
-                "empty value. Add the rows to the end of the table with the target left empty, or "
-                "pass them with future=...."
+                f"empty value.{every} Add the rows to the end of the table with the target left "
+                "empty, or pass them with future=...."
             )
         if not self._origins(series)[last]:
             return short_of_rows(series, told["window"], told["horizon"], told["lead"])

@@ -14,6 +14,7 @@ from mvlstm.table.layout import Layout
 from mvlstm.table.times import CLOCK_ALONE, CLOCK_PARTS, are_hours, has_day
 
 LOOKED_AT = 200  # rows: two would do for a clean column, and a stray entry comes later
+MOSTLY = 0.5  # share of rows at the time of the row before from which columns tell no times
 HOUR = ("hour", "hr", "hrs", "hours", "hh")  # names of a column of hours next to one of days
 _MONTH = re.compile(r"(1[6-9]|2[0-2])\d\d[-/](0?[1-9]|1[0-2])")  # 2018-01
 _CLOCK_IN = re.compile(r"\d[ T]\d{1,2}[:.]\d{2}")
@@ -39,22 +40,36 @@ def likely_times(table: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
         partners = clocks + [other for other in hours if are_hours(first[other])]
         days_repeat = bool(table.iloc[:, list(names).index(name)].duplicated().any())
         return (name, *partners[:1]) if days_repeat else (name,)
-    parts = {name.strip().lower(): name for name in names}
+    numbers = pd.api.types.is_numeric_dtype
+    parts = {name.strip().lower(): name for name, one in first.items() if numbers(one.dtype)}
     if {"year", "month"} <= set(parts):
-        return tuple(parts[part] for part in CLOCK_PARTS if part in parts)
+        found = tuple(parts[part] for part in CLOCK_PARTS if part in parts)
+        own = table.iloc[:, [list(names).index(name) for name in found]]
+        stand = own.eq(own.shift()).all(axis=1)  # as in days of which only the month is told
+        return found if stand.mean() < MOSTLY else ()
     return ()
 
 
 def check_time(table: pd.DataFrame, names: Sequence[str], layout: Layout) -> None:
-    """Refuse rows that are numbered though columns hold their times, and half of a time."""
-    if layout.time and (len(layout.time) > 1 or layout.time[0] not in names):
+    """Refuse rows that are numbered though columns hold their times, and part of a time."""
+    if layout.time and layout.time[0] not in names:
         return
     likely = likely_times(table, names)
-    clock_parts = likely and not any(_holds_days(_column(table, names, one)) for one in likely)
-    if not likely or clock_parts or layout.time == likely:
+    if not likely or layout.time == likely:
         return
     if not layout.time:
         _check_index(table, layout, likely)
+        return
+    left_out = [name for name in likely if name not in layout.time and name in layout.columns]
+    if likely[0].strip().lower() == CLOCK_PARTS[0]:
+        if left_out and set(likely[:2]) <= set(layout.time) < set(likely):
+            raise DataError(
+                f"The time columns {name_list(layout.time)} leave out {name_list(left_out)}. Use "
+                f"time={[*likely]}, or exclude={left_out} if the times are whole without.",
+                remedy={"time": [*likely]},
+            )
+        return
+    if len(layout.time) > 1:
         return
     if layout.time[0] in likely:
         (other,) = (name for name in likely if name != layout.time[0])
@@ -82,10 +97,6 @@ def _check_index(table: pd.DataFrame, layout: Layout, likely: Sequence[str]) -> 
         f"exclude={[*likely]} if the rows are to be numbered instead.",
         remedy={"time": given},
     )
-
-
-def _column(table: pd.DataFrame, names: Sequence[str], name: str) -> pd.Series[Any]:
-    return table.iloc[:LOOKED_AT, list(names).index(name)].dropna()
 
 
 def _holds_days(column: pd.Series[Any]) -> bool:

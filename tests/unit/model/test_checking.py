@@ -144,6 +144,7 @@ def test_what_is_given_stays() -> None:
     ("columns", "told"),
     [
         ({"hr": HOURS.hour}, "known=['hr']"),
+        ({"load forecast": np.arange(ROWS) % 11 * 1.5}, "known=['load forecast']"),
         ({"code": np.arange(ROWS) % 5 // 2}, "categorical=['code']"),
         ({"y": np.maximum(0.0, np.sin(np.arange(ROWS) / 4)) * 9}, "transform='auto'"),
         ({"x": clean()["x"].where(HOURS.hour == 3)}, "exclude=['x']"),
@@ -153,6 +154,12 @@ def test_suggestions(columns: dict[str, Any], told: str) -> None:
     found = mv.check(clean().assign(**columns), "y")
     assert any(told in one for one in found.suggestions), found.suggestions
     assert not any(told in one for one in mv.check(clean(), "y").suggestions)
+
+
+def test_a_small_unit_of_one_series_is_not_near_zero() -> None:
+    parts = [clean().assign(y=scale * clean()["y"], shop=str(scale)) for scale in (1.0, 1e4)]
+    found = mv.check(pd.concat(parts), "y", series="shop")
+    assert not any("near zero" in one for one in found.suggestions)
 
 
 def test_wrong_names_are_refused_at_once() -> None:

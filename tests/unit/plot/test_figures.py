@@ -559,6 +559,11 @@ def test_error_at_each_step_stands_next_to_naive_ones():
     figure = plot.error_by_step(table)
     assert [list(t.y) for t in figure.data] == [[1.0, 2.0], [2.0, 4.0]]
     assert figure.data[1].name == "persistence"
+    assert figure.layout.xaxis.dtick == 1  # no half steps
+    scaled = table.assign(rmsse=[0.5, 0.7], persistence_rmsse=[1.0, 1.1])
+    figure = plot.error_by_step(scaled, score="rmsse")
+    assert [list(t.y) for t in figure.data] == [[0.5, 0.7], [1.0, 1.1]]
+    assert figure.layout.yaxis.title.text == "RMSSE"
 
 
 def test_importance_by_step_is_a_map_of_variables_and_steps(explanation):

@@ -276,6 +276,10 @@ class TestWords:
         assert held.note == "of 75 values of all 3 series"
         assert "On 75 unseen values of all 3 series (" in summary(several)[1]
         assert "series" not in cards(data)[1].label + cards(data)[2].note
+        scored = replace(data.evaluation, by_series=names.head(2))  # Bonn ends too early
+        fewer = replace(several, evaluation=scored)
+        assert cards(fewer)[1].label == "Error on unseen rows of 2 of 3 series"
+        assert "A table below has the values of all 3 series." in summary(fewer)[0]
 
     def test_integers_are_rows_or_what_the_table_calls_them(self):
         data = make_report(integer=True)

@@ -509,6 +509,19 @@ def test_hours_next_to_days_count_too() -> None:
     assert list(build(source, **caught.value.remedy).times) == list(HOURS)
 
 
+def test_parts_of_a_time_are_not_taken_for_variables() -> None:
+    parts = {part: getattr(HOURS, part) for part in ("year", "month", "day", "hour")}
+    remedy = {"time": [*parts]}
+    for given in (None, ["year", "month", "day"]):  # the latter would merge the hours of a day
+        with pytest.raises(DataError) as caught:
+            build(table(**parts), time=given)
+        assert caught.value.remedy == remedy
+    assert list(build(table(**parts), **remedy).times) == list(HOURS)
+    days = pd.date_range("2019-12-12", periods=len(HOURS), freq="D")
+    seasons = table(year=days.year, month=days.month)  # of days, which no column tells
+    assert build(seasons).variables == ("x", "year", "month", "y")
+
+
 def test_rows_may_be_numbered_though_a_column_holds_dates() -> None:
     source = table(Date=HOURS.strftime("%Y-%m-%d %H:%M"))
     fails(source, "Column 'Date' seems to hold the times. Use time='Date', or exclude=['Date']")
