@@ -14,12 +14,11 @@ from typing import Any
 
 from mvlstm import datasets
 from mvlstm.bench.cells import load_rows
-from mvlstm.bench.cluster import ray_records
-from mvlstm.bench.execution import run_and_write
+from mvlstm.bench.execution import attempt, failed_record, failure, run_and_write
 from mvlstm.bench.pool import pool_records
-from mvlstm.bench.records import Record, Records, Writer, read_records
+from mvlstm.bench.records import Arrays, Record, Records, Writer, read_records
 from mvlstm.bench.spec import Job, Suite
-from mvlstm.engine import check_engine
+from mvlstm.engine import check_engine, opened
 from mvlstm.errors import (
     DataError,
     MVLSTMWarning,
@@ -158,6 +157,29 @@ def _records(
         writer = Writer(folder)
         for job in jobs:
             yield run_and_write(job, writer, device)
+
+
+def ray_records(
+    jobs: Sequence[Job], writer: Writer, *, engine: str, address: str | None, device: str
+) -> Iterator[Record]:
+    """Yield each job's record when it is on disk.
+
+    Workers send what they found to this process, which writes it: no file system need be shared.
+    """
+
+    def lost(values: dict[str, Any], error: Exception) -> tuple[Record, Arrays]:
+        return failed_record(Job.from_dict(values), device, failure(error)), {}
+
+    with opened(engine, device, address) as spread:
+        tasks = [job.to_dict() for job in jobs]
+        for _, (record, arrays) in spread.results(_run, device, tasks, lost):
+            writer.add(record, arrays)
+            yield record
+
+
+def _run(device: str, values: dict[str, Any]) -> tuple[Record, Arrays]:
+    """Run one job in a worker."""
+    return attempt(Job.from_dict(values), device)
 
 
 def describe(record: Record) -> str:

@@ -21,8 +21,7 @@ from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
 from mvlstm.methods.network.trained import TrainedNetwork, learn_labels, restore_labels
 from mvlstm.methods.network.training import Training, fit_network
 from mvlstm.model.learned import Arrays, Saved
-from mvlstm.nn.clstm import every_step_loss, input_membership
-from mvlstm.nn.lstm import LSTMNetwork
+from mvlstm.nn.lstm import LSTMNetwork, every_step_loss, input_membership
 from mvlstm.nn.parameters import flatten, unflatten
 from mvlstm.problem.problem import Problem, Run
 from mvlstm.problem.target_scale import LabelScale

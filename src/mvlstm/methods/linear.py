@@ -13,8 +13,7 @@ from mvlstm.errors import check_option
 from mvlstm.methods.daily import Daily, LinearMap, restore_map, with_phases
 from mvlstm.methods.ridge import Ridge, fit_ridge
 from mvlstm.model.forecaster import AbstractForecaster
-from mvlstm.model.form import LinearForm
-from mvlstm.model.learned import Arrays, Learned, Saved, by_variable
+from mvlstm.model.learned import Arrays, Learned, LinearForm, Saved, by_variable
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.moments import Moments, as_lags, join_steps
 from mvlstm.problem.predictive import Predictive

@@ -10,8 +10,7 @@ import numpy as np
 from mvlstm.errors import check_option
 from mvlstm.methods.network.base import AbstractNetwork, LearnedNetwork
 from mvlstm.methods.network.trained import TrainedNetwork
-from mvlstm.model.form import NetworkForm
-from mvlstm.model.learned import Saved
+from mvlstm.model.learned import NetworkForm, Saved
 from mvlstm.nn.lstm import Loss, LSTMNetwork
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Mixture, Predictive

@@ -15,11 +15,9 @@ from mvlstm.methods.network.kinds import fit_mixed
 from mvlstm.methods.network.link import LINKS
 from mvlstm.methods.network.trained import TrainedNetwork, in_double
 from mvlstm.methods.network.training import Outcome, fit_network
-from mvlstm.model.form import NetworkForm
-from mvlstm.model.learned import AttentionArrays, Saved
+from mvlstm.model.learned import AttentionArrays, NetworkForm, Saved
 from mvlstm.nn.cell import Cell, Gates
-from mvlstm.nn.leakage import leakage
-from mvlstm.nn.mvlstm import Attention, Head, Loss, MVLSTMNetwork
+from mvlstm.nn.mvlstm import Attention, Head, Loss, MVLSTMNetwork, leakage
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.problem import Problem, known_places

@@ -9,8 +9,7 @@ import numpy as np
 
 from mvlstm.errors import ModelFileError, ParameterError, is_whole
 from mvlstm.model.forecaster import AbstractForecaster
-from mvlstm.model.form import LagForm
-from mvlstm.model.learned import Arrays, Learned, Saved
+from mvlstm.model.learned import Arrays, LagForm, Learned, Saved
 from mvlstm.model.naive import cycle_lags, find_season, last_cycle
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive

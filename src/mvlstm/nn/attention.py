@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from mvlstm.nn.backends.device import kernels_run_on
+from mvlstm.nn.backends import kernels_run_on
 from mvlstm.nn.backends.pooling import TemporalPooling
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mvlstm.nn.additive import grow, scores
 from mvlstm.nn.mixture import Prediction, mean_loss
 from mvlstm.nn.parameters import Dropout, Parameters, Shapes, glorot
+
+LARGEST = 40.0  # exp(2 LARGEST) is finite in float32, so a product is 0 or infinite but never NaN
 
 
 @dataclass(frozen=True)
@@ -175,3 +176,52 @@ class LSTMStep(torch.autograd.Function):
         inner = torch.cat([ds * g, ds * state[..., m:], dh * t], dim=-1).mul_(slopes)
         grad_gates = torch.cat([inner, ds * i * (1 - g * g)], dim=-1)
         return grad_gates, torch.cat([torch.zeros_like(dh), ds * f], dim=-1)
+
+
+def grow(tensor: Tensor) -> Tensor:
+    """Return exp(2 tensor), kept finite and positive, without a gradient."""
+    return tensor.detach().clamp(-LARGEST, LARGEST).mul_(2.0).exp_()
+
+
+def scores(keys: Tensor, grown: Tensor, query: Tensor, v: Tensor) -> Tensor:
+    r"""Return :math:`v \cdot \tanh(k_i + q)` up to a constant that a softmax over i removes.
+
+    Keys and ``grow(keys)`` (K, B, I, a), a query (K, B, a) and v (K, a) give scores (K, B, I).
+    """
+    result: Tensor = AdditiveScores.apply(keys, grown, query, v)  # type: ignore[no-untyped-call]
+    return result
+
+
+class AdditiveScores(torch.autograd.Function):
+    r"""Additive attention asked again and again about the same items, cheaply.
+
+    The score of item i is :math:`v \cdot \tanh(k_i + q)`. A recurrence asks it at every step with a
+    new query q about the same keys k, and the tanh of a tensor of all items is what costs the time.
+    Since
+
+    .. math::
+        \tanh(k + q) = 1 - 2 r, \qquad r = \frac{1}{1 + e^{2k} e^{2q}},
+
+    :math:`e^{2k}` is computed once, and a step takes a product and a reciprocal. The scores are
+    :math:`-2 v \cdot r`; the derivative of r by k or q is :math:`-2 r (1 - r)`.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, keys: Tensor, grown: Tensor, query: Tensor, v: Tensor) -> Tensor:
+        """Return the scores (K, B, I)."""
+        K, B, items, a = grown.shape
+        r = (grown * grow(query).unsqueeze(2)).add_(1.0).reciprocal_()  # (K, B, I, a)
+        ctx.save_for_backward(r, v)
+        return torch.bmm(r.view(K, B * items, a), v.unsqueeze(2)).view(K, B, items).mul_(-2.0)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor, Tensor]:
+        """Return the gradients of keys, query and v."""
+        r, v = ctx.saved_tensors
+        K, B, items, a = r.shape
+        flat = gradient.reshape(K, 1, B * items)
+        grad_v = torch.bmm(flat, r.view(K, B * items, a)).squeeze(1).mul_(-2.0)
+        slope = torch.addcmul(r, r, r, value=-1.0)  # r (1 - r)
+        grad_keys = slope.mul_(gradient.unsqueeze(3)).mul_((4.0 * v)[:, None, None, :])
+        return grad_keys, None, grad_keys.sum(dim=2), grad_v

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from mvlstm.nn.backends.device import kernels_run_on
+from mvlstm.nn.backends import kernels_run_on
 from mvlstm.nn.backends.loops import loop_recurrence
 from mvlstm.nn.backends.packed import batched_recurrence
 from mvlstm.nn.cell import Layer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from mvlstm.nn.backends.device import kernels_run_on
+from mvlstm.nn.backends import kernels_run_on
 from mvlstm.train.config import BETA1, BETA2, EPSILON
 
 

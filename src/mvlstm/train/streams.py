@@ -14,7 +14,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from mvlstm.nn.backends.device import kernels_run_on
+from mvlstm.nn.backends import kernels_run_on
 
 ORDER_SITE = 1 << 20  # places 0, 1, ... belong to dropout
 SORTED_AT_ONCE = 1 << 20

@@ -14,8 +14,7 @@ from mvlstm.errors import ParameterError
 from mvlstm.methods import clstm
 from mvlstm.methods.network import base
 from mvlstm.methods.network.trained import TrainedNetwork
-from mvlstm.nn.clstm import every_step_loss, input_membership
-from mvlstm.nn.lstm import LSTMNetwork
+from mvlstm.nn.lstm import LSTMNetwork, every_step_loss, input_membership
 from mvlstm.train.sparse import Groups, SparseConfig, sparse_path
 
 from .learned import own_importance

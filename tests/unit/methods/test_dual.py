@@ -9,8 +9,7 @@ import pytest
 import torch
 
 import mvlstm as mv
-from mvlstm.nn.additive import grow, scores
-from mvlstm.nn.dual import DUALNetwork
+from mvlstm.nn.dual import DUALNetwork, grow, scores
 
 from .learned import own_importance, windows_at
 

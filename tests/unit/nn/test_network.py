@@ -10,10 +10,9 @@ import torch
 
 from mvlstm.explain.attention import posterior
 from mvlstm.nn.dual import DUALNetwork
-from mvlstm.nn.leakage import leakage
 from mvlstm.nn.lstm import LSTMNetwork
 from mvlstm.nn.mixture import Prediction, mixture_nll
-from mvlstm.nn.mvlstm import MVLSTMNetwork
+from mvlstm.nn.mvlstm import MVLSTMNetwork, leakage
 from mvlstm.nn.parameters import count, flatten, unflatten
 from mvlstm.nn.retain import RETAINNetwork
 from mvlstm.train.protocol import Network

@@ -16,7 +16,7 @@ from mvlstm.adapters.onnx.networks import say
 from mvlstm.adapters.onnx.outputs import Normals, forecasts, scaled_up
 from mvlstm.errors import ParameterError, is_number, load_extra
 from mvlstm.model.fitted import Fitted
-from mvlstm.model.form import Form, LagForm, LinearForm, NetworkForm
+from mvlstm.model.learned import Form, LagForm, LinearForm, NetworkForm
 from mvlstm.problem.preparation import FARTHEST
 from mvlstm.storage import write_atomic
 

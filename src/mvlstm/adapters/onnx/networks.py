@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mvlstm.adapters.onnx.graph import Value
-from mvlstm.model.form import NetworkForm
+from mvlstm.model.learned import NetworkForm
 from mvlstm.nn.cell import Layer
 from mvlstm.nn.dual import DUALNetwork
 from mvlstm.nn.lstm import LSTMNetwork

@@ -11,7 +11,7 @@ from mvlstm.adapters.onnx.graph import Graph, Operand, Value
 from mvlstm.adapters.onnx.inputs import Seen
 from mvlstm.adapters.onnx.networks import Said
 from mvlstm.model.calibration import Calibration
-from mvlstm.model.form import NetworkForm
+from mvlstm.model.learned import NetworkForm
 from mvlstm.problem.target_scale import MemberScale
 from mvlstm.transforms import Transform
 from mvlstm.types import FloatArray

@@ -23,8 +23,7 @@ from mvlstm.methods.network.trained import (
 )
 from mvlstm.methods.network.training import Outcome, Training, fit_network
 from mvlstm.model.forecaster import AbstractForecaster
-from mvlstm.model.form import NetworkForm
-from mvlstm.model.learned import Arrays, Learned, Saved
+from mvlstm.model.learned import Arrays, Learned, NetworkForm, Saved
 from mvlstm.nn.parameters import count
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
