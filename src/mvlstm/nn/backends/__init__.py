@@ -1,4 +1,4 @@
-"""The fast paths of the networks, each proven equal to `mvlstm.nn.reference`, and where they run."""
+"""The fast paths of the networks, each proven equal to `mvlstm.nn.reference`, and who has them."""
 
 from __future__ import annotations
 
