@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mvlstm.bench import cluster
+from mvlstm.bench import run as runs
 from mvlstm.bench.execution import heading
 from mvlstm.bench.records import Writer, read_records
 from mvlstm.bench.spec import Job
@@ -60,7 +60,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     def attempt(job: Job, device: str) -> Any:
         return {**heading(job), "status": "done", "timings": {}}, {}
 
-    monkeypatch.setattr(cluster, "attempt", attempt)
+    monkeypatch.setattr(runs, "attempt", attempt)
     return [Job("suite", "part", "synthetic", "ar", seed=seed) for seed in range(3)]
 
 
@@ -68,7 +68,7 @@ def run(ray: Ray, jobs: list[Job], folder: Path, address: str | None = None) -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "ray", ray)
         where: Any = {"engine": "ray", "address": address, "device": "cpu"}
-        return list(cluster.ray_records(jobs, Writer(folder), **where))
+        return list(runs.ray_records(jobs, Writer(folder), **where))
 
 
 @pytest.mark.parametrize("running", [False, True])
