@@ -235,6 +235,17 @@ def make_explanation(**changes):
 
 
 class TestExplanation:
+    def test_what_all_others_add_is_said_with_what_would_have_been_found(self):
+        whole = {"verdict": "weak", "error_increase": 0.5, "low": -0.1, "high": 1.1}
+        table = make_explanation().importance.assign(detectable=[0.3, 0.2, 0.4])
+        explanation = make_explanation(importance=table, whole={**whole, "squared_error": 10.0})
+        assert "together: weak; " in explanation.overall
+        assert "changes by +5.0 % (90 % interval −1.0 % to +11.0 %)" in explanation.overall
+        assert "about 4.0 %" in explanation.sensitivity
+        assert explanation.overall in repr(explanation)
+        certain = dataclasses.replace(explanation, importance=table.assign(verdict="important"))
+        assert certain.sensitivity == "" and make_explanation().overall == ""
+
     def test_names(self):
         explanation = make_explanation()
         assert explanation.variables == ("y", "x<1>", "x2")

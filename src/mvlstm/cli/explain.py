@@ -83,9 +83,9 @@ def explain(
     if result.groups is not None:
         joint = result.groups[list(GROUPS_SHOWN)]
         output.show(table(joint, title="Variables that move together, and what they add as one"))
-    settled = order_words(result.stability)
-    if settled:
-        output.show(settled)
+    for words in (result.overall, result.sensitivity, order_words(result.stability)):
+        if words:
+            output.show(words)
     output.notes(result.notes)
     output.wrote(out)
 

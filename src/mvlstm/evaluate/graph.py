@@ -27,6 +27,7 @@ from mvlstm.types import FloatArray, IntArray
 
 FEWEST = 60  # windows that regressions are worth trying with
 MOST_COLUMNS = 200
+SHARE = 0.2  # of an effort's work: two cores take about 4, 20 and 400 s for "quick" to "full"
 NOTES = (
     "Links are predictive, not causal: a column that is not in the table may act on both ends.",
     "Strengths are of one step ahead, all other columns known; of columns that say the same, none "
@@ -70,7 +71,8 @@ def graph(
         What is held at 5 %: the chance of any false link in the graph (Holm), or the expected share
         of false ones among the links found (Benjamini and Hochberg), for many columns.
     effort : {"quick", "default", "full"}
-        Rows that are learned from, spread evenly: at most 400, 1,000 or 2,000.
+        Rows that one regression learns from: at most 400, 1,000 or 2,000. Of longer tables there
+        are as many regressions as two cores do in about 4, 20 or 400 s, and their evidence adds up.
     verbose : int
         0 shows no progress.
     engine : str
@@ -92,7 +94,7 @@ def graph(
     check_engine(engine)
     if window is not None:
         check_window(window)
-    rows = get_effort(effort).rows
+    level = get_effort(effort)
     names = _numbered(table, targets)
     columns = Columns(
         target=names[-1],
@@ -104,17 +106,24 @@ def graph(
     )
     frame = check_table(table, columns, Cleaning(missing=missing, gaps=gaps))
     chosen = _targets(frame, None if targets is None else names)
-    past = past_of(frame, chosen, window, rows)
+    work = len(frame.variables) * len(chosen) * level.rows**3  # of one regression and all its links
+    pieces = max(1, int(SHARE * level.work / work))
+    past = past_of(frame, chosen, window, level.rows, pieces)
     titled = show_tasks(verbose, "graph", len(frame.variables))
     with opened(engine) as spread, titled as advance:
         links, lags = find_links(
-            past, window is None, lambda _: advance("columns tried"), spread.each
+            past, window is None, lambda _: advance("columns tried"), spread.each, level.rows
         )
     return _graph(links, frame, chosen, control, len(past), lags)
 
 
-def past_of(frame: SeriesFrame, targets: Sequence[int], window: int | None, rows: int) -> Past:
-    """Gather windows and next values of at most this many rows, each series in its own units."""
+def past_of(
+    frame: SeriesFrame, targets: Sequence[int], window: int | None, rows: int, pieces: int
+) -> Past:
+    """Gather windows and next values, each series in its own units.
+
+    Rows are spread evenly, so many for each of at most this many pieces.
+    """
     length = max(WINDOWS) if window is None else window
     origins = origins_in(frame.segments, length, 1)
     if window is None and len(origins) < FEWEST:  # short stretches between gaps
@@ -126,7 +135,7 @@ def past_of(frame: SeriesFrame, targets: Sequence[int], window: int | None, rows
             f"{'is' if len(origins) == 1 else 'are'} too few for a graph; at least {FEWEST} are "
             "needed. Supply more rows, or use gaps='close'."
         )
-    origins = spread_evenly(origins, rows)
+    origins = spread_evenly(origins, rows * int(np.clip(round(len(origins) / rows), 1, pieces)))
     values = _standardised(frame)
     long = values[_longest(frame.segments)]
     cycles = shared_cycles(long, natural=tuple(natural_cycles(frame.step)))

@@ -16,6 +16,9 @@ the test, and no forecast has to beat another, hence the power. Values and produ
 :math:`z^\top z` is that of a weighted sum of squares, its weights from the products of
 :math:`\Phi` with the errors of the whole regression, which may change in size.
 
+*Many rows* are read in pieces, each every k-th row, with a regression of its own: work and memory
+are linear in the rows. The features are the same for all pieces, so that z and the products add up.
+
 The level of a series that wanders (a unit root) is not explained by others, which would find that
 any two walks are tied: changes are forecast, and its own level is no regressor.
 """
@@ -28,7 +31,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, lapack
 from scipy.special import gammaincc, gammainccinv
 
 from mvlstm.explain.blocks import HARMONICS, find_period
@@ -38,6 +41,7 @@ from mvlstm.metrics import variance_of_mean
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
 WINDOWS = (2, 3, 5, 10)  # lags that are tried
+ROWS = 1_000  # of a piece, at most
 ROWS_EACH = 10  # rows for each column and lag, at least
 CHOICE = 400  # rows that decide on lags and kernel, at most
 SQUARES = (0.0, 0.1, 1.0)  # c: how much squares and products may add
@@ -81,12 +85,21 @@ class Past:
     def __len__(self) -> int:
         return len(self.labels)
 
-    @cached_property
-    def unit(self) -> FloatArray:
-        """Windows in standard deviations."""
-        centred = self.windows - self.windows.mean(axis=(0, 1))
-        spread = centred.std(axis=(0, 1))
-        return np.asarray(centred / np.where(spread > 0, spread, 1.0))
+    def standardised(self) -> Past:
+        """Return the same in standard deviations of each column."""
+        mean, spread = self.windows.mean(axis=(0, 1)), self.windows.std(axis=(0, 1))
+        spread = np.where(spread > 0, spread, 1.0)
+        labels = (self.labels - mean[self.targets]) / spread[self.targets]
+        return replace(self, windows=(self.windows - mean) / spread, labels=labels)
+
+    def rows(self, kept: slice | IntArray) -> Past:
+        """Return some of the rows."""
+        return replace(
+            self,
+            windows=self.windows[kept],
+            labels=self.labels[kept],
+            positions=self.positions[kept],
+        )
 
     def always(self, j: int) -> FloatArray:
         """Return the constant and the cycle, (n, k), which regressions of target j know."""
@@ -94,7 +107,7 @@ class Past:
 
     def own(self, j: int) -> FloatArray:
         """Return what the regression of target j knows without penalty, (n, k)."""
-        lags = self.unit[:, :, self.targets[j]]
+        lags = self.windows[:, :, self.targets[j]]
         lags = np.diff(lags, axis=1) if self.wandering[j] else lags
         return np.hstack([self.always(j), lags])
 
@@ -133,33 +146,33 @@ def find_links(
     choose_lags: bool = True,
     progress: Callable[[int], None] | None = None,
     each: Each = one_by_one,
+    rows: int = ROWS,
 ) -> tuple[Links, int]:
     """Measure and test every link; returns them and how many lags the regressions read.
 
     With ``choose_lags`` these may be fewer than the windows have. ``progress`` is called with 1
-    after every source, and ``each`` works through them, elsewhere perhaps.
+    after every source, and ``each`` works through them, elsewhere perhaps. A piece has at most
+    ``rows``.
     """
-    kernel = choose_kernel(past, choose_lags)
+    past = past.standardised()
+    count = -(-len(past) // rows)
+    kernel = choose_kernel(past, choose_lags, len(past) // count)
     past = replace(past, windows=past.windows[:, : len(kernel.weights)])
-    products = kernel.products(past)
-    plain = [_solve_all(kernel, past, products, j) for j in range(past.labels.shape[1])]
-    errors, N = [one.errors for one in plain], len(products.flat)
+    pieces = [past.rows(slice(k, None, count)) for k in range(count)]
+    errors = np.empty_like(past.labels)
+    moves = np.zeros((past.labels.shape[1], past.owner.max() + 1, len(kernel.weights)))  # (J, N, T)
+    for k, piece in enumerate(pieces):
+        for j, (left, moved) in enumerate(_solve_all(kernel, piece)):
+            errors[k::count, j] = left
+            moves[j] += moved
     found = []
-    for _, numbers_of in each(_numbers, (kernel, past, products, errors), N):
-        found.append(numbers_of)
+    for _, numbers in each(_of_source, (kernel, pieces, errors), moves.shape[1]):
+        found.append(numbers)
         if progress is not None:
             progress(1)
-    numbers = np.moveaxis(np.array(found, dtype=np.float64), 1, 0)  # (J, N, 5)
-    lags = np.stack([one.lags for one in plain])
-    strength, low, high, p_value, detectable = np.moveaxis(numbers, 2, 0)
+    strength, low, high, p_value, detectable = np.moveaxis(np.array(found), (2, 1), (0, 1))
+    lags = 1 + np.argmax(moves, axis=2)
     return Links(strength, low, high, p_value, detectable, lags), len(kernel.weights)
-
-
-def _numbers(shared: Any, i: int) -> FloatArray:
-    """Measure and test the links from one source to all targets, (J, 5)."""
-    kernel, past, products, errors = shared
-    count = past.labels.shape[1] * len(products.flat)
-    return np.array(list(_of_source(i, kernel, past, products, errors, count)), dtype=np.float64)
 
 
 def wanders(series: FloatArray) -> bool:
@@ -216,22 +229,34 @@ class Products:
     flat: list[FloatArray]  # (n, lags times columns) of each variable
 
     @cached_property
+    def joined(self) -> FloatArray:
+        """Lags and columns of all variables."""
+        return np.hstack(self.flat)
+
+    @cached_property
     def every(self) -> FloatArray:
         """The sum over all variables."""
-        joined = np.hstack(self.flat)
-        return np.asarray(joined @ joined.T)
+        return np.asarray(self.joined @ self.joined.T)
 
     def part(self, i: int) -> FloatArray:
         """Return a variable's part of it."""
         return np.asarray(self.flat[i] @ self.flat[i].T)
 
-    def squares(self, i: int) -> FloatArray:
-        """Return features (n, r) for the squares and products in which a variable has a hand."""
-        own = self.part(i)
-        n, r = len(own), min(FEATURES, len(own))
-        values, vectors = eigh(own * (2.0 * self.every - own), subset_by_index=[n - r, n - 1])
+    def squares(self, i: int) -> Callable[[Products], FloatArray]:
+        """Return features (n, r) for the squares and products in which a variable has a hand.
+
+        They are a function of any windows, and stand for the largest part of them in these.
+        """
+
+        def kernel(others: Products) -> FloatArray:
+            own = others.flat[i] @ self.flat[i].T
+            return np.asarray(own * (2.0 * others.joined @ self.joined.T - own))
+
+        n = len(self.flat[i])
+        values, vectors = eigh(kernel(self), subset_by_index=[max(0, n - FEATURES), n - 1])
         kept = values > 1e-10 * values[-1]
-        return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+        turn = vectors[:, kept] / np.sqrt(values[kept])
+        return lambda others: np.asarray(kernel(others) @ turn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,13 +276,22 @@ class Kernel:
 
     def columns(self, past: Past) -> FloatArray:
         """Return the windows (n, T, C) whose products these are."""
-        bounded = np.clip(past.unit, -FARTHEST, FARTHEST)
+        bounded = np.clip(past.windows, -FARTHEST, FARTHEST)
         return np.asarray(bounded * (self.weights / np.sqrt(self.scale))[:, None])
 
     def inverse(self, s: FloatArray, j: int) -> FloatArray:
         """Return the inverse of target j's kernel, of products s, with its penalty."""
-        kernel = squared(s, float(self.squares[j]))
-        return np.asarray(np.linalg.inv(kernel + float(self.penalties[j]) * np.eye(len(s))))
+        kernel = squared(s, float(self.squares[j])) + float(self.penalties[j]) * np.eye(len(s))
+        return inverted(kernel)
+
+
+def inverted(kernel: FloatArray) -> FloatArray:
+    """Return the inverse of a symmetric positive matrix, in half the time of any matrix's."""
+    root, failed = lapack.dpotrf(kernel, lower=True)
+    if failed:  # rounding has taken its smallest values below zero
+        return np.asarray(np.linalg.inv(kernel), dtype=np.float64)
+    half, _ = lapack.dpotri(root, lower=True)
+    return np.asarray(np.tril(half) + np.tril(half, -1).T)
 
 
 def squared(s: FloatArray, squares: float) -> FloatArray:
@@ -298,21 +332,16 @@ class Solved:
         return np.asarray(self.apply(label) / self.diagonal)
 
 
-def choose_kernel(past: Past, choose_lags: bool = True) -> Kernel:
+def choose_kernel(past: Past, choose_lags: bool = True, rows: int = ROWS) -> Kernel:
     """Choose lags and their fading for all targets, and each target's squares and penalty.
 
     What errs least decides, in rows forecast from all others; over targets, logarithms add up.
+    Regressions of this many ``rows`` must bear the lags.
     """
-    kept = np.linspace(0, len(past) - 1, min(CHOICE, len(past))).astype(int)
+    few = past.rows(np.linspace(0, len(past) - 1, min(CHOICE, len(past))).astype(int))
     whole = past.windows.shape[1]
-    most = max(WINDOWS[0], len(past) // (ROWS_EACH * len(past.owner)))
+    most = max(WINDOWS[0], min(rows, len(past)) // (ROWS_EACH * len(past.owner)))
     lengths = [size for size in WINDOWS if size <= min(most, whole)] if choose_lags else [whole]
-    few = replace(
-        past,
-        windows=past.windows[kept],
-        labels=past.labels[kept],
-        positions=past.positions[kept],
-    )
     least, best = np.inf, None
     for size in lengths:
         short = replace(few, windows=few.windows[:, :size])
@@ -350,48 +379,49 @@ def _validated(kernel: FloatArray, past: Past) -> FloatArray:
     return np.asarray(np.maximum(np.array(sizes), TINY).reshape(-1, len(PENALTIES)))
 
 
-class _Plain(NamedTuple):
-    errors: FloatArray  # (n,) with all variables
-    lags: IntArray  # (N,) at which the forecast moves most with each
-
-
-def _solve_all(kernel: Kernel, past: Past, products: Products, j: int) -> _Plain:
-    """Fit the regression of target j on all variables."""
-    s = products.every
-    if past.wandering[j]:
-        s = s - products.part(int(past.owner[past.targets[j]]))
-    solved = Solved(kernel.inverse(s, j), past.own(j), float(kernel.penalties[j]))
-    label, columns = past.label(j), kernel.columns(past)
-    slope = (1.0 + 2.0 * kernel.squares[j] * s) * solved.apply(label)  # of the fit, by product
+def _solve_all(kernel: Kernel, past: Past) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Fit the regressions on all variables: errors (n,) and how far each moves it, (N, T)."""
+    products, columns = kernel.products(past), kernel.columns(past)
     flat = columns.reshape(len(past), -1)
-    moves = np.square((slope @ flat).reshape(columns.shape)).mean(axis=0)  # (T, C) gradients
-    moves = moves * kernel.weights[:, None] ** 2
-    owned = [moves[:, past.owner == i].sum(axis=1) for i in range(len(products.flat))]
-    return _Plain(solved.errors(label), 1 + np.argmax(owned, axis=1))
+    for j, column in enumerate(past.targets):
+        s = products.every
+        if past.wandering[j]:
+            s = s - products.part(int(past.owner[column]))
+        solved = Solved(kernel.inverse(s, j), past.own(j), float(kernel.penalties[j]))
+        label = past.label(j)
+        slope = (1.0 + 2.0 * kernel.squares[j] * s) * solved.apply(label)  # of the fit, by product
+        moves = np.square((slope @ flat).reshape(columns.shape)).mean(axis=0)  # (T, C) gradients
+        moves = moves * kernel.weights[:, None] ** 2
+        owned = [moves[:, past.owner == i].sum(axis=1) for i in range(len(products.flat))]
+        yield solved.errors(label), np.stack(owned)
 
 
 # ------------------------------------------------------------------------------------------- links
 
 
-class _Link(NamedTuple):  # in the order of `Links`
-    strength: float
-    low: float
-    high: float
-    p_value: float
-    detectable: float
+def _of_source(shared: Any, i: int) -> FloatArray:
+    """Measure and test the links from variable i to all targets: (J, 5) in the order of `Links`."""
+    kernel, pieces, plain = shared
+    count, J = len(pieces), plain.shape[1]
+    products = kernel.products(pieces[0])
+    squares, errors = products.squares(i), np.empty_like(plain)
+    scores: list[list[Score]] = [[] for _ in range(J)]
+    for k, piece in enumerate(pieces):
+        products = kernel.products(piece) if k else products
+        features = (products.flat[i], squares(products))
+        for j, (solved, label) in enumerate(_without(i, kernel, piece, products)):
+            errors[k::count, j] = solved.errors(label)
+            more = [score(solved, label, one, plain[k::count, j]) for one in features]
+            scores[j] = [a.plus(b) for a, b in zip(scores[j], more, strict=True)] if k else more
+    tests = J * len(products.flat)
+    return np.array([_measure(errors[:, j], plain[:, j], scores[j], tests) for j in range(J)])
 
 
-def _of_source(
-    i: int,
-    kernel: Kernel,
-    past: Past,
-    products: Products,
-    plain: Sequence[FloatArray],
-    tests: int,
-) -> Iterator[_Link]:
-    """Yield what variable i adds to each target."""
+def _without(
+    i: int, kernel: Kernel, past: Past, products: Products
+) -> Iterator[tuple[Solved, FloatArray]]:
+    """Yield each target's regression without variable i, and its labels."""
     s = products.every - products.part(i)
-    features = (products.flat[i], products.squares(i))
     shared: dict[tuple[float, float], FloatArray] = {}
     for j, column in enumerate(past.targets):
         own, both = int(past.owner[column]), (kernel.squares[j], kernel.penalties[j])
@@ -401,51 +431,66 @@ def _of_source(
             inverse = shared[both] if both in shared else kernel.inverse(s, j)
             shared[both] = inverse
         known = past.always(j) if own == i else past.own(j)
-        solved = Solved(inverse, known, float(kernel.penalties[j]))
         label = past.labels[:, j] if own == i else past.label(j)
-        yield _measure(solved, label, features, plain[j], tests)
+        yield Solved(inverse, known, float(kernel.penalties[j])), label
 
 
 def _measure(
-    solved: Solved,
-    label: FloatArray,
-    features: Sequence[FloatArray],
-    plain: FloatArray,
-    tests: int,
-) -> _Link:
-    errors = solved.errors(label)
+    errors: FloatArray, plain: FloatArray, scores: Sequence[Score], tests: int
+) -> tuple[float, ...]:
     square = float(np.mean(errors**2)) or 1.0
     rises = (errors**2 - plain**2) / square
     strength = float(rises.mean())
     around = rises - strength * errors**2 / square
     half = QUANTILE * float(np.sqrt(variance_of_mean(around)))
-    tried = [score_test(solved, label, one, plain, len(features) * tests) for one in features]
-    p_value = min(1.0, len(features) * min(p for p, _ in tried))
+    tried = [one.judged(len(scores) * tests) for one in scores]
+    p_value = min(1.0, len(scores) * min(p for p, _ in tried))
     detectable = min(least for _, least in tried)
-    return _Link(strength, strength - half, min(strength + half, 1.0), p_value, detectable)
+    return strength, strength - half, min(strength + half, 1.0), p_value, detectable
 
 
-def score_test(
-    solved: Solved, label: FloatArray, features: FloatArray, noise: FloatArray, tests: int
-) -> tuple[float, float]:
-    """Test whether features (n, r) say anything of what a regression leaves of its labels.
+class Score(NamedTuple):
+    """Sums over rows that tell whether r features say anything of what a regression leaves."""
+
+    score: FloatArray  # (r,)
+    covariance: FloatArray  # (r, r) of it
+    within: FloatArray  # (r, r) products of the features
+    left: float  # sum of squares
+
+    def plus(self, other: Score) -> Score:
+        """Return the sums over the rows of both."""
+        return Score(
+            self.score + other.score,
+            self.covariance + other.covariance,
+            self.within + other.within,
+            self.left + other.left,
+        )
+
+    def judged(self, tests: int) -> tuple[float, float]:
+        """Return the p-value, and what would be found among this many tests.
+
+        That is the share of the squared error that such features would have to explain.
+        """
+        null = Squares.of(self.covariance)
+        p_value = null.beyond(float(self.score @ self.score))
+        needed = null.reach(SIGNIFICANCE / tests) + POWER_QUANTILE * null.spread - null.mean
+        each = self.left * float(np.sum(self.within**2)) / max(float(np.trace(self.within)), TINY)
+        return p_value, min(1.0, needed / max(each, TINY))
+
+
+def score(solved: Solved, label: FloatArray, features: FloatArray, noise: FloatArray) -> Score:
+    """Compare features (n, r) with what a regression leaves of its labels.
 
     ``noise`` (n,) are errors with all variables, each row forecast from all others.
-    Returns the p-value, and the share of the squared error that such features would have to
-    explain to be found among this many tests.
     """
     left = solved.penalty * solved.apply(label)
     part = solved.penalty * solved.apply(features)
     weight = 1.0 / recent_size(solved.errors(label)[:, None])
     weight = weight / weight.mean()
-    score = part.T @ (left * weight[:, 0])
     products = part * weight * noise[:, None]
-    null = Squares.of(products.T @ products)
-    p_value = null.beyond(float(score @ score))
-    within = part.T @ part
-    needed = null.reach(SIGNIFICANCE / tests) + POWER_QUANTILE * null.spread - null.mean
-    each = float(left @ left) * float(np.sum(within**2)) / max(float(np.trace(within)), TINY)
-    return p_value, min(1.0, needed / max(each, TINY))
+    return Score(
+        part.T @ (left * weight[:, 0]), products.T @ products, part.T @ part, float(left @ left)
+    )
 
 
 class Squares(NamedTuple):

@@ -199,8 +199,8 @@ def measure(
             *((FDR_NOTE,) if control == "fdr" else ()),
             *_phase_notes(held, names),
             *(
-                f"{group} move together: none of them can be told from noise alone, but all of "
-                "them scrambled together can."
+                f"{group} move together: none of them can be told from noise alone, but what they "
+                "add together can."
                 for group in certain_together(table, together)
             ),
         ),

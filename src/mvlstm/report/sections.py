@@ -293,8 +293,11 @@ def _drivers(data: ReportData) -> Iterator[AnyBlock]:
     yield TableBlock(
         "importance-table",
         "Importance in numbers",
-        f"Measured on {explanation.n_windows:,} {PARTS[explanation.part]} windows, effort "
-        f"{explanation.effort}.",
+        told(
+            f"Measured on {explanation.n_windows:,} {PARTS[explanation.part]} windows, effort "
+            f"{explanation.effort}.",
+            explanation.sensitivity,
+        ),
         table[[name for name in IMPORTANCE_COLUMNS if table[name].notna().any()]],
     )
 

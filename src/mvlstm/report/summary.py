@@ -38,6 +38,8 @@ def cards(data: ReportData) -> list[Card]:
     best = min(naive, key=lambda name: naive[name], default="")
     versus = f", {compared(data.error, naive[best], best)}" if best else ""
     certain = f"no {'other ' if leaders else ''}variable can be told from noise"
+    if data.explanation.whole.get("verdict") in VERDICTS[:2] and {*leaders} <= {"its own past"}:
+        certain = "the other variables matter together, none of them for certain"
     return [
         Card(
             f"{'Next' if data.is_ahead else 'Last'} {_what(data)}",
@@ -155,8 +157,9 @@ def _remedies(data: ReportData) -> list[str]:
 def _drivers(data: ReportData) -> str:
     explanation, leaders = data.explanation, leading(data.explanation)
     if not leaders:
-        return (
-            "No variable can be told from noise, so it is not certain what the forecasts rest on."
+        return told(
+            "No variable can be told from noise, so it is not certain what the forecasts rest on.",
+            explanation.overall,
         )
 
     def named(variable: str) -> str:
@@ -168,7 +171,8 @@ def _drivers(data: ReportData) -> str:
     size = f" ({_share(rows[top])})" if top in rows else ", which move together"
     then = f", then on {joined([named(v) for v in leaders[1:5]])}" if leaders[1:] else ""
     unsure = f"; {joined(noise, 6)} cannot be told from noise{alone}" if noise else ""
-    return f"The forecasts{data.of_all} rest mostly on {named(top)}{size}{then}{unsure}."
+    rest = f"The forecasts{data.of_all} rest mostly on {named(top)}{size}{then}{unsure}."
+    return told(rest, explanation.overall)
 
 
 def _share(row: Mapping[str, Any]) -> str:

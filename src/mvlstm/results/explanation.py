@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mvlstm._words import MINUS
 from mvlstm.errors import DataError
 from mvlstm.results._tables import Drawable, as_kind, matrix, page, plain, records
 from mvlstm.results.point import PointExplanation
@@ -149,6 +150,34 @@ class Explanation(Drawable):
         """Those of ``groups`` told from noise of whose variables none is alone, largest first."""
         return certain_together(self.importance, self.groups)
 
+    @property
+    def overall(self) -> str:
+        """What all variables but the own past add together, in a sentence; empty if unknown."""
+        error = float(self.whole.get("squared_error", 0.0))
+        if not error:
+            return ""
+        rise, low, high = (
+            f"{100 * float(self.whole[name]) / error:+.1f} %".replace("-", MINUS)
+            for name in ("error_increase", "low", "high")
+        )
+        return (
+            f"All other variables together: {self.whole['verdict']}; without them the squared "
+            f"error changes by {rise} (90 % interval {low} to {high})."
+        )
+
+    @property
+    def sensitivity(self) -> str:
+        """How large an effect would have been found, in a sentence; empty if none is missed."""
+        error, table = float(self.whole.get("squared_error", 0.0)), self.importance
+        missed = table[(table["verdict"] == VERDICTS[2]) & (table["variable"] != self.target)]
+        if not error or not len(missed):
+            return ""
+        least = float(missed["detectable"].median()) / error
+        return (
+            f"'{VERDICTS[2]}' is no proof of no effect: without the variable, the squared error "
+            f"would have to rise by about {100 * least:.1f} % to be found in four of five tables."
+        )
+
     def at(self, origin: Any, step: int = 1, *, series: str | None = None) -> PointExplanation:
         """Take one forecast apart: contributions of variables and lags, which add up.
 
@@ -232,7 +261,7 @@ class Explanation(Drawable):
         }
         own = _own_importance(self.importance, self.by_series[self.by_series["series"] == name])
         note = f"Importance is that of series '{name}' alone."
-        changed: dict[str, Any] = {"importance": own, "notes": (*self.notes, note)}
+        changed: dict[str, Any] = {"importance": own, "whole": {}, "notes": (*self.notes, note)}
         return replace(self, **{**dict.fromkeys(BY_ORIGIN), **tables, **changed})
 
     def to_frame(self) -> Any:
@@ -288,6 +317,7 @@ class Explanation(Drawable):
         if len(table) > 20:
             lines.append(f"  ... {len(table) - 20} more")
         lines += [f"  {group}: told from noise together, not alone" for group in self.together]
+        lines += [text for text in (self.overall, self.sensitivity) if text]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

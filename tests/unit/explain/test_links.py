@@ -11,6 +11,7 @@ from mvlstm.explain.links import (
     Squares,
     choose_kernel,
     find_links,
+    inverted,
     shared_cycles,
     wanders,
 )
@@ -93,6 +94,24 @@ def test_units_do_not_matter():
     other, _ = find_links(past(x * [1e-3, 10.0, 1e5] + [0.0, 7.0, -4.0], window=2))
     assert other.p_value == pytest.approx(one.p_value, rel=1e-3)
     assert other.strength == pytest.approx(one.strength, abs=1e-6)
+
+
+def test_evidence_of_many_rows_adds_up():
+    x = np.random.default_rng(6).standard_normal((600, 3))
+    x[1:, 2] += 0.2 * x[:-1, 0] + 0.2 * x[:-1, 0] * x[:-1, 1]
+    few, _ = find_links(past(x[:151], window=2))
+    many, _ = find_links(past(x, window=2), rows=150)
+    whole, _ = find_links(past(x, window=2))
+    assert few.p_value[2, :2].min() > 0.01 and many.p_value[2, :2].max() < 1e-4
+    assert np.log(many.p_value[2, :2]) == pytest.approx(np.log(whole.p_value[2, :2]), rel=0.3)
+    assert many.p_value[:2].min() > 1e-3
+
+
+def test_a_kernel_that_is_not_positive_is_inverted_too():
+    kernel = np.diag([1.0, -1e-3])
+    assert inverted(kernel) @ kernel == pytest.approx(np.eye(2))
+    mixed = np.array([[2.0, 1.0], [1.0, 3.0]])
+    assert inverted(mixed) @ mixed == pytest.approx(np.eye(2))
 
 
 def test_more_lags_are_read_where_they_are_needed():
