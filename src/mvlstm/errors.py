@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import inspect
 import os
 import re
@@ -163,6 +164,24 @@ def check_option(name: str, value: object, options: Iterable[object]) -> None:
     head = ", ".join(repr(option) for option in options[:-1])
     choices = f"{head} or {options[-1]!r}" if head else repr(options[-1])
     raise ParameterError(f"{name}={value!r} is not an option; choose {choices}.")
+
+
+def unknown_argument(
+    function: str, name: str, own: Iterable[str], others: Iterable[str] = ()
+) -> str:
+    """Say that a function has no such argument, and which of its ``own`` may be meant.
+
+    ``others`` are arguments of something else that may be meant, too.
+
+    Examples
+    --------
+    >>> unknown_argument("fit", "tst", ["test", "valid"])
+    "fit() has no argument 'tst'. Did you mean test=...?"
+    """
+    names = [*own]
+    near = difflib.get_close_matches(name, [*names, *others], n=1, cutoff=0.6)
+    hint = f"Did you mean {near[0]}=...?" if near else f"It takes {', '.join(names)}."
+    return f"{function}() has no argument '{name}'. {hint}"
 
 
 def load_extra(module: str, what: str, extra: str) -> Any:

@@ -31,6 +31,8 @@ from typing import (
     get_origin,
 )
 
+from mvlstm.errors import ArgumentError, unknown_argument
+
 MODEL, TRAINING, TABLE, PROGRESS = "Model", "Training", "Columns and rows", "Progress"
 RUNNING = "How to run it"
 PANELS = (MODEL, TRAINING, TABLE, PROGRESS, RUNNING)  # the order in which settings are listed
@@ -134,10 +136,14 @@ def expanded(**groups: type) -> Callable[[Callable[..., Value]], Callable[..., V
 
         @functools.wraps(function)
         def called(*args: Any, **given: Any) -> Value:
+            for name in given:
+                if name not in whole.parameters:
+                    said = unknown_argument(called.__name__, name, whole.parameters)
+                    raise ArgumentError(said)
             try:
                 values = whole.bind(*args, **given).arguments
             except TypeError as error:
-                raise TypeError(f"{function.__name__}() {error}") from None
+                raise ArgumentError(f"{called.__name__}() {error}.") from None
             for name, cls in groups.items():
                 own = [one.name for one in declared(cls) if one.name in values]
                 values[name] = cls(**{each: values.pop(each) for each in own})

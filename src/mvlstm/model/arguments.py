@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from mvlstm.errors import ArgumentError, DataError
+from mvlstm.errors import ArgumentError, DataError, unknown_argument
 
 Value = TypeVar("Value")
 SAID = re.compile(r"(?<![\w.(\[])([a-z]\w*)=('[^']*'|\[[^\]]*\]|\d+)")  # in a message: gaps='close'
@@ -76,8 +75,7 @@ def _misplaced(cls: type, verb: str, name: str, value: Any, own: list[str]) -> s
     if name in own:
         build = _written(cls.__name__, {name: _short(value)})
         return f"{verb}() has no argument '{name}'; the constructor does: {build}.{verb}(...)."
-    names = [*_arguments(getattr(cls, verb)), *own]
-    return f"{verb}() has no argument '{name}'. {_near(name, names)}"
+    return unknown_argument(verb, name, _arguments(getattr(cls, verb)), own)
 
 
 def _elsewhere(cls: type, name: str, value: Any, own: list[str]) -> str:
@@ -86,14 +84,7 @@ def _elsewhere(cls: type, name: str, value: Any, own: list[str]) -> str:
         if name in _arguments(getattr(cls, verb)):
             call = f"{cls.__name__}(...).{verb}(table, {name}={_short(value)})"
             return f"{cls.__name__}() has no argument '{name}'; {verb}() does: {call}."
-    return f"{cls.__name__}() has no argument '{name}'. {_near(name, own[1:])}"
-
-
-def _near(name: str, names: list[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if near:
-        return f"Did you mean {near[0]}=...?"
-    return f"It takes {', '.join(one for one in names if one != 'self')}."
+    return unknown_argument(cls.__name__, name, own[1:])
 
 
 def _written(name: str, values: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ from mvlstm.problem.splits import split_windows
 from mvlstm.problem.windows import check_window
 from mvlstm.results.check import COLUMNS, Check, Finding
 from mvlstm.settings import AheadSettings, declared, expanded
+from mvlstm.table.codes import plain, possible_code
 from mvlstm.table.columns import as_in_table, as_names, check_columns, column_names, without_codes
 from mvlstm.table.encoding import choose_parts, is_category
 from mvlstm.table.files import read_table
@@ -230,7 +231,7 @@ def _described(table: pd.DataFrame, attempt: Attempt) -> pd.DataFrame:
     forced = as_names("categorical", columns.categorical, names)
     rows = []
     for j, name in enumerate(names):
-        column = without_codes(table.iloc[:, j], codes)
+        column = without_codes(table.iloc[:, j], codes, name)
         row = {"column": name, "role": roles.get(name, other[name]), **_summary(column)}
         rows.append(row | ({"kind": "category"} if name in forced else {}))
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -269,6 +270,7 @@ def _suggestions(frame: SeriesFrame, attempt: Attempt) -> Iterator[str]:
             f"The target is never negative, and near zero in {low:.0%} of the rows: "
             "bounds=[0, None] keeps forecasts there, and transform='auto' tries a log scale."
         )
+    yield from _codes_among_values(frame)
     dates = isinstance(frame.times, pd.DatetimeIndex)
     if (
         dates
@@ -294,6 +296,19 @@ def _suggestions(frame: SeriesFrame, attempt: Attempt) -> Iterator[str]:
             yield (
                 f"Column '{name}' is missing in {absent[name]:.0%} of the rows: compare with "
                 f"exclude={[name]}."
+            )
+
+
+def _codes_among_values(frame: SeriesFrame) -> Iterator[str]:
+    """Tell of values that may stand for a missing one; each of several series has its own."""
+    columns = [*_columns_of(frame), (frame.target, frame.target_values)]
+    for name, values in columns if frame.panel is None else ():
+        if (code := possible_code(values)) is not None:
+            value = plain(code.value)
+            yield (
+                f"Column '{name}' is {value} in {counted(code.rows, 'row')}, more often than any "
+                f"other value, which lie between {code.low:g} and {code.high:g}. If {value} stands "
+                f"for a missing value, use na_values=['{name}={value}']."
             )
 
 

@@ -186,7 +186,8 @@ class AbstractForecaster(BaseEstimator, ABC):
             Columns that are categorical though they hold numbers; those of text are anyway.
         na_values : float, str or sequence of these, optional
             Values that stand for a missing one, such as -200; an empty list says that there are
-            none. By default such values are looked for and refused.
+            none, and ``"wind=999"`` is meant for one column alone. By default such values are
+            looked for and refused.
         test : float
             Fraction of the rows, at the end, to leave unseen; or, from 1 on, their number. In a
             table of several series, of the times that they share.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from mvlstm.errors import DataError
 from mvlstm.table.columns import name_list
 from mvlstm.table.layout import Layout
 from mvlstm.table.panel import Rows
+from mvlstm.table.settings import codes_of
 from mvlstm.types import FloatArray
 
 ALONE = 5.0  # times the usual distance of values that one must be away from its neighbour
@@ -21,6 +22,7 @@ USUAL = {200.0, 32767.0, 32768.0, 65535.0, 2147483647.0, 2147483648.0}  # beside
 FEWEST_VALUES = 20  # different ones, among which an unusual one can be told
 FEW_VALUES = 3  # and a usual code
 TIMES = 3  # that an unusual one occurs, if it is a code
+OFTEN = 10  # times as often as any other value, from which a usual code is one within their range
 MOST_CODES = 4  # of one column
 
 
@@ -36,26 +38,53 @@ class Code(NamedTuple):
 
 def check_codes(rows: Rows, layout: Layout, categories: Container[str]) -> None:
     """Refuse a table in which values look like codes for missing ones, and say how to tell."""
+    columns = {
+        name: rows.values[:, j] for j, name in enumerate(layout.columns) if name not in categories
+    }
     found = {
-        name: list(_codes(rows.values[:, j], several=rows.panel is not None))
-        for j, name in enumerate(layout.columns)
-        if name not in categories
+        name: list(_codes(column, several=rows.panel is not None))
+        for name, column in columns.items()
+        if not _told(layout.na_values, name)
     }
     named = {name: own for name, own in found.items() if own}
     if not named:
         return
     name = layout.target if layout.target in named else next(iter(named))
-    code = named[name][0]
-    values = sorted({one.value for own in named.values() for one in own})
+    own = named[name]
     others = [other for other in named if other != name]
     also = f"; see also {name_list(others)}" if others else ""
+    seen = " and ".join(f"{one.value:.10g} in {counted(one.rows, 'row')}" for one in own)
+    given = [one if isinstance(one, str) else plain(one) for one in layout.na_values or ()]
+    codes = [*given, *_to_empty(named, columns)]
     raise DataError(
-        f"{'Target' if name == layout.target else 'Column'} '{name}' is {code.value:.10g} in "
-        f"{counted(code.rows, 'row')}, the first at {rows.where(code.first)}, and all other values "
-        f"lie between {code.low:g} and {code.high:g}{also}. If it stands for a missing value, use "
-        f"na_values={list(map(plain, values))}; na_values=[] takes it for a value like any other.",
-        remedy={"na_values": list(map(plain, values))},
+        f"{'Target' if name == layout.target else 'Column'} '{name}' is {seen}, the first at "
+        f"{rows.where(own[0].first)}, and all other values lie between {own[-1].low:g} and "
+        f"{own[-1].high:g}{also}. If that stands for a missing value, use na_values={codes}; "
+        "na_values=[] takes it for a value like any other.",
+        remedy={"na_values": codes},
     )
+
+
+def _told(given: Sequence[float | str] | None, name: str) -> bool:
+    """Whether it was said what stands for a missing value in a column: words say of no numbers."""
+    if given is None:
+        return False
+    own = codes_of(given, name)
+    return not given or any(not isinstance(code, str) for code in own)
+
+
+def _to_empty(
+    named: Mapping[str, Sequence[Code]], columns: Mapping[str, FloatArray]
+) -> list[float | str]:
+    """Return the codes, each with its columns if another one has it among its values."""
+    values = sorted({one.value for own in named.values() for one in own})
+    wanted: list[float | str] = []
+    for value in values:
+        own = [name for name, codes in named.items() if value in [one.value for one in codes]]
+        elsewhere = any((columns[name] == value).any() for name in columns if name not in own)
+        number = plain(value)
+        wanted += [f"{name}={number}" for name in own] if elsewhere else [number]
+    return wanted
 
 
 def plain(value: float) -> float:
@@ -85,6 +114,28 @@ def _codes(column: FloatArray, *, several: bool) -> Iterator[Code]:
                 break
         else:
             return
+
+
+def possible_code(column: FloatArray) -> Code | None:
+    """Return a value that may be a code, though it may be a value, too: nothing for `check_codes`.
+
+    Zero far from all others; or a usual code among them that occurs far more often than any.
+
+    Examples
+    --------
+    >>> possible_code(np.array([0.0] * 9 + [*range(500, 540)])).value
+    0.0
+    """
+    values, counts = np.unique(column[np.isfinite(column)], return_counts=True)
+    if len(values) <= FEWEST_VALUES:
+        return None
+    most = int(counts.argmax())
+    others, next_most = np.delete(values, most), int(np.delete(counts, most).max())
+    value, count, low, high = float(values[most]), int(counts[most]), others[0], others[-1]
+    zero = value == 0.0 and count >= TIMES and max(low, -high) > high - low
+    if zero or (is_usual(value) and count >= OFTEN * next_most):
+        return Code(value, count, int((column == value).argmax()), float(low), float(high))
+    return None
 
 
 def _may_be(value: float, column: FloatArray) -> bool:

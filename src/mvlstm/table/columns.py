@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm.errors import DataError, ParameterError, is_number
+from mvlstm.table.settings import codes_of
 from mvlstm.types import BoolArray, FloatArray
 
 _SHOWN = 8
@@ -191,7 +192,7 @@ def numeric_columns(
         if name in skip:
             values[:, j] = np.nan
             continue
-        column = without_codes(table.iloc[:, place[name]], na_values)
+        column = without_codes(table.iloc[:, place[name]], na_values, name)
         numbers, row = _as_floats(column)
         if numbers is None:
             bad.append(_NotNumeric(name, row, column.iloc[row], _stray_words(column)))
@@ -202,7 +203,9 @@ def numeric_columns(
     return values
 
 
-def without_codes(column: pd.Series[Any], codes: Sequence[float | str]) -> pd.Series[Any]:
+def without_codes(
+    column: pd.Series[Any], codes: Sequence[float | str], name: str | None = None
+) -> pd.Series[Any]:
     """Empty the cells that hold one of the ``codes``, as a number or as text.
 
     Examples
@@ -210,6 +213,7 @@ def without_codes(column: pd.Series[Any], codes: Sequence[float | str]) -> pd.Se
     >>> without_codes(pd.Series([1, -200, 2]), [-200.0]).tolist()
     [1.0, nan, 2.0]
     """
+    codes = codes_of(codes, str(column.name) if name is None else name)
     if not codes or not len(column):
         return column
     numbers = [float(code) for code in codes if is_number(code)]
@@ -266,9 +270,10 @@ class _NotNumeric(NamedTuple):
 
 def _stray_words(column: pd.Series[Any]) -> list[str]:
     """Return the different words in a column that is mostly numbers, if they may mean none."""
-    entries = [entry.strip() for entry in column.dropna() if isinstance(entry, str)]
-    if len(entries) < column.notna().sum():
+    known = column.dropna()
+    if not all(isinstance(entry, str) or hasattr(entry, "__float__") for entry in known):
         return []
+    entries = [str(entry).strip() for entry in known]
     words = [entry for entry in entries if pd.isna(pd.to_numeric(entry, errors="coerce"))]
     found = list(dict.fromkeys(words))
     few = len(found) <= MOST_WORDS and len(words) < len(entries) / 2
@@ -286,9 +291,7 @@ def _refusal(
     message = f"Column '{name}' is not numeric: {shown} at {where(row)}."
     if len(names) > 1:
         message += f" Nor is {name_list(names[1:])}."
-    if not fitting:
-        return DataError(f"{message} The model was fitted on numbers there: turn it into numbers.")
-    times = [one.name for one in bad if reads_as_time(one.value)]
+    times = [one.name for one in bad if fitting and reads_as_time(one.value)]
     others = [name for name in names if name not in times[:1]]
     if times:
         message += f" If '{times[0]}' holds the times, use time='{times[0]}'."
@@ -299,6 +302,8 @@ def _refusal(
             "file with decimal=',', or take the comma out if it marks thousands.",
             remedy={"decimal": ","},
         )
+    if not fitting:
+        return DataError(f"{message} The model was fitted on numbers there: turn it into numbers.")
     words = list(dict.fromkeys(word for one in bad for word in one.stray))
     if words:
         stands = f"{words[0]!r} stands" if len(words) == 1 else "these words stand"
@@ -309,7 +314,9 @@ def _refusal(
     if target in names:
         message += f" '{target}' is the target: make it numbers first, or choose another."
         return DataError(message, remedy=remedy if words else {})
-    if others:
+    if not others:
+        message += f" Otherwise leave it out with exclude={names!r}."
+    else:
         message += (
             f" Leave out what is not numeric with exclude={others!r}, take it as categories with "
             f"categorical={others!r}, or make it numbers first; empty cells are missing values."

@@ -11,10 +11,11 @@ import pandas as pd
 from mvlstm.errors import DataError
 from mvlstm.table.columns import name_list, reads_as_time
 from mvlstm.table.layout import Layout
-from mvlstm.table.times import CLOCK_ALONE, CLOCK_PARTS, are_hours, has_day
+from mvlstm.table.times import CLOCK_ALONE, CLOCK_PARTS, are_hours, dates_of_numbers, has_day
 
 LOOKED_AT = 200  # rows: two would do for a clean column, and a stray entry comes later
 MOSTLY = 0.5  # share of rows at the time of the row before from which columns tell no times
+NAMED = ("time", "date", "datetime", "date_time", "timestamp", "ts", "ds", "unix")  # of numbers
 HOUR = ("hour", "hr", "hrs", "hours", "hh")  # names of a column of hours next to one of days
 _MONTH = re.compile(r"(1[6-9]|2[0-2])\d\d[-/](0?[1-9]|1[0-2])")  # 2018-01
 _CLOCK_IN = re.compile(r"\d[ T]\d{1,2}[:.]\d{2}")
@@ -29,7 +30,7 @@ def likely_times(table: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
     >>> likely_times(table, ["Date", "Time", "y"])
     ('Date', 'Time')
     """
-    first = {name: table.iloc[:LOOKED_AT, j].dropna() for j, name in enumerate(names)}
+    first = {name: _dated(name, table.iloc[:LOOKED_AT, j].dropna()) for j, name in enumerate(names)}
     clocks = [name for name, column in first.items() if _all_match(column, CLOCK_ALONE)]
     for name, column in first.items():
         if name in clocks or not _holds_days(column):
@@ -48,6 +49,14 @@ def likely_times(table: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
         stand = own.eq(own.shift()).all(axis=1)  # as in days of which only the month is told
         return found if stand.mean() < MOSTLY else ()
     return ()
+
+
+def _dated(name: str, column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return numbers that write dates, in a column of times by its name, as these dates."""
+    if name.strip().lower() not in NAMED or not pd.api.types.is_numeric_dtype(column.dtype):
+        return column
+    found = dates_of_numbers(column)
+    return column if found is None else pd.Series(found.times)
 
 
 def check_time(table: pd.DataFrame, names: Sequence[str], layout: Layout) -> None:

@@ -25,7 +25,7 @@ from mvlstm.table.holes import handle_missing
 from mvlstm.table.layout import MISSING, Layout
 from mvlstm.table.panel import Rows, after_last, read_panel
 from mvlstm.table.series_frame import SeriesFrame
-from mvlstm.table.settings import Columns
+from mvlstm.table.settings import Columns, columns_of_codes
 from mvlstm.types import BoolArray, IntArray
 
 
@@ -47,6 +47,7 @@ def choose_columns(
 ) -> tuple[Layout, tuple[str, ...]]:
     """Decide what each column is: return the layout with its variables, and the categories."""
     forced = as_names("categorical", columns.categorical, names)
+    check_columns("Column", columns_of_codes(layout.na_values or ()), names, "na_values")
     roles = {
         "known": ("Known variable", layout.known),
         "categorical": ("Categorical column", forced),
@@ -117,13 +118,13 @@ def read_values(
     missing = MISSING if layout.missing == "mask" else None
     for name in categories:
         column, j = table.iloc[:, list(names).index(name)], layout.columns.index(name)
-        values[:, j], levels[name] = category_codes(without_codes(column, codes), missing=missing)
+        column = without_codes(column, codes, name)
+        values[:, j], levels[name] = category_codes(column, missing=missing)
     rows = rows._replace(values=values)
     if sorting is not None and sorting[1][-1] + 1 < len(order):
         notes.append(_merged_note(len(order) - int(sorting[1][-1]) - 1, layout.duplicates))
         rows = _merged(rows, sorting[1], layout, levels)
-    told = layout.na_values is not None and not any(isinstance(one, str) for one in codes)
-    if fitting and not told:  # words say nothing about numbers
+    if fitting:
         check_codes(rows, layout, levels)
     ends = _dropped_ends(rows, layout)
     later = np.zeros(len(rows.values), dtype=bool)

@@ -4,6 +4,7 @@ This module imports nothing heavy, so that a command line can show its options q
 """
 
 # Annotations are read when this module is loaded, hence no `from __future__ import annotations`.
+import contextlib
 from collections.abc import Sequence
 from typing import Any, Self, TypeAlias, get_args
 
@@ -57,8 +58,9 @@ class Columns:
     )
     na_values: Codes = setting(
         default=None,
-        doc="Values that stand for a missing one, such as -200; an empty list says that there are "
-        "none. By default such values are looked for and refused.",
+        doc="Values that stand for a missing one, such as -200, or 'wind=999' in one column alone; "
+        "an empty list says that there are none. By default such values are looked for and "
+        "refused.",
     )
 
 
@@ -122,3 +124,30 @@ def read_codes(values: Codes) -> tuple[float | str, ...] | None:
             "as na_values=[-200]."
         )
     return tuple(one.strip() if isinstance(one, str) else float(one) for one in several)
+
+
+def codes_of(codes: Sequence[float | str], column: str) -> tuple[float | str, ...]:
+    """Return the values that stand for a missing one in a column, its own without its name.
+
+    Examples
+    --------
+    >>> codes_of((-200.0, "wind=999", "rain=?"), "wind")
+    (-200.0, 999.0)
+    """
+    found: list[float | str] = []
+    for code in codes:
+        name, mark, own = code.rpartition("=") if isinstance(code, str) else ("", "", "")
+        if not mark:
+            found.append(code)
+        elif name == column:
+            with contextlib.suppress(ValueError):
+                found.append(float(own))
+                continue
+            found.append(own)
+    return tuple(found)
+
+
+def columns_of_codes(codes: Sequence[float | str]) -> tuple[str, ...]:
+    """Return the columns that values which stand for a missing one are said of."""
+    words = [code for code in codes if isinstance(code, str) and "=" in code]
+    return tuple(dict.fromkeys(word.rpartition("=")[0] for word in words))

@@ -40,9 +40,10 @@ def suspicions(raw: Raw, layout: Layout, segments: IntArray) -> tuple[list[str],
             continue
         column = np.ascontiguousarray(raw.rows.values[:, j])
         steps = np.diff(column)
-        if name != layout.target and (steps[:63] == 1).all() and (steps > 0).all():
+        even = len(steps) > 0 and np.allclose(steps[:63], steps[0], rtol=1e-6, atol=0.0)
+        if name != layout.target and even and (steps > 0).all():
             use = f"use exclude=['{name}'] if so."
-            notes.append(f"Column '{name}' looks like a row number; {use}")
+            notes.append(f"Column '{name}' looks like a row number or a time; {use}")
         warned += _far_values(name, column, raw.rows)
     given, copies = _given_away(raw, layout, segments)
     return notes + copies, warned + given

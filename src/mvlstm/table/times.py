@@ -19,8 +19,24 @@ CLOCK_ALONE = re.compile(
     r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?|([01]?\d|2[0-4])\.[0-5]\d(\.[0-5]\d)?"
 )
 _DOTTED = re.compile(r"(?<=\d[ T])(\d{1,2})\.(\d{2})(?:\.(\d{2}))?$")  # 18.00.00, after a date
+_MIDNIGHT = re.compile(r"(?<=\d[ T])24(:00(:00(\.0+)?)?)$")  # the end of a day
 HALF_DATE = re.compile(rf"{MONTH}[ '/-]*\d{{1,2}}|\d{{1,2}}[ '/-]*{MONTH}", re.IGNORECASE)
 CLOCK_PARTS = ("year", "month", "day", "hour", "minute", "second")
+WRITTEN = (  # how integers may write times: their range, and the format or the unit since 1970
+    (17000101, 22611231, "%Y%m%d"),
+    (170001, 226112, "%Y%m"),
+    (19000101_00, 20991231_23, "%Y%m%d%H"),
+    (19000101_0000, 20991231_2359, "%Y%m%d%H%M"),
+    (19000101_000000, 20991231_235959, "%Y%m%d%H%M%S"),
+    (10**9, 4 * 10**9, "s"),
+    (10**12, 4 * 10**12, "ms"),
+    (10**15, 4 * 10**15, "us"),
+    (10**18, 4 * 10**18, "ns"),
+)
+UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+SHEET = (20_000.0, 80_000.0)  # days since the end of 1899, as spreadsheets count: 1954 to 2119
+SHEET_START = "1899-12-30"
+SHEET_SECONDS = 86_400
 
 
 class Times(NamedTuple):
@@ -120,32 +136,60 @@ def _column_times(
         plain = column.dt.to_timestamp() if isinstance(dtype, pd.PeriodDtype) else column
         return Times(_checked(pd.DatetimeIndex(plain, name=name), what))
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
-        floats = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        bad = np.flatnonzero(~(np.isfinite(floats) & (floats == np.floor(floats))))
-        if len(bad):
-            raise DataError(
-                f"{what} holds numbers that are not whole, the first {floats[bad[0]]:g} at row "
-                f"{bad[0]}. Times are dates or integers: convert the column, or name another with "
-                "time=... instead."
-            )
-        whole = pd.api.types.is_integer_dtype(dtype)
-        numbers = _integers(column.to_numpy() if whole else floats, name)
-        dates = _written_dates(numbers) if written else None
-        if dates is not None:
-            return Times(dates, (f"{what} was read as dates written like {numbers[0]}.",))
-        return Times(numbers)
+        found = dates_of_numbers(column.rename(name)) if written else None
+        return Times(_whole(column, name, what)) if found is None else found
     return _parse_dates(column, what, name, day_first)
 
 
-def _written_dates(numbers: pd.Index) -> pd.DatetimeIndex | None:
-    """Read integers such as 20130502 as days and 201305 as months, if every one is such a date."""
-    for low, high, form in ((17000101, 22611231, "%Y%m%d"), (170001, 226112, "%Y%m")):
-        if not len(numbers) or numbers.min() < low or numbers.max() > high:
+def _whole(column: pd.Series[Any], name: str, what: str) -> pd.Index:
+    """Return a column of whole numbers as times."""
+    floats = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    bad = np.flatnonzero(~(np.isfinite(floats) & (floats == np.floor(floats))))
+    if len(bad):
+        raise DataError(
+            f"{what} holds numbers that are not whole, the first {floats[bad[0]]:g} at row "
+            f"{bad[0]}. Times are dates or integers: convert the column, or name another with "
+            "time=... instead."
+        )
+    whole = pd.api.types.is_integer_dtype(column.dtype)
+    return _integers(column.to_numpy() if whole else floats, name)
+
+
+def dates_of_numbers(column: pd.Series[Any]) -> Times | None:
+    """Read numbers as the dates that they write, if every one is such a date.
+
+    Examples
+    --------
+    >>> dates_of_numbers(pd.Series([20130502, 20130503], name="day")).times[0]
+    Timestamp('2013-05-02 00:00:00')
+    >>> dates_of_numbers(pd.Series([41396.5, 41397.0], name="day")).times[0]
+    Timestamp('2013-05-02 12:00:00')
+    """
+    numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    if not len(numbers) or not np.isfinite(numbers).all():
+        return None
+    what, (low, high) = f"Time column '{column.name}' was read as", (numbers.min(), numbers.max())
+    if (numbers != np.floor(numbers)).any():
+        if low < SHEET[0] or high > SHEET[1]:
+            return None
+        seconds = pd.Series(np.round(numbers * SHEET_SECONDS))
+        dates = _try_dates(seconds, {"unit": "s", "origin": SHEET_START})
+        return _noted(dates, column, f"{what} days since {SHEET_START}, as spreadsheets count.")
+    for least, most, form in WRITTEN:
+        if low < least or high > most:
             continue
-        dates = _try_dates(pd.Series(numbers.astype(str)), {"format": form})
+        whole = column.astype(np.int64)
+        if form in UNITS:
+            dates = _try_dates(whole, {"unit": form})
+            return _noted(dates, column, f"{what} {UNITS[form]} since 1970 in UTC.")
+        dates = _try_dates(whole.astype(str), {"format": form})
         if dates is not None and not dates.isna().any():
-            return dates.rename(numbers.name)
+            return _noted(dates, column, f"{what} dates written like {whole.iloc[0]}.")
     return None
+
+
+def _noted(dates: pd.DatetimeIndex | None, column: pd.Series[Any], note: str) -> Times | None:
+    return None if dates is None else Times(dates.rename(column.name), (note,))
 
 
 def _assembled_times(
@@ -157,14 +201,15 @@ def _assembled_times(
     if set(parts) <= set(CLOCK_PARTS):
         times = _from_clock_parts(dict(zip(parts, columns, strict=True)), what, names)
         return Times(_checked(times.rename("time"), what))
-    if all(pd.api.types.is_numeric_dtype(column.dtype) for column in columns):
+    texts = [column.astype(str).str.strip() for column in columns]
+    hours = len(columns) == 2 and has_day(columns[0]) and are_hours(columns[1])
+    if not hours and all(pd.api.types.is_numeric_dtype(column.dtype) for column in columns):
         raise DataError(
             f"{what}: columns of numbers are put together only under the names "
             f"{', '.join(CLOCK_PARTS)}. Rename them, or make one time column before."
         )
-    texts = [column.astype(str).str.strip() for column in columns]
-    if len(columns) == 2 and has_day(columns[0]) and are_hours(columns[1]):
-        texts[1] = columns[1].astype(int).map("{:02d}:00".format)  # hour 24 is refused below
+    if hours:
+        texts[1] = columns[1].astype(int).map("{:02d}:00".format)
     return _parse_dates(
         texts[0].str.cat(pd.concat(texts[1:], axis=1), sep=" "), what, "time", day_first
     )
@@ -221,6 +266,9 @@ def _parse_dates(column: pd.Series[Any], what: str, name: str, day_first: bool |
     Of the last two the one that was used before, else the one that comes out more regular.
     """
     column = column.map(_with_colons, na_action="ignore")
+    late = column.map(lambda entry: isinstance(entry, str) and bool(_MIDNIGHT.search(entry)))
+    if late.any():
+        column = column.where(~late, column.astype(str).str.replace(_MIDNIGHT, r"00\1", regex=True))
     present = column.notna().to_numpy()
     first = str(column[present].iloc[0]) if present.any() else ""
     if CLOCK_ALONE.fullmatch(first.strip()):
@@ -237,6 +285,8 @@ def _parse_dates(column: pd.Series[Any], what: str, name: str, day_first: bool |
 
     def attempt(**options: Any) -> pd.DatetimeIndex | None:
         times = _try_dates(column, options)
+        if times is not None and late.any():
+            times += pd.TimedeltaIndex(pd.to_timedelta(late.astype(int), unit="D"))
         if times is not None and not times.notna()[present].all():
             failed.append(times)
             return None

@@ -22,6 +22,9 @@ TABLE = pd.DataFrame({"x": np.arange(40) % 7, "y": np.arange(40.0) % 5})
         (lambda: mv.AR(windw=3), "Did you mean window=...?"),
         (lambda: mv.AR().fit(TABLE, "y", horizn=3), "Did you mean horizon=...?"),
         (lambda: mv.AR().fit(TABLE), "missing a required argument: 'target'"),
+        (lambda: mv.AR().predict(TABLE, colour=1), "has no argument 'colour'. It takes table."),
+        (lambda: mv.check(TABLE, "y", windw=3), "check() has no argument 'windw'. Did you mean wi"),
+        (lambda: mv.compare(TABLE), "compare() missing a required argument: 'target'."),
         (lambda: mv.MVLSTM.paper(test=0.2), "fit(table, test=0.2)"),
     ],
 )

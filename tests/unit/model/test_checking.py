@@ -148,6 +148,8 @@ def test_what_is_given_stays() -> None:
         ({"code": np.arange(ROWS) % 5 // 2}, "categorical=['code']"),
         ({"y": np.maximum(0.0, np.sin(np.arange(ROWS) / 4)) * 9}, "transform='auto'"),
         ({"x": clean()["x"].where(HOURS.hour == 3)}, "exclude=['x']"),
+        ({"y": (90 + clean()["y"]).where(HOURS.hour % 5 > 0, 0.0)}, "na_values=['y=0']"),
+        ({"x": (400 * clean()["x"]).where(HOURS.hour % 5 > 0, -200)}, "na_values=['x=-200']"),
     ],
 )
 def test_suggestions(columns: dict[str, Any], told: str) -> None:

@@ -63,6 +63,22 @@ class TestCodes:
         source.iloc[:20, 0] = -999.0
         error = fails("see also ['z']", source)
         assert error.remedy == {"na_values": [-999, -200, 9999]}
+        assert str(error).startswith("Column 'x' is -999 in 20 rows and -200 in ")
+
+    def test_a_code_that_is_a_value_of_another_column_is_emptied_where_it_is_none(self) -> None:
+        source = coded(0.2, 999.0).assign(pressure=np.arange(ROWS) % 40 + 980.0)
+        error = fails("'x' is 999 in ", source)
+        assert error.remedy == {"na_values": ["x=999"]}
+        frame = build(source, missing="mask", **error.remedy)
+        assert frame.layout.masked == ("x",) and frame.layout.na_values == ("x=999",)
+        assert Layout.from_dict(json.loads(json.dumps(frame.layout.to_dict()))) == frame.layout
+        with pytest.raises(DataError, match="'pressur' is not in the table"):
+            build(source, na_values=["pressur=999"])
+
+    def test_columns_of_which_nothing_is_said_are_still_looked_at(self) -> None:
+        source = coded(0.2, -200.0).assign(z=coded(0.1, 9999.0)["x"])
+        error = fails("'z' is 9999 in ", source, na_values=["x=-200"], missing="mask")
+        assert error.remedy == {"na_values": ["x=-200", 9999]}
 
     def test_what_is_said_to_be_a_code_is_missing(self) -> None:
         source = coded(0.2, -200.0)

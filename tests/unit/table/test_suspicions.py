@@ -67,4 +67,5 @@ def test_series_have_values_of_their_own() -> None:
 
 
 def test_row_numbers_are_noted() -> None:
-    assert "'No' looks like a row number" in notes(No=np.arange(ROWS) + 1)
+    for number in (np.arange(ROWS) + 1, 1_700_000_000 + 3_600 * np.arange(ROWS)):
+        assert "'No' looks like a row number or a time" in notes(No=number)

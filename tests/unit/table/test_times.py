@@ -102,6 +102,41 @@ def test_integers_written_like_months_are_months() -> None:
     assert build(table(when=numbers), time="when").times.tolist() == numbers.tolist()
 
 
+@pytest.mark.parametrize("form", ["%Y%m%d%H", "%Y%m%d%H%M", "%Y%m%d%H%M%S"])
+def test_integers_may_write_hours_too(form: str) -> None:
+    frame = build(table(when=HOURS.strftime(form).astype(int)), time="when")
+    assert list(frame.times) == list(HOURS)
+
+
+@pytest.mark.parametrize("per_second", [1, 1_000, 10**6, 10**9])
+def test_times_counted_since_1970_are_dates(per_second: int) -> None:
+    counts = (HOURS - pd.Timestamp(0)) // pd.Timedelta("1s") * per_second
+    frame = build(table(when=counts), time="when")
+    assert list(frame.times) == list(HOURS) and "since 1970 in UTC" in frame.notes[0]
+
+
+def test_days_of_a_spreadsheet_are_dates() -> None:
+    days = (HOURS - pd.Timestamp("1899-12-30")) / pd.Timedelta("1D")
+    frame = build(table(when=days), time="when")
+    assert list(frame.times) == list(HOURS) and "as spreadsheets count" in frame.notes[0]
+
+
+def test_numbers_that_write_dates_are_times_by_their_name() -> None:
+    counts = (HOURS - pd.Timestamp(0)) // pd.Timedelta("1s")
+    fails(table(timestamp=counts), "Use time='timestamp'")
+    days, hours = HOURS.strftime("%Y%m%d").astype(int), HOURS.hour
+    fails(table(date=days, hour=hours), "Use time=['date', 'hour']")
+    assert list(build(table(date=days, hour=hours), time=["date", "hour"]).times) == list(HOURS)
+    build(table(ts=np.arange(40) % 7))  # numbers like any others
+
+
+def test_24_hours_are_the_end_of_a_day() -> None:
+    ends = [f"{at - pd.Timedelta('1h'):%d.%m.%Y} {at.hour or 24}:00" for at in HOURS]
+    assert any(" 24:00" in end for end in ends)
+    assert list(build(table(when=ends), time="when").times) == list(HOURS)
+    fails(table(when=[end.replace("24:00", "24:30") for end in ends]), "as dates", time="when")
+
+
 def test_a_count_stays_one_though_a_few_rows_look_like_months() -> None:
     layout = build(table(when=np.arange(201290, 201330)), time="when").layout
     short = table(9, when=np.arange(201301, 201310))
@@ -226,8 +261,9 @@ def test_a_date_beside_the_number_of_the_hour(form) -> None:
     source, time = table(date=hours.strftime(form), hr=hours.hour), ["date", "hr"]
     assert list(build(source, time=time).times) == list(hours)
     assert list(build(source.assign(date=hours.normalize()), time=time).times) == list(hours)
-    for wrong in (hours.hour + 1, hours.hour * 100):
-        fails(source.assign(hr=wrong), "cannot be read as dates", time=time)
+    ends = build(source.assign(hr=hours.hour + 1), time=time)  # the 24th is that of its day
+    assert list(ends.times) == list(hours + pd.Timedelta("1h"))
+    fails(source.assign(hr=hours.hour * 100), "cannot be read as dates", time=time)
     for dates in (source["date"], pd.Series(hours.normalize())):
         fails(source.assign(date=dates.where(dates.index > 0)), "at row 0", time=time)
 
