@@ -77,7 +77,7 @@ def open_page(browser: Any, report: Path) -> Iterator[Open]:
         page.on("console", lambda m: seen.complaints.append(f"{m.type}: {m.text}"))
         page.on("dialog", lambda d: (seen.dialogs.append(d.message), d.dismiss()))
         page.goto(path.as_uri())
-        page.wait_for_selector("html[data-ready=true]", timeout=30_000)
+        page.wait_for_selector("html[data-ready=true]", timeout=120_000)
         return page
 
     yield open_one

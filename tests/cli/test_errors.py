@@ -239,7 +239,7 @@ def test_the_installed_command(table: Path, tmp_path: Path) -> None:
         [*command, "--out", str(tmp_path / "m.safetensors")],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 2
@@ -255,4 +255,4 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
         assert running.stdout is not None and running.stderr is not None
         running.stdout.close()
         assert running.stderr.read() == b""
-        assert running.wait(timeout=120) == 1
+        assert running.wait(timeout=600) == 1

@@ -227,7 +227,7 @@ def test_libraries_stay_in_their_layers(path: Path) -> None:
 def _loaded_after(code: str) -> set[str]:
     script = f"{code}\nimport json, sys\nsys.stderr.write(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=6000
     )
     return {name.split(".")[0] for name in json.loads(done.stderr)}
 

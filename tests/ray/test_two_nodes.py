@@ -7,9 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import pandas as pd
 import pytest
 
 import mvlstm as mv
+from processes import LONG, descendants, wait_for
 
 NEEDED = os.environ.get("MVLSTM_NEEDS_RAY") == "1"
 pytestmark = [
@@ -43,7 +43,7 @@ def cluster() -> Iterator[Any]:
     try:
         for _ in range(2):
             cluster.add_node(num_cpus=2, include_dashboard=False)
-        cluster.wait_for_nodes()
+        cluster.wait_for_nodes(LONG)
         yield cluster
     finally:
         cluster.shutdown()
@@ -65,31 +65,8 @@ def here(table: pd.DataFrame) -> mv.MVLSTM:
 
 
 def workers() -> list[int]:
-    """Return the processes in which a task of Ray runs."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if b"ray::run_task" in place.read_bytes():
-                found.append(int(place.parent.name))
-        except OSError:
-            continue
-    return found
-
-
-class Killer(threading.Thread):
-    """Kills the first worker that is at a task."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.killed: int | None = None
-
-    def run(self) -> None:
-        end = time.monotonic() + 60
-        while self.killed is None and time.monotonic() < end:
-            for one in workers()[:1]:
-                os.kill(one, signal.SIGKILL)
-                self.killed = one
-            time.sleep(0.005)
+    """Return the processes of the cluster in which a task runs."""
+    return descendants(os.getpid(), "ray::run_task")
 
 
 def check_same(found: mv.MVLSTM, expected: mv.MVLSTM, table: pd.DataFrame) -> None:
@@ -110,41 +87,36 @@ def test_a_fit_of_ten_members_on_four_workers_has_the_bits_of_a_fit_here(
     check_same(found, here, table)
 
 
-def begun(table: pd.DataFrame, place: Path, address: str) -> tuple[subprocess.Popen[bytes], Path]:
-    """Start a fit in a process of its own; return it when members are in its checkpoint folder."""
-    file, folder = place / "table.parquet", place / "checkpoint"
-    table.to_parquet(file)
-    code = (
-        "import sys, pandas as pd, mvlstm as mv; "
-        f"mv.MVLSTM(**{SETTINGS!r}).fit(pd.read_parquet(sys.argv[1]), 'y', test=0.2, "
-        "checkpoint=sys.argv[2], engine=sys.argv[3])"
-    )
-    command = [sys.executable, "-W", "ignore", "-c", code, str(file), str(folder), address]
-    driver = subprocess.Popen(
-        command, env={**os.environ, "MVLSTM_CHECKPOINT_SECONDS": "0.05"}, stderr=subprocess.PIPE
-    )
-    wait_for(lambda: len(list(folder.glob("fit-*.safetensors"))) >= 3)
-    return driver, folder
+ENDED = """
+import os, sys
+import pandas as pd
+import mvlstm as mv
 
-
-def wait_for(condition: Callable[[], Any], seconds: float = 300.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.01)
+written = []
+def count(event, words):  # the third state of a member ends the driver, wherever others are then
+    if event == "os.rename" and "fit-" in str(words[1]):
+        written.append(words[1])
+        if len(written) == 3:
+            os.kill(os.getpid(), int(sys.argv[4]))
+sys.addaudithook(count)
+table, folder, engine = pd.read_parquet(sys.argv[1]), sys.argv[2], sys.argv[3]
+mv.MVLSTM(**SETTINGS).fit(table, "y", test=0.2, checkpoint=folder, engine=engine)
+"""
 
 
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT])
 def test_a_fit_whose_driver_ended_goes_on_to_the_same_bits(
     address: str, table: pd.DataFrame, here: mv.MVLSTM, tmp_path: Path, by: signal.Signals
 ) -> None:
-    driver, folder = begun(table, tmp_path, address)
-    driver.send_signal(by)
-    _, said = driver.communicate(timeout=120)
-    assert driver.returncode != 0
-    assert by == signal.SIGKILL or b"KeyboardInterrupt" in said
+    file, folder = tmp_path / "table.parquet", tmp_path / "checkpoint"
+    table.to_parquet(file)
+    code = ENDED.replace("SETTINGS", repr(SETTINGS))
+    words = ["-W", "ignore", "-c", code, str(file), str(folder), address, str(int(by))]
+    often = {**os.environ, "MVLSTM_CHECKPOINT_SECONDS": "0.05"}
+    ended = subprocess.run([sys.executable, *words], env=often, timeout=LONG, check=False)
+    assert ended.returncode != 0
+    assert len(list(folder.glob("fit-*.safetensors"))) >= 2
     wait_for(lambda: not workers())  # no task runs on
-    assert list(folder.glob("fit-*.safetensors"))
     engine = address if by == signal.SIGKILL else "local"
     found = mv.MVLSTM(**SETTINGS).fit(table, "y", test=0.2, checkpoint=folder, engine=engine)
     check_same(found, here, table)
@@ -154,18 +126,18 @@ def test_a_node_that_dies_loses_nothing(
     cluster: Any, table: pd.DataFrame, here: mv.MVLSTM, tmp_path: Path
 ) -> None:
     node = cluster.add_node(num_cpus=2, include_dashboard=False)
-    cluster.wait_for_nodes()
+    cluster.wait_for_nodes(LONG)
 
     def remove() -> None:
         wait_for(lambda: list(tmp_path.glob("fit-*.safetensors")))
         cluster.remove_node(node, allow_graceful=False)
 
-    killer = threading.Thread(target=remove, daemon=True)
-    killer.start()
     more: dict[str, Any] = {"checkpoint": tmp_path, "engine": str(cluster.address)}
-    found = mv.MVLSTM(**SETTINGS).fit(table, "y", test=0.2, **more)
-    killer.join(60)
-    assert not killer.is_alive()
+    with ThreadPoolExecutor(1) as beside:
+        removed = beside.submit(remove)
+        found = mv.MVLSTM(**SETTINGS).fit(table, "y", test=0.2, **more)
+        removed.result()
+    cluster.wait_for_nodes(LONG)  # until all know that it is gone
     check_same(found, here, table)
 
 
@@ -174,11 +146,10 @@ def test_a_backtest_with_a_killed_worker_has_the_scores_of_one_here(
 ) -> None:
     model = mv.MVLSTM(**{**SETTINGS, "members": 2, "max_epochs": 3})
     expected = mv.backtest(model, table, "y", folds=3)
-    killer = Killer()
-    killer.start()
-    found = mv.backtest(model, table, "y", folds=3, engine=address)
-    killer.join(60)
-    assert killer.killed is not None
+    with ThreadPoolExecutor(1) as beside:
+        killed = beside.submit(lambda: os.kill(wait_for(workers)[0], signal.SIGKILL))
+        found = mv.backtest(model, table, "y", folds=3, engine=address)
+        killed.result()
     pd.testing.assert_frame_equal(
         found.scores.drop(columns="fit_seconds"), expected.scores.drop(columns="fit_seconds")
     )

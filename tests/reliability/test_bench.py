@@ -18,6 +18,7 @@ import pytest
 
 from made_records import comparable
 from mvlstm.bench.records import Records, read_records
+from processes import LONG, descendants, wait_for
 from reliability.jobs import run_experiments
 
 SEED = int(os.environ.get("MVLSTM_TEST_SEED", "0"))
@@ -37,7 +38,7 @@ methods = ["mv", "ar", "persistence"]
 repeats = 2
 explain = false
 """
-LONG = SUITE.replace("max_epochs = 3", "max_epochs = 100, patience = 100")
+LONGER = SUITE.replace("max_epochs = 3", "max_epochs = 100, patience = 100")
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def run(processes: Any, suite: str, folder: Path, kill_after: float | None = Non
     started = processes.Event()
     process = processes.Process(target=run_experiments, args=(suite, str(folder), started))
     process.start()
-    assert started.wait(60)
+    assert started.wait(LONG)
     begun = time.monotonic()
     process.join(kill_after)
     if process.is_alive():
@@ -124,7 +125,7 @@ def test_two_runs_into_one_folder_do_each_job_once(
     for process in both:
         process.start()
     for process in both:
-        process.join(120)
+        process.join(LONG)
     assert [process.exitcode for process in both] == [0, 0]
     files = (tmp_path / "out").glob("records-*.jsonl")
     lines = [line for file in files for line in file.read_text().splitlines()]
@@ -144,31 +145,6 @@ def command(suite: str, folder: Path, *options: str) -> list[str]:
     return [sys.executable, *words, "--device", "cpu", *options]
 
 
-def pids(name: str, parent: int | None = None) -> list[int]:
-    """Return the processes whose command line holds a name, or that have a parent."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            status = (place / "stat").read_text()
-        except (OSError, UnicodeError):
-            continue
-        of = int(status.rpartition(")")[2].split()[1])
-        if name in words and (parent is None or of == parent):
-            found.append(int(place.name))
-    return found
-
-
-def wait_for(condition: Any, seconds: float = 60.0) -> Any:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError("waited in vain")
-
-
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 linux = pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc")
 
@@ -180,15 +156,15 @@ def long_run(
     """A suite whose jobs take about a second, and its records."""
     folder = tmp_path_factory.mktemp("long")
     path = folder / "kill.toml"
-    path.write_text(LONG)
-    subprocess.run(command(str(path), folder / "out"), env=ONE_THREAD, check=True, timeout=300)
+    path.write_text(LONGER)
+    subprocess.run(command(str(path), folder / "out"), env=ONE_THREAD, check=True, timeout=LONG)
     return str(path), read_records(folder / "out")
 
 
 def start_two(suite: str, folder: Path) -> tuple[subprocess.Popen[bytes], list[int]]:
     """Start a run on two processes; return it and their numbers once a first job is done."""
     driver = subprocess.Popen(command(suite, folder, "--workers", "2"), env=ONE_THREAD)
-    workers = wait_for(lambda: pids("spawn_main", driver.pid))
+    workers = wait_for(lambda: descendants(driver.pid, "spawn_main"))
     wait_for(lambda: read_records(folder).done)
     return driver, workers
 
@@ -201,7 +177,7 @@ def test_a_killed_process_costs_its_own_job_only(
     suite, expected = long_run
     driver, workers = start_two(suite, tmp_path)
     os.kill(workers[0], signal.SIGKILL)
-    assert driver.wait(300) == 0
+    assert driver.wait(LONG) == 0
     check_same(read_records(tmp_path), expected)
 
 
@@ -214,9 +190,9 @@ def test_a_killed_driver_leaves_nothing_running(
     driver, workers = start_two(suite, tmp_path)
     driver.kill()
     driver.wait()
-    wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in workers), 20)
+    wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in workers))
     again = command(suite, tmp_path, "--workers", "2")
-    subprocess.run(again, env=ONE_THREAD, check=True, timeout=300)
+    subprocess.run(again, env=ONE_THREAD, check=True, timeout=LONG)
     check_same(read_records(tmp_path), expected)
 
 
@@ -229,8 +205,7 @@ def test_a_killed_worker_of_ray_loses_nothing(
 ) -> None:
     suite, expected = long_run
     driver = subprocess.Popen(command(suite, tmp_path, "--engine", "ray"), env=ONE_THREAD)
-    wait_for(lambda: read_records(tmp_path).done, 120)
-    busy = wait_for(lambda: pids("ray::run_task"), 60)
+    busy = wait_for(lambda: descendants(driver.pid, "ray::run_task"))
     os.kill(busy[0], signal.SIGKILL)
-    assert driver.wait(300) == 0
+    assert driver.wait(LONG) == 0
     check_same(read_records(tmp_path), expected)

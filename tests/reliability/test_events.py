@@ -22,6 +22,7 @@ import pytest
 
 from mvlstm import storage
 from mvlstm.errors import MVLSTMError
+from processes import LONG
 from reliability.jobs import SETTINGS, contents, fit_and_save, make_table
 
 FEW, MANY, COPIES = 2, 50, 10  # the last: models that are updated
@@ -148,7 +149,7 @@ def run(name: str, place: Path, last: int = 0) -> int:
     context.set_forkserver_preload(["mvlstm.bench.run", "mvlstm.methods.mvlstm"])
     process = context.Process(target=child, args=(name, place, last))
     process.start()
-    process.join(120)
+    process.join(LONG)
     assert process.exitcode is not None, "it hangs"
     return process.exitcode
 

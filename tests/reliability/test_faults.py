@@ -29,6 +29,7 @@ from mvlstm.errors import (
 from mvlstm.explain.contributions import integrated_gradients
 from mvlstm.storage import Packed, _checksum, hold_lock, sweep, write_atomic
 from mvlstm.table.files import read_table
+from processes import LONG
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "schema1"
 SMALL: dict[str, Any] = {"window": 4, "hidden_size": 2, "members": 1, "max_epochs": 1, "verbose": 0}
@@ -308,7 +309,7 @@ def run(code: str, *words: object, **options: Any) -> subprocess.CompletedProces
         [sys.executable, "-c", code, *map(str, words)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONG,
         **options,
     )
 
@@ -329,7 +330,7 @@ def forecast(_):
     return float(model.predict(table).mean.sum())
 
 with multiprocessing.get_context("fork").Pool(2) as pool:
-    found = pool.map_async(forecast, range(2)).get(timeout=60)
+    found = pool.map_async(forecast, range(2)).get(timeout=300)
 assert found[0] == found[1]
 """
 

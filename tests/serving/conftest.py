@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -65,3 +68,12 @@ def fitted(name: str, table: pd.DataFrame, **settings: Any) -> Any:
     base = {"window": 6, "verbose": 0, **(SMALL if name in NETWORKS else {})}
     model = getattr(mv, name)(**{**base, **settings})
     return model.fit(table, target="y", test=0.2, **columns)
+
+
+def free_port() -> int:
+    """Return a port that is free, and that no system hands out by itself before it is taken."""
+    while True:
+        number = random.randrange(20_000, 32_000)
+        with socket.socket() as tried, contextlib.suppress(OSError):
+            tried.bind(("127.0.0.1", number))
+            return number

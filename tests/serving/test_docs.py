@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from serving.conftest import fitted, weather
+from processes import LONG
+from serving.conftest import fitted, free_port, weather
 
 PROJECT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -24,13 +24,11 @@ def test_the_snippets_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     table = weather()
     fitted("AR", table, horizon=3).export("model.onnx")
     table.to_csv("air.csv")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     for text in snippets:
         (tmp_path / "script.py").write_text(text.replace("8000", str(port)))
         words = [sys.executable, "script.py"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=LONG, check=False)
         assert done.returncode == 0, done.stderr
         assert len(done.stdout.splitlines()) in (1, 4)
 

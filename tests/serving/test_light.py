@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from processes import LONG
 from serving.conftest import fitted, weather
 
 PROJECT = Path(__file__).parents[2]
@@ -37,7 +38,7 @@ def run(*words: object, cwd: Path) -> str:
         env=clean,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=LONG,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -5,10 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,7 +18,8 @@ import pytest
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.runtime import load
 from mvlstm.runtime.service import Limits, application, check_access
-from serving.conftest import fitted, weather
+from processes import LONG, wait_for
+from serving.conftest import fitted, free_port, weather
 
 pytest.importorskip("starlette")
 pytest.importorskip("httpx2")
@@ -198,26 +197,26 @@ def test_other_machines_need_a_token() -> None:
 @pytest.fixture(scope="module")
 def port(model: tuple[Any, Path]) -> Iterator[tuple[int, int]]:
     """The port of a service of its own process, and the process."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        number = free.getsockname()[1]
+    number = free_port()
     words = [sys.executable, "-m", "mvlstm", "serve", str(model[1]), "--port", str(number)]
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        for _ in range(300):
-            try:
-                if asked(number, "GET", "/health")[0] == 200:
-                    break
-            except OSError:
-                time.sleep(0.1)
+        wait_for(lambda: process.poll() is not None or is_up(number))
         yield number, process.pid
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=LONG)
+
+
+def is_up(number: int) -> bool:
+    try:
+        return asked(number, "GET", "/health")[0] == 200
+    except OSError:
+        return False
 
 
 def asked(number: int, method: str, path: str, sent: str | None = None) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", number, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", number, timeout=LONG)
     try:
         connection.request(method, path, sent, {"content-type": "application/json"})
         answer = connection.getresponse()
@@ -250,6 +249,6 @@ def test_a_thousand_requests_leave_no_error_and_no_memory(port: tuple[int, int])
 def test_the_command_refuses_an_open_door(model: tuple[Any, Path]) -> None:
     words = [sys.executable, "-m", "mvlstm", "serve", str(model[1]), "--host", "0.0.0.0"]
     clean = {k: v for k, v in os.environ.items() if k != "MVLSTM_TOKEN"}
-    done = subprocess.run(words, capture_output=True, text=True, env=clean, timeout=120)
+    done = subprocess.run(words, capture_output=True, text=True, env=clean, timeout=LONG)
     assert done.returncode == 2
     assert "needs a token" in done.stderr and done.stderr.count("error:") == 1

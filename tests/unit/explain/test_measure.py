@@ -201,7 +201,7 @@ def test_default_effort_adds_little_to_the_forward_passes():
         return np.einsum("mn,kn->km", w[:, -1], weights)[:, :, None]
 
     labels = predict(windows).mean(axis=0) + rng.normal(size=(2_000, 1))
-    start = time.perf_counter()
+    start = time.process_time()
     measure(
         variables=[f"x{i}" for i in range(13)] + ["y"],
         held=HeldOut(labels, np.arange(2_000), window=30),
@@ -209,5 +209,5 @@ def test_default_effort_adds_little_to_the_forward_passes():
         scrambled=scrambler(predict, windows, range(14)),
         values=windows[:, -1],
     )
-    assert time.perf_counter() - start < 5.0
+    assert time.process_time() - start < 5.0
     assert len(passes) <= 1 + 15 * 2 + 14 + 1  # at 0.8 s each: under 60 s
