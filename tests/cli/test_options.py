@@ -58,6 +58,11 @@ def test_columns_and_reading_are_the_same_everywhere(module: Any) -> None:
         assert (options[one].opts, options[one].help) == (same[one].opts, same[one].help)
 
 
+@pytest.mark.parametrize("name", ["fit", "check", "compare", "tune", "graph"])
+def test_what_a_message_on_rows_advises_every_command_takes(name: str) -> None:
+    assert {"na_values", "missing", "fill_limit", "gaps", "duplicates", "exclude"} <= {*shown(name)}
+
+
 def test_a_command_shows_the_default_that_it_has() -> None:
     assert shown("compare")["members"].show_default == "3"
     assert shown("compare")["test"].show_default == "0.2"

@@ -16,7 +16,8 @@ EXAMPLE = (
     "Example: mvlstm graph air.csv --time year,month,day,hour --exclude No,cbwd --missing drop "
     "--gaps close --out graph.html"
 )
-COLUMNS = ("time", "series", "variables", "exclude", "categorical")
+COLUMNS = ("time", "series", "variables", "exclude", "categorical", "na_values")
+ROWS = ("missing", "fill_limit", "gaps", "duplicates")
 LINKS_SHOWN = 30  # on a screen; --json and --out have all
 
 
@@ -25,7 +26,7 @@ def graph(
     output: Output,
     data: cli.DataFile,
     columns: Annotated[cli.Given, cli.option_group(TableColumns, *COLUMNS)],
-    cleaning: Annotated[cli.Given, cli.option_group(Cleaning, "missing", "gaps")],
+    cleaning: Annotated[cli.Given, cli.option_group(Cleaning, *ROWS)],
     reading: cli.Reading,
     targets: Annotated[
         list[str] | None,

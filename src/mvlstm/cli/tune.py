@@ -24,7 +24,8 @@ Model = Annotated[
     cli.option_group(
         MVLSTMSettings,
         *("window", "horizon", "max_epochs", "seed", "device"),
-        *("calendar", "holidays", "missing", "gaps", "transform"),
+        *("missing", "fill_limit", "gaps", "duplicates"),
+        *("calendar", "holidays", "transform", "bounds"),
     ),
 ]
 Split = Annotated[

@@ -18,10 +18,11 @@ from mvlstm.metrics import benjamini_hochberg, holm
 from mvlstm.problem.windows import check_window, gather_windows, origins_in, spread_evenly
 from mvlstm.progress import show_tasks
 from mvlstm.results.graph import CONTROLS, LINK_COLUMNS, OWN_COLUMNS, Graph
+from mvlstm.settings import FILL_LIMIT, Duplicates
 from mvlstm.table.columns import as_in_table, as_name, as_names, column_names
 from mvlstm.table.frame import SeriesFrame, Table, check_table
 from mvlstm.table.layout import CALENDAR
-from mvlstm.table.settings import Cleaning, Columns, Gaps, Missing, Names
+from mvlstm.table.settings import Cleaning, Codes, Columns, Gaps, Missing, Names
 from mvlstm.table.spacing import natural_cycles
 from mvlstm.types import FloatArray, IntArray
 
@@ -44,8 +45,11 @@ def graph(
     variables: Sequence[str] | None = None,
     exclude: Names = None,
     categorical: Names = None,
+    na_values: Codes = None,
     missing: Missing = "error",
+    fill_limit: int = FILL_LIMIT,
     gaps: Gaps = "error",
+    duplicates: Duplicates = "error",
     window: int | None = None,
     control: Literal["family", "fdr"] = "family",
     effort: Literal["quick", "default", "full"] = "default",
@@ -63,7 +67,7 @@ def graph(
     table : DataFrame or SeriesFrame
     targets : str or sequence of str, optional
         Columns whose drivers are looked for; by default all that hold numbers.
-    time, series, variables, exclude, categorical, missing, gaps
+    time, series, variables, exclude, categorical, na_values, missing, fill_limit, gaps, duplicates
         What the columns are and how rows are cleaned, as for ``fit``.
     window : int, optional
         Lags that are read; by default 2, 3, 5 or 10, whichever forecasts best.
@@ -103,8 +107,10 @@ def graph(
         variables=None if variables is None else [*dict.fromkeys([*variables, *names])],
         exclude=exclude,
         categorical=categorical,
+        na_values=na_values,
     )
-    frame = check_table(table, columns, Cleaning(missing=missing, gaps=gaps))
+    cleaning = Cleaning(missing=missing, fill_limit=fill_limit, gaps=gaps, duplicates=duplicates)
+    frame = check_table(table, columns, cleaning)
     chosen = _targets(frame, None if targets is None else names)
     work = len(frame.variables) * len(chosen) * level.rows**3  # of one regression and all its links
     pieces = max(1, int(SHARE * level.work / work))
@@ -139,7 +145,7 @@ def past_of(
     values = _standardised(frame)
     long = values[_longest(frame.segments)]
     cycles = shared_cycles(long, natural=tuple(natural_cycles(frame.step)))
-    column = [list(frame.groups).index(j) for j in targets]
+    column = [int(np.flatnonzero(np.equal(frame.groups, j))[-1]) for j in targets]  # after marks
     return Past(
         windows=gather_windows(values, origins, length)[:, ::-1],
         labels=values[origins + 1][:, column],

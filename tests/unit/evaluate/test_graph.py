@@ -61,6 +61,14 @@ def test_text_gaps_and_series_are_taken(table: pd.DataFrame) -> None:
     ]
 
 
+def test_a_dirty_table_is_taken_as_it_is(table: pd.DataFrame) -> None:
+    dirty = table.mask(np.random.default_rng(2).random(table.shape) < 0.1, -200.0)
+    dirty = pd.concat([dirty, dirty.iloc[[70]]]).sort_index()
+    cleaned = {"na_values": [-200], "missing": "mask", "duplicates": "mean", "fill_limit": 2}
+    links = mv.graph(dirty, window=2, verbose=0, **cleaned).important
+    assert links[["from", "to", "lag"]].to_numpy().tolist() == [["rain", "level", 1]]
+
+
 def test_it_turns_into_tables_and_json(found: mv.Graph) -> None:
     assert found.to_frame().equals(found.links)
     plain = json.loads(json.dumps(found.to_dict()))
