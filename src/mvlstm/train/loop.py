@@ -63,8 +63,8 @@ def train(
     clock, before = Clock(len(data.stop) / stepper.batch), int(state.epoch)
     with control.listening():
         while not is_over(state, config):
-            pauses = partial(pause, control, stepper, state, clock)
-            losses = stepper.run_epoch(int(state.epoch), pauses)
+            stops = partial(pause, control, stepper, state, clock)
+            losses = stepper.run_epoch(int(state.epoch), stops)
             if losses is None:
                 break
             judged = stepper.judged_on, stepper.variants
@@ -113,18 +113,20 @@ class Clock:
         """Seconds since training began."""
         return time.monotonic() - self.started
 
-    def closing_seconds(self) -> float:
-        """Count a step; return the seconds to keep back for the work after training."""
-        self.steps += 1
+    def closing_seconds(self, steps: int = 1) -> float:
+        """Count steps, the first alone; return the seconds to keep back for what comes after."""
+        self.steps += steps
         if self.steps == 1:
             self.first = self.seconds
             return SHARE_OF_FIRST * self.first * self.closing
         return (self.seconds - self.first) / (self.steps - 1) * self.closing
 
 
-def pause(control: Control, stepper: Stepper, state: TrainState, clock: Clock) -> bool:
-    """Save the state if it is time to; say whether to stop here."""
-    stops = control.must_stop(clock.closing_seconds())
+def pause(
+    control: Control, stepper: Stepper, state: TrainState, clock: Clock, steps: int = 1
+) -> bool:
+    """Save the state if it is time to, after so many more steps; say whether to stop here."""
+    stops = control.must_stop(clock.closing_seconds(steps))
     if stops or control.save_is_due:
         stepper.write_back(state)
     if control.save_is_due and not stops:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
@@ -19,11 +21,12 @@ from mvlstm.train.protocol import Network
 from mvlstm.train.shrinkage import Shrinkage
 from mvlstm.train.state import TrainState
 from mvlstm.train.streams import KeyedDropout, member_key, shuffled
-from mvlstm.train.workers import run_all
+from mvlstm.train.workers import run_all, run_chains
 
 PIECE_WINDOWS = 64  # fewest windows worth a piece of their own
 PIECE_WORK = 6e8  # least multiplications and additions worth one
 MOST_PIECES = 8
+PAUSE_EVERY = 0.2  # seconds of steps in a row, for which an interruption waits
 Outcome = tuple[Tensor, Tensor]  # losses (k,) and gradients (k, P)
 
 
@@ -95,25 +98,31 @@ class Stepper:
         self.cursor = state.batch.to(device, copy=True).reshape(1)
         self.loss_sum = state.loss_sum[self.rows].clone()
         self.pieces = cut_batch(self.batch, count(network.shapes), data.window)
+        self.step_seconds = math.inf  # until a step tells: the first is taken alone
 
     def matches(self, state: TrainState) -> bool:
         """Say whether these are the members in work, at their present rates."""
         rows = state.running.nonzero().flatten()
         return torch.equal(rows, self.rows) and torch.equal(state.lowered[rows], self.lowered)
 
-    def run_epoch(self, epoch: int, stops: Callable[[], bool] = bool) -> Tensor | None:
+    def run_epoch(
+        self, epoch: int, stops: Callable[[int], bool] = lambda steps: False
+    ) -> Tensor | None:
         """Take the steps that are left of an epoch; return each running member's mean loss (k,).
 
-        ``stops`` is asked after every step; if it says yes, the answer is None and the epoch can
-        be taken up again later.
+        ``stops`` is asked after every step, or a few, and told how many; if it says yes, the answer
+        is None and the epoch can be taken up again later.
         """
         index = torch.tensor(epoch, dtype=torch.int32, device=self.data.device)
         order = shuffled(self.keys, index, self.n_windows)
         used = order[:, : self.n_batches * self.batch]  # the few windows left over vary by epoch
         self.order.copy_(used.reshape(self.order.shape))
-        for _ in range(int(self.cursor), self.n_batches):
-            self.step()
-            if stops():
+        while left := self.n_batches - int(self.cursor):
+            steps = self._steps_in_a_row(left)
+            started = time.perf_counter()
+            self.step(steps)
+            self.step_seconds = (time.perf_counter() - started) / steps
+            if stops(steps):
                 return None
         losses = self.loss_sum / self.n_batches
         self.cursor.zero_()
@@ -131,12 +140,25 @@ class Stepper:
         stop = self.data.stop.expand(len(self.rows), -1)
         return torch.cat([stop, self.data.train[self.left_out.places()]], dim=1)
 
-    def step(self) -> None:
-        """Move every member by one batch of its own."""
-        if self.data.device.type == "cpu":
-            self._step_on_cores()
+    def _steps_in_a_row(self, left: int) -> int:
+        """Return after how many steps to ask whether to stop: several, where members go apart."""
+        if self.data.device.type != "cpu" or len(self.pieces) > 1:
+            return 1
+        return max(1, int(min(left, PAUSE_EVERY / self.step_seconds)))
+
+    def step(self, count: int = 1) -> None:
+        """Move every member by one batch of its own, or by several."""
+        if self.data.device.type != "cpu":
+            for _ in range(count):
+                self._replay()
+        elif len(self.pieces) > 1:
+            for _ in range(count):
+                self._step_by_pieces()
         else:
-            self._replay()
+            every = [slice(k, k + 1) for k in range(len(self.rows))]
+            run_chains([partial(self._move_whole, k) for k in every], count)
+            self.step_count += count
+            self.cursor += count
 
     @cached_property
     def _replay(self) -> Callable[[], object]:
@@ -174,35 +196,34 @@ class Stepper:
                 share = share.clamp(min=1 - self.config.averaging)
                 self.mean.lerp_(self.flat.detach(), share)
 
-    def _step_on_cores(self) -> None:
+    def _step_by_pieces(self) -> None:
         every, n = [slice(k, k + 1) for k in range(len(self.rows))], len(self.pieces)
-        if n == 1:
-            run_all([partial(self._move_whole, k) for k in every])
-        else:
-            leaves = [(k, self.flat.detach()[k].requires_grad_(True)) for k in every]
-            pairs = [(k, leaf, piece) for k, leaf in leaves for piece in self.pieces]
-            parts = run_all([partial(self._gradient, leaf, k, piece) for k, leaf, piece in pairs])
-            moves = [(k, parts[n * i : n * (i + 1)]) for i, k in enumerate(every)]
-            run_all([partial(self._move, k, pieces) for k, pieces in moves])
+        leaves = [(k, self.flat.detach()[k].requires_grad_(True)) for k in every]
+        pairs = [(k, leaf, piece) for k, leaf in leaves for piece in self.pieces]
+        parts = run_all([partial(self._gradient, leaf, k, piece) for k, leaf, piece in pairs])
+        moves = [(k, parts[n * i : n * (i + 1)]) for i, k in enumerate(every)]
+        run_all([partial(self._move, k, pieces) for k, pieces in moves])
         self.step_count += 1
         self.cursor += 1
 
-    def _move_whole(self, member: slice) -> None:
+    def _move_whole(self, member: slice, ahead: int) -> None:
+        """Move a member by one batch, some steps ahead of those that are counted."""
         leaf = self.flat.detach()[member].requires_grad_(True)
-        self._move(member, [self._gradient(leaf, member, slice(0, self.batch))])
+        self._move(member, [self._gradient(leaf, member, slice(0, self.batch), ahead)], ahead)
 
-    def _gradient(self, flat: Tensor, members: slice, piece: slice) -> Outcome:
+    def _gradient(self, flat: Tensor, members: slice, piece: slice, ahead: int = 0) -> Outcome:
         """Return some members' loss on some windows of the batch, and its gradient.
 
         Both are counted by the piece's share of the batch, so that pieces add up. Where labels are
         unknown, a batch is taken to have as many of them as all have on average: then each known
         label counts the same, and a batch may have none.
         """
-        positions = self.order[members].index_select(1, self.cursor)[:, 0, piece]  # (k, B)
+        cursor = self.cursor + ahead if ahead else self.cursor
+        positions = self.order[members].index_select(1, cursor)[:, 0, piece]  # (k, B)
         origins = self.data.train[self.left_out.kept(positions.long(), members)]
         x = self.data.windows(origins)  # (k, T, B, C)
         y = self.data.targets(origins, self.variants[members])  # (k, B, H)
-        dropout = self.dropout.part(members, piece) if self.drops else None
+        dropout = self.dropout.part(members, piece, ahead) if self.drops else None
         prediction = self.network(unflatten(flat, self.network.shapes), x, dropout)
         known = self.data.known(y)
         labels = (y,) if known is None else (y.masked_fill(~known, 0.0), known)
@@ -212,16 +233,16 @@ class Stepper:
         return loss.detach(), gradient
 
     @torch.no_grad()
-    def _move(self, member: slice, outcomes: list[Outcome]) -> None:
+    def _move(self, member: slice, outcomes: list[Outcome], ahead: int = 0) -> None:
         """Add up a member's pieces and take its step."""
         loss, gradient = outcomes[0]
         for more_loss, more in outcomes[1:]:
             loss += more_loss
             gradient += more
         self.loss_sum[member] += loss
-        rate = self.learning_rate[member]
+        rate, done = self.learning_rate[member], self.step_count + ahead
         if self.shares is not None:
-            rate = rate * self.shares[self.step_count]
+            rate = rate * self.shares[done]
         flat = self.flat.data[member]  # not counted as a change of the rows that others work on
         gradient.addcmul_(self.penalty[member], flat)
         clip(gradient, self.config.gradient_clip)
@@ -231,13 +252,13 @@ class Stepper:
             self.first[member],
             self.second[member],
             rate=float(rate),
-            count=(self.step_count + 1).to(torch.float32),
+            count=(done + 1).to(torch.float32),
             beta2=self.config.beta2,
         )
         if self.shrinkage is not None and bool(self.shrinkage.pull[member].any()):
             self.shrinkage(flat, rate, member)
         if self.config.averaging:
-            share = max(1 / (int(self.step_count) + 1), 1 - self.config.averaging)
+            share = max(1 / (int(done) + 1), 1 - self.config.averaging)
             self.mean[member].lerp_(flat, share)
 
     def write_back(self, state: TrainState) -> None:

@@ -72,9 +72,13 @@ class KeyedDropout:
         self.threshold = (rates.double() * 2.0**32 - 2.0**31).clamp(max=2.0**31 - 1).int()
         self.scale = 1.0 / (1.0 - rates)
 
-    def part(self, members: slice, windows: slice) -> KeyedDropout:
-        """Return the dropout of some members and windows: what it drops, the whole drops too."""
+    def part(self, members: slice, windows: slice, ahead: int = 0) -> KeyedDropout:
+        """Return the dropout of some members and windows: what it drops, the whole drops too.
+
+        Or it will, so many steps ahead.
+        """
         part = copy(self)
+        part.step = self.step + ahead if ahead else self.step
         part.keys, part.threshold = self.keys[members], self.threshold[members]
         part.scale, part.first_window = self.scale[members], windows.start or 0
         return part

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 from dataclasses import replace
@@ -13,7 +14,7 @@ import torch
 
 from mvlstm.errors import TrainingError
 from mvlstm.nn.mvlstm import MVLSTMNetwork
-from mvlstm.train import loop
+from mvlstm.train import loop, stepper
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.control import Control
 from mvlstm.train.data import WindowData
@@ -53,6 +54,11 @@ class StopAfter(Control):
         return super().must_stop(closing)
 
 
+@pytest.fixture(autouse=True)
+def asked_after_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stepper, "PAUSE_EVERY", 0.0)
+
+
 @pytest.fixture(scope="module")
 def whole() -> dict[str, torch.Tensor]:
     state = train(NETWORK, make_data(), MEMBERS, CONFIG)
@@ -72,6 +78,21 @@ def test_stopping_anywhere_and_going_on_changes_no_bit(whole: Any, moment: int) 
     resumed = train(NETWORK, make_data(), MEMBERS, CONFIG, state=state).tensors()
     for name, tensor in whole.items():
         np.testing.assert_array_equal(resumed[name], tensor, err_msg=name)
+
+
+def test_members_that_do_not_wait_for_one_another_change_no_bit(
+    whole: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stepper, "PAUSE_EVERY", math.inf)
+    control, threads = StopAfter(10**9), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        found = train(NETWORK, make_data(), MEMBERS, CONFIG, control=control).tensors()
+    finally:
+        torch.set_num_threads(threads)
+    for name, tensor in whole.items():
+        np.testing.assert_array_equal(found[name], tensor, err_msg=name)
+    assert 10**9 - control.left < int(found["epoch"]) * STEPS, "it asks after several steps"
 
 
 def test_the_time_an_epoch_takes_is_that_of_this_run_s_epochs() -> None:

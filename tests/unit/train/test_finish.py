@@ -113,7 +113,10 @@ def test_a_member_does_not_depend_on_when_others_finish(data, finished) -> None:
         assert int(alone.lowered[0]) == int(finished.lowered[k])
 
 
-def test_a_run_stopped_while_finishing_goes_on_to_the_same_bits(data, finished) -> None:
+def test_a_run_stopped_while_finishing_goes_on_to_the_same_bits(
+    data, finished, monkeypatch
+) -> None:
+    monkeypatch.setattr("mvlstm.train.stepper.PAUSE_EVERY", 0.0)  # it asks after every step
     middle = int(finished.lowered.min()) + 1
 
     class Stop(Control):
