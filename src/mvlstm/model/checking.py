@@ -118,8 +118,11 @@ def check_whole_table(
         again = attempt.mended(remedy)
         if again == attempt or not remedy:
             break
-        if again.reading != attempt.reading:
-            whole = _read(source, again.reading)
+        try:
+            whole = whole if again.reading == attempt.reading else _read(source, again.reading)
+        except DataError as wrong:
+            findings.append(Finding(str(wrong), {}))
+            break
         attempt = again
     fits = frame is not None
     path = isinstance(source, str | os.PathLike)

@@ -45,6 +45,8 @@ def check_columns(what: str, wanted: Iterable[str], names: Sequence[str], argume
     near = difflib.get_close_matches(name.strip().lower(), list(lower), n=1, cutoff=0.6)
     if near:
         hint = f"Did you mean {argument}={lower[near[0]]!r}?"
+    elif all(is_dressed(one) or reads_as_time(one) for one in names):
+        hint = "Those are values: the first line of a file must name its columns."
     elif len(names) == 1 and name in re.split(r"\W+", names[0]):
         hint = "If these are several columns, name what separates them: sep=' '."
     else:

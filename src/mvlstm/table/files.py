@@ -37,6 +37,8 @@ _HEAD = 65_536  # bytes that tell whether a file is text
 _TOO_LONG = [""]  # a header that is not read
 _MARK = "[. \u00a0\u2009\u202f]"  # of thousands: a dot or a space, which may be narrow or fixed
 _MARKED = rf"\s*[+-]?(?:[1-9]\d{{0,2}}(?:{_MARK}\d{{3}})+|\d+)(?:,\d*)?\s*"  # 1.234.567,8
+_COMMAS = r"\s*[+-]?(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d*)?\s*"  # 1,234,567.8
+_NO_DECIMAL = r",\d{3}[,.]"  # a comma that marks thousands, beyond doubt
 _GROUPED = r"[+-]?[1-9]\d{0,2}(?:\.\d{3})*"  # 1.234.567 and 950
 LOOKED_AT = 1_000  # rows, for dots that may mark thousands
 FEWEST_DOTS = 5  # of them in a column
@@ -130,12 +132,17 @@ def _read_text(file: Path, sep: str | None, decimal: str) -> pd.DataFrame:
             "comma, name it: sep=';' or another."
         ) from error
     table = table.apply(_without_none)
-    if decimal == ",":
-        table = table.apply(_without_thousands)
-    elif separator != ",":
+    table = table.apply(_without_thousands, decimal=decimal)
+    if decimal == "." and separator != ",":
         _doubt_dots(file, _parse(file, separator, decimal, encoding, nrows=LOOKED_AT, dtype=str))
     nameless = [j for j, name in enumerate(names[: table.shape[1]]) if j and not name.strip()]
     blank = [j for j in nameless if table.iloc[:, j].isna().all()]  # as spreadsheets leave them
+    if len(nameless) - len(blank) >= max(2, len(names) / 2):
+        raise DataError(
+            f"The first line of '{file}' names {counted(len(names) - len(nameless), 'column')} of "
+            f"{len(names)}: {_start(separator.join(names))}. It must name them all: remove the "
+            "lines above the header."
+        )
     table = table.drop(columns=table.columns[blank])
     bare = [str(name).strip() for name in table.columns]
     if len(set(bare)) == len(bare):
@@ -231,17 +238,21 @@ def _rows_with_values(table: pd.DataFrame) -> int:
     return int(filled[-1]) + 1 if len(filled) else len(table)
 
 
-def _without_thousands(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Read text such as ``1.234,5`` as numbers: where commas are decimal, dots mark thousands.
+def _without_thousands(column: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+    """Read text such as ``1.234,5``, where commas are decimal, or ``1,234.5`` as numbers.
 
-    So do spaces. Every entry must be such a number, which dates with dots are not.
+    Dots and spaces mark thousands in the former. Every entry must be such a number, which dates
+    with dots are not; of the latter one must be in no doubt.
     """
     if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
         return column
     entries = column.dropna().astype(str)
-    if entries.empty or not entries.str.fullmatch(_MARKED).all():
+    form, mark = (_MARKED, _MARK) if decimal == "," else (_COMMAS, ",")
+    if entries.empty or not entries.str.fullmatch(form).all():
         return column
-    bare = entries.str.replace(_MARK, "", regex=True).str.replace(",", ".", regex=False)
+    if decimal == "." and not entries.str.contains(_NO_DECIMAL).any():
+        return column
+    bare = entries.str.replace(mark, "", regex=True).str.replace(",", ".", regex=False)
     return bare.astype(np.float64).reindex(column.index)
 
 
@@ -262,6 +273,11 @@ def _read_header(file: Path, sep: str | None, decimal: str) -> tuple[str, str, l
         raise ParameterError(
             f"The columns of '{file}' are separated by {separator!r}, which is also the decimal "
             "mark. Name the separator, such as sep=';', or another mark with decimal=... instead."
+        )
+    if decimal == "," and len(names[separator]) == 1 < len(names[","]):
+        raise DataError(
+            f"The columns of '{file}' are separated by commas, so that a comma within a number "
+            "marks no decimals here. Take such commas out of the file, and leave decimal=... out."
         )
     _check_header(file, names[separator], sep, best, len(names[best]))
     return encoding, separator, names[separator]

@@ -115,7 +115,7 @@ def _checked(times: pd.DatetimeIndex, what: str) -> pd.DatetimeIndex:
     missing = np.flatnonzero(times.isna())
     if len(missing):
         raise DataError(
-            f"{what} has {len(missing):,} missing times, the first at row {missing[0]}. "
+            f"{what} has {counted(len(missing), 'missing time')}, the first at row {missing[0]}. "
             "Every row needs a time: fill them in or leave these rows out."
         )
     if len(times) and (times.year.min() < 1678 or times.year.max() > 2261):
@@ -305,10 +305,12 @@ def _parse_dates(column: pd.Series[Any], what: str, name: str, day_first: bool |
     best = max(failed, key=lambda times: int(np.sum(times.notna())), default=None)
     bad = present if best is None else present & best.isna()
     row = int(np.flatnonzero(bad)[0])
+    few = bad.sum() < np.sum(present) / 2
+    remedy = "Take such rows out, write dates like" if few else "Write dates like"
     raise DataError(
         f"{what} cannot be read as dates in {counted(int(bad.sum()), 'row')}, the first "
-        f"{column.iloc[row]!r} at row {row}. Write dates like 2013-05-02 03:00, or name "
-        "another column with time=... instead."
+        f"{column.iloc[row]!r} at row {row}. {remedy} 2013-05-02 03:00, or name another column "
+        "with time=... instead."
     )
 
 

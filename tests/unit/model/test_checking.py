@@ -124,6 +124,14 @@ def test_a_decimal_comma_is_read_again(tmp_path: Path) -> None:
     fitted(mv.table.read_table(path, **found.reading), found)
 
 
+def test_commas_that_mark_thousands_between_commas_are_no_option(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("y,x\n" + "".join(f'"1,{100 + k}",{k % 7}\n' for k in range(ROWS)))
+    found = mv.check(path, "y")
+    assert not found.fits
+    assert "separated by commas, so that a comma within a number" in found.findings[-1].fault
+
+
 def test_what_no_option_mends_is_said() -> None:
     found = mv.check(clean().assign(y="$1,000.50"), "y")
     assert not found.fits and found.rows == ""

@@ -77,6 +77,13 @@ def test_spaces_and_dots_mark_thousands_where_commas_are_decimal(tmp_path: Path,
     assert table["b"].tolist() == ["x 1", "x 2", "x 3"]
 
 
+def test_commas_mark_thousands_where_no_number_is_in_doubt(tmp_path: Path) -> None:
+    path = text_file(tmp_path, 'a,b\n"1,234.5","1,234"\n999.25,950\n"-12,345,678","2,000"\n')
+    table = read_table(path)
+    assert table["a"].tolist() == [1234.5, 999.25, -12345678.0]
+    assert table["b"].tolist() == ["1,234", "950", "2,000"]  # these may be decimal commas
+
+
 def test_one_column_with_decimal_commas(tmp_path: Path) -> None:
     assert read_table(text_file(tmp_path, "a\n1,5\n"), decimal=",")["a"].tolist() == [1.5]
 
@@ -268,6 +275,17 @@ def test_columns_without_name_and_value_are_left_out(tmp_path) -> None:
     assert list(read_table(file).columns) == ["time", "x", "y"]
     file.write_text("time,x,y,,\n1,2,3,,\n2,3,4,5,\n")
     assert list(read_table(file).columns) == ["time", "x", "y", "Unnamed: 3"]
+
+
+def test_lines_above_the_header_are_refused(tmp_path: Path) -> None:
+    lines = "Report of May;;;\n;;;\ntime;x;y;z\n1;2;3;4\n"
+    fails(text_file(tmp_path, lines), "names 1 column of 4: 'Report of May;;;'. It must name them")
+
+
+def test_a_file_without_a_header_is_told_so(tmp_path: Path) -> None:
+    path = text_file(tmp_path, "2024-01-01 00:00,1.5,-7\n2024-01-01 01:00,1.25,-8\n")
+    with pytest.raises(DataError, match="the first line of a file must name its columns"):
+        build_frame(read_table(path), target="y")
 
 
 def test_rows_at_the_end_without_any_value_are_left_out(tmp_path: Path) -> None:

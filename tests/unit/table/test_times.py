@@ -228,11 +228,11 @@ def test_text_that_is_no_date() -> None:
 def test_missing_times() -> None:
     column = HOURS.to_series().reset_index(drop=True)
     column[3] = pd.NaT
-    fails(table(when=column), "1 missing times, the first at row 3", time="when")
+    fails(table(when=column), "1 missing time, the first at row 3", time="when")
     text = HOURS.strftime("%Y-%m-%d %H:%M").to_series().reset_index(drop=True)
     text[4] = None
-    fails(table(when=text), "1 missing times, the first at row 4", time="when")
-    fails(table().set_axis(pd.DatetimeIndex(column)), "The index has 1 missing times")
+    fails(table(when=text), "1 missing time, the first at row 4", time="when")
+    fails(table().set_axis(pd.DatetimeIndex(column)), "The index has 1 missing time")
 
 
 def test_clock_parts_that_make_no_date() -> None:
