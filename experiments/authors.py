@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from mvlstm.bench.studies import Protocol
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.problem.preparation import Preparation
 from mvlstm.problem.scaling import Scaler
+from mvlstm.problem.stationarity import choose_differencing
 from mvlstm.table.frame import build_frame
 from mvlstm.types import FloatArray, IntArray
 
@@ -95,6 +96,23 @@ def authors_cell(job: Job, *, local: bool = True) -> Cell:
             f"with folds={job.folds} and horizon={job.horizon}. Use 'chronological'."
         )
     return (_windows if local else _filtered)(job, load_rows(job), RANGES[job.dataset])
+
+
+def differenced_cell(job: Job, *, local: bool = True) -> Cell:
+    """Return the same cell, of columns differenced where ADF and KPSS tests ask for it.
+
+    The paper says so of its data sets. The tests are made on the training rows; no target asks.
+    """
+    found, ranges = load_rows(job), RANGES[job.dataset]
+    values = found.frame.values.copy()
+    trained = values[: ranges.end_of_training]
+    orders = choose_differencing(trained, found.frame.columns).orders
+    if orders[-1]:
+        raise DataError(f"The target of '{job.dataset}' would be differenced, which is not done.")
+    for column, order in enumerate(orders):
+        values[:, column] = np.diff(values[:, column], n=order, prepend=[values[0, column]] * order)
+    found = replace(found, frame=replace(found.frame, values=values))
+    return (_windows if local else _filtered)(job, found, ranges)
 
 
 def window_rows(series: FloatArray, ranges: Ranges, window: int) -> dict[str, IntArray]:
@@ -187,3 +205,4 @@ def _filtered(job: Job, found: Rows, ranges: Ranges) -> Cell:
 
 
 AUTHORS = Protocol(authors_cell, RANGES)
+DIFFERENCED = Protocol(differenced_cell, RANGES)

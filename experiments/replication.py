@@ -9,27 +9,42 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isclose
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from experiments.importance_tables import OWN_PAST, columns_of
+from experiments.interpretation import (
+    Find,
+    divergence,
+    granger_line,
+    histogram_table,
+    ranked_table,
+)
 from experiments.paper import PAPER_SETS, paper_score, paper_tables
 from mvlstm.bench.document import number
 from mvlstm.bench.records import Record, Records, read_records
 
 HERE = Path(__file__).parent
 WINDOWS = (30, 20, 10)
-METRICS = ("RMSE", "MAE")
+METRIC_NAMES = {"RMSE": "rmse", "MAE": "mae_mean"}  # the paper's absolute error is of the mean
+METRICS = tuple(METRIC_NAMES)
+REAL = ("pm25", "energy", "plant")
 BUDGETS = ("paper", "medium")  # records of the larger budget are preferred
 CLOSE = 0.1  # ratio to the printed number that counts as the same
 MARKS = {"same": "🟩", "lower": "🟦", "higher": "🟧", "other data": "⬜", "missing": ""}
 ALONE = "†"  # of the first network alone
+UNFINISHED = "‡"  # the optimiser had not converged
+FIGURES = {  # where the paper draws attention
+    "pm25": "the paper's Figures 3 and 4",
+    "plant": "its Figure 5",
+    "energy": "its Figure 6",
+    "synthetic": "its Figure 7",
+}
 
 
 @dataclass(frozen=True)
@@ -42,6 +57,10 @@ class PrintedCell:
         Mean over the repeats; the absolute error is that of the mean forecast, as in the paper.
     alone : bool
         Whether ours is of the first network, because the others' was not recorded.
+    converged : bool
+        Whether the optimiser came to an end, where a method has one.
+    choose : str
+        Which validation rows chose: "all", or the earlier "half".
     """
 
     method: str
@@ -49,9 +68,11 @@ class PrintedCell:
     window: int
     metric: str
     printed: float
-    ours: float | None
-    alone: bool
-    budget: str
+    ours: float | None = None
+    alone: bool = False
+    budget: str = ""
+    converged: bool = True
+    choose: str = "half"
 
     @property
     def ratio(self) -> float:
@@ -72,7 +93,7 @@ class PrintedCell:
     def __str__(self) -> str:
         if self.ours is None:
             return f"{self.printed:g} / no record"
-        mark = ALONE if self.alone else ""
+        mark = (ALONE if self.alone else "") + ("" if self.converged else UNFINISHED)
         shown = f"{self.printed:g} / {number(self.ours)}{mark}"
         return f"{MARKS[self.outcome]} {shown} ({self.ratio:.2f})"
 
@@ -81,7 +102,7 @@ def printed_cells(records: Records) -> list[PrintedCell]:
     """Return the 264 printed cells, in the paper's order."""
     ours = {_place(record): record for record in sorted(records.found, key=_preference)}
     return [
-        _cell(records, ours.get((label, dataset, window)), label, dataset, window, metric)
+        _cell(ours.get((label, dataset, window)), label, dataset, window, metric)
         for window in WINDOWS
         for metric in METRICS
         for label in paper_tables()[str(window)][metric]
@@ -94,35 +115,42 @@ def _place(record: Record) -> tuple[str, str, int]:
     return job["label"], job["dataset"], job["window"]
 
 
-def _preference(record: Record) -> tuple[bool, bool, int]:
+def _preference(record: Record) -> tuple[bool, bool, bool, bool, int]:
     """Order records so that the one that stands for a cell comes last."""
     job = record["job"]
     synthetic = job["dataset"] == "synthetic"
     protocol = "chronological" if synthetic else "authors"
     fits = job["suite"] == "paper" and job["protocol"] == protocol and job["kind"] == "forecast"
     plain = not job["setting"] and job["folds"] == 1 and job["horizon"] == 1
+    plain = plain and not job.get("refit")
     budget = job["budget"] if job["budget"] in BUDGETS else "other"
     done = record["status"] == "done"
-    return done and fits and plain, plain, -[*BUDGETS, "other"].index(budget)
+    rank = -[*BUDGETS, "other"].index(budget)
+    return done and fits and plain, plain, converged(record), _chosen_by(record) == "all", rank
 
 
-def _cell(
-    records: Records, record: Record | None, label: str, dataset: str, window: int, metric: str
-) -> PrintedCell:
+def converged(record: Record) -> bool:
+    """Say whether the optimiser of a fit came to an end."""
+    return not any("not yet converged" in note for note in record.get("notes") or ())
+
+
+def _chosen_by(record: Record) -> str:
+    """Return which validation rows chose the settings."""
+    return str(record["job"].get("choose", "half"))
+
+
+def _cell(record: Record | None, label: str, dataset: str, window: int, metric: str) -> PrintedCell:
     printed = paper_score(label, dataset, window, metric)
     assert printed is not None
     place = (label, dataset, window, metric, printed[0])
     if record is None or not _preference(record)[0]:
-        return PrintedCell(*place, None, False, "")
-    values = np.array(record["single"][metric.lower()])
-    budget = record["job"]["budget"]
-    errors = (records.arrays(record) or {}).get("single")
-    if metric == "RMSE" or errors is None:
-        return PrintedCell(*place, float(values.mean()), False, budget)
-    of_mean = float(np.abs(errors.astype(float)).mean())  # the recorded one is of the median
-    if isclose(values[0], of_mean, rel_tol=1e-3):
-        return PrintedCell(*place, float(values.mean()), False, budget)
-    return PrintedCell(*place, of_mean, len(values) > 1, budget)
+        return PrintedCell(*place)
+    values = record["single"][METRIC_NAMES[metric]]
+    known = [value for value in values if value is not None]
+    ours = float(np.mean(known)) if known else None
+    budget, choose = record["job"]["budget"], _chosen_by(record)
+    alone = len(known) < len(values)
+    return PrintedCell(*place, ours, alone, budget, converged(record), choose)
 
 
 # ------------------------------------------------------------------------------------------- tables
@@ -142,7 +170,7 @@ def count_table(cells: Sequence[PrintedCell]) -> str:
     real = [cell for cell in cells if cell.dataset != "synthetic"]
     kinds = ("same", "higher", "lower", "missing")
     rows = []
-    for dataset in ("pm25", "energy", "plant", None):
+    for dataset in (*REAL, None):
         for metric in METRICS if dataset else (None,):
             chosen = [c for c in real if c.dataset == (dataset or c.dataset)]
             chosen = [c for c in chosen if c.metric == (metric or c.metric)]
@@ -151,6 +179,18 @@ def count_table(cells: Sequence[PrintedCell]) -> str:
             rows.append([name, *(str(found[kind]) for kind in kinds), str(len(chosen))])
     titles = ["", "within 10 %", "over 10 % worse", "over 10 % better", "no record", "all"]
     return _markdown(pd.DataFrame(rows, columns=titles))
+
+
+def _real_ranks(cells: Sequence[PrintedCell], label: str = "MV-LSTM") -> list[int]:
+    """Return our rank of one method in each column of the real data sets."""
+    columns = {(c.window, c.metric, c.dataset) for c in cells if c.dataset in REAL}
+    ranks = []
+    for place in columns:
+        group = [c for c in cells if (c.window, c.metric, c.dataset) == place]
+        own = next(cell.ours for cell in group if cell.method == label)
+        known = [cell.ours for cell in group if cell.ours is not None]
+        ranks.append(1 + sum(one < own for one in known) if own is not None else 0)
+    return ranks
 
 
 def rank_table(cells: Sequence[PrintedCell], label: str = "MV-LSTM") -> str:
@@ -171,64 +211,156 @@ def rank_table(cells: Sequence[PrintedCell], label: str = "MV-LSTM") -> str:
     return _markdown(pd.DataFrame(rows, columns=["", *PAPER_SETS.values()]))
 
 
-def ranked_importance(records: Records, dataset: str, label: str = "MV-LSTM") -> str:
-    """Return variables in order of importance, the paper's next to ours, ★ where it boxes them."""
-    name = PAPER_SETS[dataset]
-    printed = paper_tables()["importance"]["full"][name][label]
-    boxed = {row["variable"] for row in printed if row["boxed"]}
-    columns = {"the paper's": [(row["variable"], row["importance"]) for row in printed]}
-    for record in _read_at(records, dataset, label):
-        known = dict(zip(record["data"]["variables"], _variables(dataset), strict=True))
-        for column in columns_of(record):
-            if column.kind == "paper":
-                title = f"{column.title.rpartition(', ')[2]}, {record['job']['protocol']}"
-                pairs = [(known[key], value) for key, value in column.mean.items()]
-                columns[title] = sorted(pairs, key=lambda pair: -pair[1])
-    shown = {
-        title: [f"{one}{' ★' if one in boxed else ''} {value:.3g}" for one, value in pairs]
-        for title, pairs in columns.items()
-    }
-    return _markdown(pd.DataFrame({"": range(1, len(printed) + 1), **shown}))
-
-
-def _read_at(records: Records, dataset: str, label: str) -> Iterator[Record]:
-    """Yield the record of each protocol that holds attention at the longest window."""
-    for protocol in ("authors", "chronological"):
-        found = [
-            record
-            for record in sorted(records.found, key=_preference)
-            if _place(record) == (label, dataset, max(WINDOWS))
-            and record["job"]["protocol"] == protocol
-            and _preference(record)[1]
-            and record.get("attention")
-        ]
-        yield from found[-1:]
-
-
-def _variables(dataset: str) -> list[str]:
-    """Return the paper's names of the columns in our order, the target last."""
-    names: list[str] = paper_tables()["variables"][PAPER_SETS[dataset]]
-    return [*names[:-1], OWN_PAST]
-
-
 def _markdown(table: pd.DataFrame) -> str:
     lines = [list(table.columns), ["---"] * table.shape[1], *table.to_numpy().tolist()]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def choice_table(records: Records) -> str:
+    """Return what was chosen at the longest window, and which validation rows chose."""
+    best = {_place(record): record for record in sorted(records.found, key=_preference)}
+    rows = []
+    for label in paper_tables()[str(WINDOWS[0])][METRICS[0]]:
+        found = [best[label, dataset, WINDOWS[0]] for dataset in REAL]
+        rule = {"all": "all", "half": "earlier half"}[_chosen_by(found[0])]
+        chosen = [_choice_text(record) for record in found]
+        rows.append([label, rule if any(chosen) else "nothing to choose", *chosen])
+    titles = ["method", "validation rows that chose", *(PAPER_SETS[one] for one in REAL)]
+    return _markdown(pd.DataFrame(rows, columns=titles))
+
+
+def per_window_table(records: Records) -> str:
+    """Return STRX and ARIMAX fitted once and to each window, at the longest one."""
+    best = {_place(record): record for record in sorted(records.found, key=_preference)}
+    rows = []
+    for label in ("STRX", "ARIMAX"):
+        for dataset in REAL:
+            fresh = _only(records, "per-window", f"{label}, each window", dataset, WINDOWS[0])
+            if fresh is None:
+                continue
+            row = [f"{label}, {PAPER_SETS[dataset]}"]
+            for metric, name in METRIC_NAMES.items():
+                printed = paper_score(label, dataset, WINDOWS[0], metric)
+                assert printed is not None
+                once, each = (
+                    _mean(one["single"][name]) for one in (best[label, dataset, WINDOWS[0]], fresh)
+                )
+                persistence = fresh["persistence"][metric.lower()]
+                row += [f"{printed[0]:g} / {number(each)} / {number(once)} / {number(persistence)}"]
+            rows.append(row)
+    return _markdown(pd.DataFrame(rows, columns=["", *METRIC_NAMES]))
+
+
+def differencing_table(records: Records) -> str:
+    """Return errors without and with differenced columns, of what was run both ways."""
+    rows = []
+    for dataset in REAL:
+        for label in ("AR", "ENET", "XGT"):
+            row = [f"{label}, {PAPER_SETS[dataset]}"]
+            for window in WINDOWS:
+                pair = [
+                    _only(records, part, label, dataset, window)
+                    for part in ("all-rows", "differenced")
+                ]
+                texts = [number(_mean(one["single"]["rmse"])) for one in pair if one is not None]
+                row.append(", ".join(texts) if len(texts) == len(pair) else "")
+            if any(row[1:]):
+                rows.append(row)
+    titles = ["RMSE without, with", *(f"T = {window}" for window in WINDOWS)]
+    return _markdown(pd.DataFrame(rows, columns=titles))
+
+
+def _only(records: Records, part: str, label: str, dataset: str, window: int) -> Record | None:
+    """Return the record of one part of the suite with the largest budget, if there is one."""
+    found = [
+        record
+        for record in sorted(records.found, key=_preference)
+        if record["job"]["suite"] == "paper"
+        and record["job"]["part"] == part
+        and _place(record) == (label, dataset, window)
+        and record["status"] == "done"
+    ]
+    return found[-1] if found else None
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    """Return the mean of the repeats that are known."""
+    return float(np.mean([value for value in values if value is not None]))
+
+
+def _choice_text(record: Record) -> str:
+    """Write what a record's fit chose: settings of a grid, or what the method itself tries."""
+    tried = record.get("choices") or []
+    found = {**(tried[0] if tried else {}), **record["chosen"]}
+    if not found and record["job"]["base"] in ("rf", "xgt", "enet", "clstm"):
+        return "not recorded"
+    return ", ".join(f"{name} {_plain(value)}" for name, value in found.items())
+
+
+def _plain(value: Any) -> str:
+    """Write a value; of a list by step ahead, its only entry."""
+    while isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, list):
+        return " and ".join(map(_plain, value))
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _finder(records: Records) -> Find:
+    """Return a search for the record that stands for a method at the longest window."""
+
+    def find(label: str, dataset: str, protocol: str) -> Record | None:
+        found = [
+            record
+            for record in sorted(records.found, key=_preference)
+            if record["job"]["suite"] == "paper"
+            and _place(record) == (label, dataset, WINDOWS[0])
+            and record["job"]["protocol"] == protocol
+            and _preference(record)[1]
+        ]
+        return found[-1] if found else None
+
+    return find
+
+
+def interpretation(records: Records, dataset: str) -> str:
+    """Return Table 5 and the histograms of one data set."""
+    find = _finder(records)
+    protocol = "chronological" if dataset == "synthetic" else "authors"
+    tests = [
+        record
+        for record in records.found
+        if record["job"]["kind"] == "granger"
+        and (record["job"]["dataset"], record["job"]["protocol"]) == (dataset, protocol)
+    ]
+    kl = divergence(find("MV-LSTM", dataset, protocol))
+    number_of = FIGURES[dataset]
+    return "\n\n".join(
+        [
+            f"### {PAPER_SETS[dataset]}",
+            _rows(ranked_table(find, dataset)),
+            granger_line(tests[-1] if tests else None, dataset),
+            f"Attention over the training windows ({number_of}), protocol `{protocol}`; from 0 at "
+            f"the left to 0.5 and more at the right. Posterior from prior: {kl:.3f} nats.",
+            _rows(histogram_table(find, dataset, protocol)),
+        ]
+    )
+
+
+def _rows(rows: list[list[str]]) -> str:
+    return _markdown(pd.DataFrame(rows[1:], columns=rows[0]))
 
 
 def page(records: Records) -> str:
     """Return the page as Markdown."""
     cells = printed_cells(records)
     missing = [cell for cell in cells if cell.ours is None]
-    budgets = Counter(cell.budget for cell in cells if cell.ours is not None)
+    known = [cell for cell in cells if cell.ours is not None]
+    budgets = Counter(cell.budget for cell in known)
     tables = "\n\n".join(
         f"### {metric}, T = {window}\n\n{cell_table(cells, window, metric)}"
         for window in WINDOWS
         for metric in METRICS
-    )
-    importance = "\n\n".join(
-        f"### {PAPER_SETS[dataset]}\n\n{ranked_importance(records, dataset)}"
-        for dataset in ("pm25", "plant", "energy", "synthetic")
     )
     words = Template((HERE / "replication.txt").read_text("utf-8"))
     return words.substitute(
@@ -236,10 +368,16 @@ def page(records: Records) -> str:
         n_missing=len(missing),
         n_paper=budgets["paper"],
         n_medium=budgets["medium"],
+        n_all=sum(cell.choose == "all" for cell in known),
+        n_unfinished=sum(not cell.converged and cell.metric == "RMSE" for cell in known),
         counts=count_table(cells),
         ranks=rank_table(cells),
+        choices=choice_table(records),
+        per_window=per_window_table(records),
+        differencing=differencing_table(records),
+        n_first=sum(rank == 1 for rank in _real_ranks(cells)),
         tables=tables,
-        importance=importance,
+        importance="\n\n".join(interpretation(records, one) for one in FIGURES),
     )
 
 

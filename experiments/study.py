@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from experiments.ablation import LATEST
+from experiments.ablation_tables import ablation_sections
 from experiments.attention import attention
-from experiments.authors import AUTHORS
+from experiments.authors import AUTHORS, DIFFERENCED
 from experiments.epf import price_jobs, price_record, price_sections
 from experiments.error_tables import ERRORS_TEXT, fold_tables, layout_tables, step_tables
 from experiments.granger import granger_record
@@ -40,6 +42,8 @@ def of_part(
     title: str, mine: list[Record], every: list[Record], records: Records, histograms: bool
 ) -> Iterator[Section]:
     """Yield errors, cells, settings side by side, importance, and histograms if wanted."""
+    if mine[0]["job"]["suite"] == "ablation":
+        yield from ablation_sections(mine, records)
     scores = score_frame(mine)
     errors = layout_tables(scores, {one["key"]: one for one in mine})
     tables = (*errors, *step_tables(scores), *fold_tables(scores))
@@ -70,7 +74,7 @@ def of_suite(every: Sequence[Record]) -> Iterator[Section]:
 
 
 STUDY = Study(
-    protocols={"authors": AUTHORS},
+    protocols={"authors": AUTHORS, "differenced": DIFFERENCED, "latest": LATEST},
     kinds={
         "granger": Kind(granger_record, "Granger"),
         "importance": Kind(importance_record, "", importance_jobs),

@@ -59,13 +59,25 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
     def paper(cls, **changes: Any) -> Self:
         """Return the paper's MV-LSTM; ``changes`` are constructor arguments.
 
-        The equations are those printed. What the paper leaves open is settled so: forget gates
-        start with a bias of 1, all other weights by Glorot's rule for each block; gradients are
-        clipped at a norm of 5; dropout lies between attention and output maps; the target is
-        standardised, so that the likelihood's unit variance is that of the training target
-        (``target_scale="raw"`` is the other reading); training stops after ten epochs without a
-        lower error on the earlier half of the validation rows, on which a suite chooses settings
-        too, for this as for any other method (`choose = "all"` in a suite: on all of them).
+        The equations are those printed. What the paper leaves open is settled so:
+
+        - Weights start by Glorot's rule for each block of a gate and variable, biases at 0, but
+          those of forget gates at 1.
+        - Adam has its usual constants; gradients, the penalty's included, are clipped at a norm
+          of 5.
+        - The L2 penalty is of all weights and biases, next to the sum of the losses over all
+          training windows (``l2_sum``).
+        - Dropout lies between attention and output maps, not within the recurrence.
+        - Inputs and target are standardised by the training rows, so that the likelihood's unit
+          variance is that of the training target; ``target_scale="raw"`` is the other reading.
+        - Training takes at most 100 epochs and stops after ten without a lower error on the
+          earlier half of the validation rows; the weights of the best epoch count. A suite
+          chooses settings on the same rows, for this as for any other method (with
+          ``choose = "all"`` on all validation rows).
+        - Size, learning rate and penalty are one setting of the paper's grid; the suites ``grid``
+          and ``paper`` search it.
+        - Columns are differenced only on demand (``difference="auto"``: where ADF and KPSS tests
+          ask for it).
         """
         settings: dict[str, Any] = {
             "hidden_size": 15,

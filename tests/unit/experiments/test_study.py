@@ -136,7 +136,7 @@ def test_records_whose_study_is_gone_still_have_tables(
 
 def test_every_suite_here_can_be_read(in_the_clone: None) -> None:
     assert set(suite_names()) == {
-        *("accuracy", "epf", "granger", "grid", "importance", "paper", "search"),
+        *("ablation", "accuracy", "epf", "granger", "grid", "importance", "paper", "search"),
     }
     for name in suite_names():
         suite = load_suite(name)
