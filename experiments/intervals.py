@@ -1,8 +1,9 @@
 """How intervals should follow the data: methods compared on stored and cheap forecasts.
 
 Cells are (name, step ahead or "day") with point forecasts and one standard deviation for each step,
-found on earlier rows; the methods see the normal scores of the errors. Chosen on `CHOSEN` and on
-breaks with seeds below 1000, confirmed on the rest. Run from the repository's root::
+found on earlier rows; the methods see the normal scores of the errors. Simulated series break, or
+have errors 24 steps ahead that overlap. Chosen on `CHOSEN` and on seeds below 1000, confirmed on
+the rest. Run from the repository's root::
 
     MVLSTM_DATA=... python -m experiments.intervals --choose
     MVLSTM_DATA=... python -m experiments.intervals
@@ -19,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.lib.stride_tricks import sliding_window_view
+from scipy.signal import lfilter
 from scipy.special import ndtri
 
 from mvlstm.datasets import load
@@ -26,7 +28,7 @@ from mvlstm.datasets.loading import data_folder
 from mvlstm.recalibration import LEVELS, SCORES, Arrivals, recalibrate, track
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
-CHOSEN = ("PJM LEAR day", "PJM ridge 1", "pm25 ridge 1", "pm25 ridge 24")
+CHOSEN = ("PJM LEAR day", "PJM ridge 1", "pm25 ridge 1", "pm25 ridge 24", "NP ridge 24")
 LEAST_OF_A_MONTH = 300
 TABLES = {"pm25": 24, "energy": 24, "sml2010": 24, "etth2": 48, "NP": 48, "PJM": 48}  # lags
 GRID = (np.arange(39) + 1.0) / 40.0
@@ -208,6 +210,33 @@ def breaks(seeds: range, after: int = 200, rows: int = 500) -> pd.DataFrame:
     return pd.DataFrame(found).T
 
 
+def overlapping(seeds: range, rows: int = 3_000) -> pd.DataFrame:
+    """Simulate errors 1 to 24 steps ahead; interval score and CRPS as shares of the static."""
+    steps, found = np.arange(1, 25), {}
+    for kind in ("steady", "heavy tails", "too wide", "wandering spread", "moved"):
+        each = []
+        for seed in seeds:
+            rng = np.random.default_rng(seed)
+            shocks = rng.normal(size=rows + 24)
+            if kind == "heavy tails":
+                shocks = rng.standard_t(4, size=rows + 24) / 2.0**0.5
+            elif kind == "wandering spread":  # its logarithm remembers 300 rows and spreads by 0.5
+                shocks *= np.exp(
+                    lfilter([600.0**-0.5], [1.0, 1.0 / 300 - 1.0], rng.normal(size=rows + 24))
+                )
+            total = np.cumsum(np.r_[0.0, shocks])
+            errors = np.stack([(total[h:] - total[:-h])[:rows] / h**0.5 for h in steps], axis=1)
+            errors /= 1.35 if kind == "too wide" else 1.0
+            errors[rows // 3 :] += 0.7 if kind == "moved" else 0.0
+            months = (np.arange(rows) // 720).astype(np.float64)
+            cell = Cell(0.0 * errors, np.ones(24), errors, np.arange(rows), months)
+            each.append((scored(cell, static), scored(cell, adaptive)))
+        base, own = (pd.DataFrame(some).mean() for some in zip(*each, strict=True))
+        shares = ["interval score", "crps"]
+        found[kind] = pd.concat([own.drop(shares), own[shares] / base[shares]])
+    return pd.DataFrame(found).T
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -224,7 +253,9 @@ def main() -> None:
         table[score] /= base.reindex(table.index.get_level_values(0)).to_numpy()
     print(table.round(3).to_string())
     print(table.groupby(level=1).mean().round(3).to_string())
-    print(breaks(range(50) if choose else range(1000, 1050)).round(3).to_string())
+    first = 0 if choose else 1000
+    print(breaks(range(first, first + 50)).round(3).to_string())
+    print(overlapping(range(first, first + 20)).round(3).to_string())
 
 
 if __name__ == "__main__":

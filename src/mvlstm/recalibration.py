@@ -21,7 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from mvlstm.types import FloatArray, IntArray
+from mvlstm.types import BoolArray, FloatArray, IntArray
+
+Steps = slice | IntArray
 
 LEVELS = np.array([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99])
 SCORES = np.array(  # normal scores of these
@@ -38,7 +40,10 @@ MOVED = 50.0  # and one of the centre
 CENTERED = len(MEMORIES) + 1  # the place of this one among the guesses: the first is the fit's
 EVERYWHERE = 30.0  # and one of the spread in all series
 JUDGED = 50.0  # scores by which the guesses are weighed
-PRIOR = 3.0  # scores that the fit's own spread counts for
+PRIOR = 2.0  # scores that the fit's own counts for
+OVERLAP = 0.25  # power of the forecasts under way, by which these are more
+ODDS = 0.1  # that the centre has moved, before any score has been seen
+JUDGES = 6  # steps at most by which the guesses are weighed: neighbours tell the same
 TAILS = 4.0  # degrees of freedom of the density that judges: one wild score settles nothing
 WILDEST = 60.0  # size beyond which a score tells no more about location and scale
 RATE = 0.08  # by which a quantile moves after an outcome, in standard deviations; where scores are
@@ -82,19 +87,24 @@ class Arrivals:
         """How many forecasts of each step are under way at once, at most, (H,)."""
         return np.asarray((self.place[:, None] - self.known + 1.0).max(axis=0))
 
+    def begins(self, known: BoolArray) -> IntArray:
+        """Return the place (S,) in each series of its first row (R,) with something known."""
+        first = np.where(known, self.place, len(known))
+        return np.asarray(np.minimum.reduceat(first, self.starts[:-1]))
+
     def sums(self, values: FloatArray, memory: float) -> FloatArray:
         """Return the sums of the values (h, R) up to each in its series, of old ones less."""
         keep = 1.0 - 1.0 / memory
         each = [_discounted_sums(values[:, a:b], keep) for a, b in pairwise(self.starts)]
         return each[0] if len(each) == 1 else np.concatenate(each, axis=1)
 
-    def latest(self, values: FloatArray, steps: slice, none: float = 0.0) -> FloatArray:
-        """Return the values (h, R) at the latest score known at each origin, ``none`` without."""
+    def latest(self, values: FloatArray, steps: Steps) -> FloatArray:
+        """Return the values (h, R) at the latest score known at each origin, 0 without."""
         known = self.known.T[steps]
         rows = np.maximum(self.first + known - 1, 0)
         rows += len(self.known) * np.arange(len(rows))[:, None]
         found = values.reshape(-1).take(rows)
-        found[known == 0] = none
+        found[known == 0] = 0.0
         return np.asarray(found)
 
     def everywhere(self, values: FloatArray) -> FloatArray:
@@ -176,57 +186,70 @@ def recalibrate(scores: FloatArray, arrivals: Arrivals) -> ScoreMap:
 def location_scale(scores: FloatArray, arrivals: Arrivals) -> tuple[FloatArray, FloatArray]:
     """Return where scores lie at each origin and how far they spread, (R, H) each."""
     R, H = scores.shape
+    known = np.isfinite(scores.T)
+    z = np.clip(np.where(known, scores.T, 0.0), -WILDEST, WILDEST)
+    begins = np.repeat(arrivals.begins(np.asarray(known.any(axis=0))), np.diff(arrivals.starts))
+    begun = (arrivals.place >= begins)[None].astype(np.float64)  # (1, R)
+    variances = np.ones((CENTERED + 1 + (len(arrivals.starts) > 2), H, R))
+    center, scale = np.empty((2, H, R))
     size = max(1, AT_ONCE // R)
     pieces = [slice(h, h + size) for h in range(0, H, size)]
-    guesses = [_guesses(scores.T[steps], arrivals, steps) for steps in pieces]
-    likely = sum(found[2] for found in guesses) / H  # steps ahead share it
-    center, scale = np.empty((2, H, R))
-    for steps, (moved, spread, _) in zip(pieces, guesses, strict=True):
+    for steps in pieces:
+        excess = np.where(known[steps], z[steps] ** 2 - 1.0, 0.0)
+        center[steps] = _guess(z[steps], excess, begun, arrivals, steps, variances[:, steps])
+    some = np.unique(np.linspace(0, H - 1, min(H, JUDGES)).astype(np.int64))
+    apart = np.where(known[some], z[some], np.nan), center[some], variances[:, some]
+    likely = _likelihood(*apart, arrivals, some)
+    for steps in pieces:
         weights = likely[:, None] / arrivals.delay[steps, None]
+        weights[CENTERED] += np.log(ODDS)
         weights = np.exp(weights - weights.max(axis=0))
         weights /= weights.sum(axis=0)
-        center[steps] = weights[CENTERED] * moved
-        scale[steps] = np.exp(0.5 * np.einsum("ghr,ghr->hr", weights, spread))
+        center[steps] *= weights[CENTERED]
+        scale[steps] = np.einsum("ghr,ghr->hr", weights, np.sqrt(variances[:, steps]))
     return np.ascontiguousarray(center.T), np.ascontiguousarray(scale.T)
 
 
-def _guesses(
-    scores: FloatArray, arrivals: Arrivals, steps: slice
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return guesses of location and scale of some steps' scores (h, R), at each origin.
+def _guess(
+    z: FloatArray,
+    excess: FloatArray,
+    begun: FloatArray,
+    arrivals: Arrivals,
+    steps: Steps,
+    variances: FloatArray,
+) -> FloatArray:
+    """Add to variances (G, h, R) of the fit, 1, what each guess has seen since; return the centre.
 
-    Returns
-    -------
-    center : (h, R)
-        Of the one that has a centre, which follows those that have a memory.
-    spread : (G, h, R)
-        Logarithm of the variance by each.
-    likely : (G, R)
-        Discounted log-likelihood of the latest scores by each, summed over these steps.
+    Scores ``z`` (h, R) are 0 where unknown, as is the ``excess`` of their squares over 1; ``begun``
+    (1, R) is 1 from each series' first known score on.
     """
-    known = np.isfinite(scores)
-    z = np.clip(np.where(known, scores, 0.0), -WILDEST, WILDEST)
-    squared, counted = z**2, known.astype(np.float64)
-    variances = [np.ones_like(z)]
-    for memory in MEMORIES:
-        count, squares = arrivals.sums(counted, memory), arrivals.sums(squared, memory)
-        variances.append(arrivals.latest((squares + PRIOR) / (count + PRIOR), steps, 1.0))
-    count, total, squares = (arrivals.sums(x, MOVED) for x in (counted, z, squared))
-    center = total / (count + PRIOR * arrivals.delay[steps, None])
-    around = np.maximum(squares + center * (center * count - 2.0 * total), 0.0)
-    variances.append(arrivals.latest((around + PRIOR) / (count + PRIOR), steps, 1.0))
-    center = arrivals.latest(center, steps)
+    delay = arrivals.delay[steps, None]
+    prior = PRIOR * delay**OVERLAP
+    for place, memory in enumerate(MEMORIES, start=1):
+        more = arrivals.sums(excess, memory) / (arrivals.sums(begun, memory) + prior)
+        variances[place] += arrivals.latest(more, steps)
+    count = arrivals.sums(begun, MOVED)
+    center = arrivals.sums(z, MOVED) / (count + PRIOR * delay)
+    around = arrivals.sums(excess, MOVED) - (count + 2.0 * PRIOR * delay) * center**2
+    variances[CENTERED] += arrivals.latest(around / (count + prior), steps)
     if len(arrivals.starts) > 2:
-        each = (arrivals.sums(x, EVERYWHERE) for x in (counted, squared))
-        count, squares = (arrivals.everywhere(arrivals.latest(x, steps)) for x in each)
-        variances.append((squares + PRIOR) / (count + PRIOR))
-    spread, likely = np.log(variances), []
-    for place, (variance, log) in enumerate(zip(variances, spread, strict=True)):
-        apart = (z - center) ** 2 if place == CENTERED else squared
-        density = 0.5 * (TAILS * log - (TAILS + 1.0) * np.log(TAILS * variance + apart))
-        density[~known] = 0.0
-        likely.append(arrivals.latest(arrivals.sums(density, JUDGED), steps).sum(axis=0))
-    return center, spread, np.stack(likely)
+        each = (np.broadcast_to(arrivals.sums(x, EVERYWHERE), z.shape) for x in (excess, begun))
+        more, count = (arrivals.everywhere(arrivals.latest(x, steps)) for x in each)
+        variances[-1] += more / (count + prior)
+    return arrivals.latest(center, steps)
+
+
+def _likelihood(
+    z: FloatArray, center: FloatArray, variances: FloatArray, arrivals: Arrivals, steps: Steps
+) -> FloatArray:
+    """Return the discounted log-likelihood (G, R) of the latest scores by each guess."""
+    likely = []
+    for place, variance in enumerate(variances):
+        apart = (z - center if place == CENTERED else z) ** 2
+        density = TAILS * np.log(variance) - (TAILS + 1.0) * np.log(TAILS * variance + apart)
+        known = arrivals.sums(np.nan_to_num(density), JUDGED)
+        likely.append(0.5 * arrivals.latest(known, steps).mean(axis=0))
+    return np.stack(likely)
 
 
 def track(standard: FloatArray, arrivals: Arrivals) -> tuple[IntArray, FloatArray]:
@@ -242,8 +265,9 @@ def track(standard: FloatArray, arrivals: Arrivals) -> tuple[IntArray, FloatArra
         Quantiles, rising along the first axis.
     """
     H, sizes, place = standard.shape[1], np.diff(arrivals.starts), arrivals.place
-    first = np.where(np.isfinite(standard).any(axis=1), place, len(place))
-    shift = -np.minimum.reduceat(first, arrivals.starts[:-1]) % TOGETHER  # blocks begin with it
+    shift = (
+        -arrivals.begins(np.asarray(np.isfinite(standard).any(axis=1))) % TOGETHER
+    )  # blocks start there
     rank = np.empty(len(sizes), dtype=np.int64)
     rank[np.argsort(-sizes - shift, kind="stable")] = np.arange(len(sizes))  # the longest first
     rank, shift = np.repeat(rank, sizes), np.repeat(shift, sizes)

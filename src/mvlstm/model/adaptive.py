@@ -97,8 +97,15 @@ def _arrivals(forecast: Forecast) -> tuple[IntArray, Arrivals]:
     known = np.empty((M, H), dtype=np.int64)
     for start, end in pairwise(starts):
         for h in range(H):
-            known[start:end, h] = time[start:end, h].searchsorted(origin[start:end], side="right")
+            known[start:end, h] = _counts(time[start:end, h], origin[start:end], h + 1)
     return order, Arrivals(starts, pd.factorize(origin, sort=True)[0], known)
+
+
+def _counts(times: IntArray, origins: IntArray, step: int) -> IntArray:
+    """Return how many of a series' forecast times have come by each of its origins."""
+    if step < len(times) and np.array_equal(times[:-step], origins[step:]):  # no row is missing
+        return np.maximum(np.arange(len(times)) - (step - 1), 0)
+    return np.asarray(times.searchsorted(origins, side="right"))
 
 
 def _ticks(times: NDArray[Any]) -> IntArray:
