@@ -271,6 +271,17 @@ def test_legible_in_light_and_dark_wide_and_narrow(open_page, scheme, width):
     assert smallest >= 12
 
 
+def test_no_half_of_the_page_is_empty(open_page, tmp_path):
+    path = tmp_path / "report.html"
+    settings = {f"setting_{k}": k for k in range(40)}
+    path.write_text(render_report(replace(make_report(), settings=settings)), encoding="utf-8")
+    spare = open_page(path, width=1280).evaluate(
+        "[...document.querySelectorAll('.block')].map((e) => e.getBoundingClientRect().bottom"
+        " - e.lastElementChild.getBoundingClientRect().bottom)"
+    )
+    assert spare and max(spare) < 150
+
+
 def test_the_theme_can_be_switched(open_page):
     page = open_page()
     colour = "getComputedStyle(document.body).backgroundColor"

@@ -162,7 +162,9 @@ class TestFilledTargets:
         table = pd.concat(pieces)
         model = mv.AR(window=3, missing="fill", verbose=0)
         model.fit(table, "y", series="place", test=20)
-        assert list(model.evaluate(table).by_series["series"]) == ["s0"]
+        found = model.evaluate(table)
+        assert list(found.by_series["series"]) == ["s0"]
+        assert any("Scores are of 1 of 2 series: ['s1'] has no" in note for note in found.notes)
 
     @pytest.mark.parametrize("refit", ["newest", "full"])
     def test_updates_do_not_learn_from_them(self, refit: str) -> None:

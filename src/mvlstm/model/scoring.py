@@ -22,6 +22,7 @@ from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Prepared
 from mvlstm.problem.windows import measured_labels
 from mvlstm.results import Evaluation, Forecast
+from mvlstm.table.columns import name_list
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.spacing import describe_time
 from mvlstm.transforms import IDENTITY
@@ -43,7 +44,7 @@ def score_unseen(
     rows, part, notes = unseen_rows(fitted.parts, forecast.time, forecast.part)
     chosen = forecast.take(rows)
     if whole:
-        notes = (*notes, *_left_out(fitted, prepared, chosen.time))
+        notes = (*notes, *_left_out(fitted, prepared, chosen.time), *_unscored(prepared, chosen))
     naive = Naive.of(chosen, prepared.frame)
     rivals = naive_forecasts(fitted, chosen, naive, prepared)
     each = {name: RowScores.of(one, naive) for name, one in rivals.items()}
@@ -264,6 +265,22 @@ def _left_out(fitted: Fitted, prepared: Prepared, chosen: NDArray[Any]) -> tuple
     return (
         f"{counted(count, 'row')} from before {describe_time(parts.start)}, the first that the "
         f"model was fitted on, {'is' if count == 1 else 'are'} left out.",
+    )
+
+
+def _unscored(prepared: Prepared, chosen: Forecast) -> tuple[str, ...]:
+    """Say which of several series have nothing to score, as those that end before the others."""
+    panel = prepared.frame.panel
+    if panel is None or chosen.series is None:
+        return ()
+    scored = set(chosen.series)
+    absent = [name for name in panel.names if name not in scored]
+    if not absent:
+        return ()
+    return (
+        f"Scores are of {len(panel.names) - len(absent):,} of {len(panel.names):,} series: "
+        f"{name_list(absent)} {'has' if len(absent) == 1 else 'have'} no such rows, which are "
+        "chosen by time.",
     )
 
 

@@ -52,7 +52,7 @@ def _calibration(data: ReportData) -> Iterator[FigureBlock]:
     if len(rolling):
         yield panel(
             "coverage",
-            f"Coverage of the 90 % interval over time{data.of_series}",
+            f"Coverage over time{data.of_series}",
             f"{coverage_in_words(rolling)} Within the band the difference may be chance.",
             plot.coverage_over_time(data.forecast),
             rolling,

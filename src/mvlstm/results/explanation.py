@@ -249,8 +249,8 @@ class Explanation(Drawable):
         known = () if self.by_series is None else tuple(self.by_series["series"].unique())
         if self.by_series is None or name not in known:
             raise DataError(
-                f"series={name!r} is not among the {len(known)} series explained. Choose one of "
-                "explanation.by_series['series']"
+                f"series={name!r} is not among the {len(known)} series explained, those with "
+                "enough unseen rows. Choose one of explanation.by_series['series']"
                 f"{f', such as {known[0]!r}' if known else ''}."
             )
         tables = {
