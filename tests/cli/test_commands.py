@@ -238,6 +238,9 @@ def test_forecast_writes_joint_paths(run: Run, model: Path, table: Path, tmp_pat
     written = pd.read_csv(out)
     assert list(written.columns) == ["path", "origin", "step", "time", "value"]
     assert written["path"].nunique() == 3
+    done = run("forecast", model, table, "--paths", "0", "--out", out)
+    assert done.code == 2
+    assert "--paths=0 must be a whole number" in done.stderr
     done = run("forecast", model, table, "--paths", "3")
     assert done.code == 2 and "add --out FILE" in done.stderr
 

@@ -9,7 +9,7 @@ from mvlstm.cli import options as cli
 from mvlstm.cli.pieces import running, tell
 from mvlstm.cli.session import Output, table
 from mvlstm.cli.words import numbers
-from mvlstm.errors import ParameterError
+from mvlstm.errors import ParameterError, check_whole
 
 EXAMPLE = "Example: mvlstm forecast model.safetensors air.csv --out next.csv"
 
@@ -46,8 +46,14 @@ def forecast(
     With --into, DATA is a Parquet dataset of any number of series, read in pieces and forecast
     block by block; the same command again does what is missing.
     """
-    if paths is not None and out is None:
-        raise ParameterError(f"--paths {paths} writes a table and needs a file: add --out FILE.")
+    if paths is not None:
+        check_whole("--paths", paths, 1)
+        if into is not None:
+            raise ParameterError("--paths is for one table; leave it out with --into.")
+        if out is None:
+            raise ParameterError(
+                f"--paths {paths} writes a table and needs a file: add --out FILE."
+            )
     levels = numbers("--quantiles", quantiles and [quantiles], float, "0.1,0.9")
 
     told = running(data, into, memory, engine, retry=retry, quiet=quiet)

@@ -56,6 +56,9 @@ class Calibration:
         How the errors of the steps go together: the correlation of their normal scores.
     rows : int, optional
         Validation windows that all this rests on; None in files of old versions.
+    shared : float
+        Share of the variance of errors' normal scores that all series have in common at one time;
+        1 with one series, and in files of old versions.
     """
 
     spread: FloatArray
@@ -65,6 +68,7 @@ class Calibration:
     reference: Reference | None = None
     dependence: FloatArray | None = None
     rows: int | None = None
+    shared: float = 1.0
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -136,7 +140,9 @@ def calibrate(learned: Learned, problem: Problem) -> tuple[Calibration, tuple[st
     )
     scores = metrics.mixture_score(*mixture.widened(factors).joined, labels)
     together = dependence(scores)
-    rest = (persistence, mean_factor, reference, together, len(both))
+    panel = prepared.frame.panel
+    shared = 1.0 if panel is None else shared_by_series(scores, panel.codes[both], times)
+    rest = (persistence, mean_factor, reference, together, len(both), shared)
     calibration = Calibration(spread, factors, *rest)
     return calibration, (*notes, *calibration.warnings)
 
@@ -155,6 +161,30 @@ def dependence(scores: FloatArray) -> FloatArray | None:
     share = len(whole) / (len(whole) + FEWEST)
     found = np.corrcoef(normal, rowvar=False)
     return np.asarray(share * 0.5 * (found + found.T) + (1.0 - share) * own)
+
+
+def shared_by_series(scores: FloatArray, codes: IntArray, times: NDArray[Any]) -> float:
+    """Return the mean correlation between series of their normal scores (M, H) at one time.
+
+    It is drawn towards independence as if by `FEWEST` times, and not below it.
+    """
+    known = np.isfinite(scores)
+    counts = [np.maximum(np.bincount(codes, one), 1)[codes] for one in known.T]
+    z = np.where(known, scores, 0.0)
+    z -= np.transpose([np.bincount(codes, x)[codes] / n for x, n in zip(z.T, counts, strict=True)])
+    z *= known
+    squares = [np.bincount(codes, x)[codes] / n for x, n in zip(z.T**2, counts, strict=True)]
+    z /= np.sqrt(np.maximum(np.transpose(squares), np.finfo(np.float64).tiny))
+    _, place = np.unique(times, return_inverse=True)
+    totals, own, several = (
+        np.stack([np.bincount(place, x) for x in part.T]) for part in (z, z**2, known)
+    )
+    pairs = np.sum(several * (several - 1.0))
+    if not pairs:
+        return 0.0
+    count = np.count_nonzero((several > 1).any(axis=0))
+    found = float(np.sum(totals**2 - own) / pairs) * count / (count + FEWEST)
+    return min(max(found, 0.0), 1.0)
 
 
 def _choose_shares(

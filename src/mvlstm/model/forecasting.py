@@ -63,6 +63,7 @@ def dated_forecast(
         transform=scale.transform,
         series=series,
         dependence=calibration.dependence,
+        shared=calibration.shared,
     )
 
 

@@ -56,6 +56,7 @@ def save(model: AbstractForecaster, fitted: Fitted, path: str | Path) -> None:
         "window": fitted.window,
         "mean_factor": calibration.mean_factor.tolist(),
         "calibration_rows": calibration.rows,
+        "shared": calibration.shared,
         "reference": None if calibration.reference is None else calibration.reference.to_dict(),
         "updates": [update.to_dict() for update in fitted.updates],
         "versions": versions(),
@@ -175,6 +176,7 @@ def _build(
         reference=None if reference is None else Reference.from_dict(reference),
         dependence=_dependence(common, H),
         rows=_count(header, "calibration_rows"),
+        shared=_share(header.get("shared", 1.0)),
     )
     windows = take_array(common, "background", shape, model.precision)
     baseline = take_array(common, "background_baseline", (len(windows), H), np.float64)
@@ -219,6 +221,13 @@ def _dependence(common: Stored, horizon: int) -> NDArray[np.float64] | None:
     if not np.array_equal(found, found.T) or np.linalg.eigvalsh(found).min() <= 0:
         raise ModelFileError("its array of the steps' dependence is no correlation matrix.")
     return found
+
+
+def _share(value: Any) -> float:
+    """Return what errors of several series have in common, which old files do not say."""
+    if type(value) not in (int, float) or not 0.0 <= value <= 1.0:
+        raise ModelFileError(f"its share that series have in common is {value!r}.")
+    return float(value)
 
 
 def _count(header: Mapping[str, Any], name: str) -> int | None:

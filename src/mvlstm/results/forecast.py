@@ -60,6 +60,8 @@ class Forecast(Drawable):
         How the distribution was recalibrated by later outcomes: see `distribution`.
     dependence : array (H, H), optional
         Correlation of the steps' normal scores, by which paths are drawn.
+    shared : float
+        Share of the variance of the normal scores that all series have in common in a joint path.
     tied : array (M,), later; optional
         By what share of their variance the steps went together (above 0) or apart (below 0) more
         than that, by the outcomes known at each origin.
@@ -82,6 +84,7 @@ class Forecast(Drawable):
     series: NDArray[Any] | None = None
     knots: Later[ScoreMap] | None = None
     dependence: FloatArray | None = None
+    shared: float = 1.0
     tied: Later[FloatArray] | None = None
     kind: Kind = "pandas"
     _quantiles: dict[float, FloatArray] = field(default_factory=dict, init=False)
@@ -163,22 +166,37 @@ class Forecast(Drawable):
         """Draw ``n`` joint paths over the steps from every origin, (n, M, H).
 
         Each step has its calibrated distribution; a Gaussian copula, learned from the errors of
-        earlier forecasts, ties the steps together. The same seed moves all origins alike.
+        earlier forecasts, ties the steps together. The same seed moves all origins of a series
+        alike, and those of other series as far as their errors went together.
         """
         check_whole("n", n, 1)
         rng = np.random.default_rng(seed)
-        normal = rng.standard_normal((n, 1, self.horizon))
+        normal = self._normal(rng, n, self.horizon)
         if self.dependence is not None:
             normal = normal @ np.linalg.cholesky(self.dependence).T
         if self.tied is not None:
             share = self.tied.found[:, None]  # (M, 1)
-            alike, apart = rng.standard_normal((n, 1, 1)), rng.standard_normal(normal.shape)
+            alike, apart = (self._normal(rng, n, width) for width in (1, self.horizon))
             other = np.where(share > 0, alike, apart)
             normal = np.sqrt(1.0 - abs(share)) * normal + np.sqrt(abs(share)) * other
         return self.distribution.values_at(normal)
 
+    def _normal(self, rng: np.random.Generator, n: int, width: int) -> FloatArray:
+        """Draw standard normal numbers (n, 1, width), or (n, M, width) of several series."""
+        common = rng.standard_normal((n, 1, width))
+        if self.series is None or self.shared == 1.0:
+            return common
+        codes, names = pd.factorize(self.series)
+        own = rng.standard_normal((n, len(names), width))
+        both = np.sqrt(self.shared) * common + np.sqrt(1.0 - self.shared) * own
+        return np.asarray(both[:, codes])
+
     def sample(self, n: int = 100, seed: int = 0) -> Any:
-        """Joint paths as a table: path, [series,] origin, step, time, value; see `draw`."""
+        """Joint paths as a table: path, [series,] origin, step, time, value; see `draw`.
+
+        One path is joint over the steps, and over the series: their sums at a time are what
+        several series need together.
+        """
         values = self.draw(n, seed)
         table = self.to_pandas().drop(columns=["part", "actual"], errors="ignore")
         table = table.loc[:, :"time"]

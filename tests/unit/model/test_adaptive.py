@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.signal import lfilter
 
 import mvlstm as mv
 from mvlstm import recalibration
@@ -317,6 +319,37 @@ def test_paths_follow_how_steps_go_together_after_the_fit(alike: bool, sign: int
     marginal = np.mean(found.draw(2000) <= found.actual, axis=0)  # of their shares below, uniform
     known = np.isfinite(found.actual)
     assert 0.8 < np.mean(np.abs(marginal[known] - 0.5) < 0.45) < 0.97
+
+
+@pytest.mark.parametrize("common", [0.0, 0.8])
+def test_a_path_is_joint_over_several_series(common: float, tmp_path: Path) -> None:
+    """What all series need together is held; not if they were moved alike, or each alone."""
+    rng = np.random.default_rng(3)
+    shocks = common**0.5 * rng.normal(size=(1200, 1)) + (1 - common) ** 0.5 * rng.normal(
+        size=(1200, 5)
+    )
+    y = lfilter([1.0], [1.0, -0.7], shocks, axis=0)
+    times = pd.date_range("2024", periods=1200, freq="h")
+    table = pd.concat([pd.DataFrame({"y": y[:, s], "s": f"s{s}"}, times) for s in range(5)])
+    model = mv.AR(window=4, horizon=3, verbose=0)
+    model.fit(table[table.index < times[800]], "y", series="s", valid=0.25)
+    assert model.fitted_.calibration.shared == pytest.approx(common, abs=0.12)
+    model.save(tmp_path / "model.safetensors")
+    forecast = mv.load(tmp_path / "model.safetensors").predict(table)
+    forecast = forecast.take(np.asarray((forecast.part == "new").all(axis=1)))
+
+    def held(one: Forecast) -> float:
+        groups = pd.factorize(one.origin)[0]
+        totals = [np.bincount(groups, path) for path in one.draw(200).sum(axis=2)]
+        actual = np.bincount(groups, one.actual.sum(axis=1))
+        low, high = np.quantile(totals, (0.05, 0.95), axis=0)
+        return float(((low <= actual) & (actual <= high))[np.isfinite(actual)].mean())
+
+    assert 0.82 <= held(forecast) <= 0.95
+    if common:
+        assert held(replace(forecast, shared=0.0)) < 0.7
+    else:
+        assert held(replace(forecast, shared=1.0)) > 0.97
 
 
 def test_paths_as_a_table() -> None:
