@@ -26,6 +26,7 @@ def test_a_folder_is_fitted_and_forecast_in_pieces(run: Run, panel: Path, tmp_pa
     told = ("--target", "y", "--series", "id", "--time", "when", "--test", "0.2")
     done = run("fit", panel, *told, *TINY, "--memory", "2GB", "--out", model)
     assert done.code == 0, done.stderr
+    assert f"next: mvlstm forecast {model} {panel} --into forecasts" in done.stdout
     make_table(2).assign(id="short").to_parquet(panel / "short.parquet")
     done = run("forecast", model, panel, "--into", into, "--quantiles", "0.25", "--json", "--quiet")
     assert done.code == 0, done.stderr

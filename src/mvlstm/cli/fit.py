@@ -88,9 +88,10 @@ def fit(
     if resume is None and (folder / ENDED).is_file():
         output.warn(ANEW.format(folder=folder))
     anew = bool(resume) and not is_unfinished(folder)
+    on_disk = cli.stays_on_disk(data, memory)
     with prepared_checkpoint(folder, resume=resume):
         told = {**split, "checkpoint": folder, "time_limit": time_limit, "engine": engine}
-        if cli.stays_on_disk(data, memory):
+        if on_disk:
             _fit_on_disk(model, data, columns, {**told, "memory": memory or cli.MEMORY})
         else:
             rows, named = cli.read_rows(data, reading, columns)
@@ -103,7 +104,8 @@ def fit(
 
     none = f"There was no unfinished fit in '{folder}': this one began anew."
     _show_model(output, model, out, [none] if anew else [])
-    output.show(cli.next_command("evaluate", out, data, reading))
+    onward, how = ("forecast", {"into": "forecasts"}) if on_disk else ("evaluate", reading)
+    output.show(cli.next_command(onward, out, data, how))
     if model.stopped_ is not None:
         output.show(f"to go on training: the same command with --resume (state in {folder})")
     if model.stopped_ == "interrupt":

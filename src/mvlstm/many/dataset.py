@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -283,26 +283,12 @@ def convert(
         Called with the number of rows written so far.
     """
     import pyarrow as pa
-    import pyarrow.csv as text
-    import pyarrow.parquet as parquet
 
     source, file = reachable(table), reachable(out)
-    count = 0
     temporary = file.with_name(f".{file.name}.unfinished")
     try:
-        with contextlib.closing(text.open_csv(source)) as stream:
-            schema = stream.schema
-            if series not in schema.names:
-                raise DataError(
-                    f"'{source}' has no column '{series}'; it has {', '.join(schema.names[:8])}. "
-                    "Name the column of the series with series=...."
-                )
-            with parquet.ParquetWriter(temporary, schema) as writer:
-                for batch in stream:
-                    writer.write_table(pa.Table.from_batches([batch]), row_group_size=GROUP)
-                    count += len(batch)
-                    if progress is not None:
-                        progress(count)
+        count = _write(source, temporary, series, progress)
+        Dataset(str(file), series, (Part(source.name, (str(temporary),)),)).index(0)
         temporary.replace(file)
     except (pa.ArrowInvalid, OSError) as error:
         reason = str(error).splitlines()[0]
@@ -311,7 +297,43 @@ def convert(
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
-    Dataset.open(file, series).index(0)
+    return count
+
+
+def _write(
+    source: Path,
+    file: Path,
+    series: str,
+    progress: Callable[[int], None] | None,
+    types: Mapping[str, str] | None = None,
+) -> int:
+    """Write the rows of a CSV file as Parquet; ``types`` are those that its first rows belie."""
+    import pyarrow as pa
+    import pyarrow.csv as text
+    import pyarrow.parquet as parquet
+
+    count = 0
+    options = text.ConvertOptions(column_types=types)
+    with contextlib.closing(text.open_csv(source, convert_options=options)) as stream:
+        schema = stream.schema
+        if series not in schema.names:
+            raise DataError(
+                f"'{source}' has no column '{series}'; it has {', '.join(schema.names[:8])}. "
+                "Name the column of the series with series=...."
+            )
+        try:
+            with parquet.ParquetWriter(file, schema) as writer:
+                for batch in stream:
+                    writer.write_table(pa.Table.from_batches([batch]), row_group_size=GROUP)
+                    count += len(batch)
+                    if progress is not None:
+                        progress(count)
+        except pa.ArrowInvalid:
+            if types is not None:
+                raise
+            kinds = {one.name: one.type for one in schema if one.name != series}
+            wide = {n: "float64" for n, kind in kinds.items() if kind in (pa.int64(), pa.null())}
+            return _write(source, file, series, progress, wide)
     return count
 
 

@@ -123,7 +123,7 @@ def run(
     failures = read_kind(folder, FAILURES)
     if not len(failures):
         failures = pd.DataFrame(columns=list(Failure._fields))
-    count = sum(block.series for block in blocks) - int(failures["series"].notna().sum())
+    count = sum(block.series - _failed(folder, block) for block in blocks)
     return Summary(folder, len(blocks), len(left), count, failures)
 
 
@@ -170,6 +170,15 @@ def _is_done(folder: Path, job: Job, block: Block, retry: bool) -> bool:
         return _file(folder, job.kinds[-1], block).exists()
     state = _state_file(folder, block)
     return not retry and state.exists() and state.read_text() == block.state
+
+
+def _failed(folder: Path, block: Block) -> int:
+    """Count the series of a block with a failure; where a part cannot be read, all it has here."""
+    file = _file(folder, FAILURES, block)
+    if not (block.spans and file.exists()):
+        return 0
+    named = pd.read_parquet(file, columns=["series"])["series"].notna()
+    return int(named.sum() + (~named).sum() * block.series / len(block.spans))
 
 
 def _file(folder: Path, kind: str, block: Block) -> Path:

@@ -117,7 +117,8 @@ def test_what_fails_is_recorded_and_the_next_run_finishes_the_rest(
     assert "cannot be read as Parquet" in reasons["part1.parquet"]
     assert "has no column 'x'" in reasons["part3.parquet"]
     assert "has 2 rows; a forecast needs 3" in reasons["short"]
-    assert set(found.read()["series"]) == {*(f"s{p}{k}" for p in (0, 2) for k in range(3)), "z"}
+    whole = {*(f"s{p}{k}" for p in (0, 2) for k in range(3)), "z"}
+    assert set(found.read()["series"]) == whole and found.series == len(whole)
     bad.write_bytes(good)
     (folder / "part3.parquet").unlink()
     again = mv.many.forecast(model, folder, tmp_path / "out", verbose=0)
@@ -205,7 +206,19 @@ def test_a_csv_file_becomes_a_dataset(folder: Path, tmp_path: Path) -> None:
     assert fit(tmp_path / "all.parquet").fitted_.n_train == fit(folder).fitted_.n_train
     with pytest.raises(DataError, match=r"has no column 'name'"):
         mv.many.convert(tmp_path / "all.csv", tmp_path / "b.parquet", series="name")
+    whole.sample(frac=1.0, random_state=0).to_csv(tmp_path / "mixed.csv", index=False)
+    with pytest.raises(DataError, match=r"not together in part 'mixed\.csv'"):
+        mv.many.convert(tmp_path / "mixed.csv", tmp_path / "b.parquet", series="id")
     assert not (tmp_path / "b.parquet").exists()
+
+
+def test_a_csv_file_may_turn_out_to_hold_fractions(tmp_path: Path) -> None:
+    rows = 200_000  # more than the piece by which kinds are told
+    table = pd.DataFrame({"id": np.arange(rows) // 100, "y": "1", "late": ""})
+    table.loc[rows - 1, ["y", "late"]] = "1.5", "2.5"
+    table.to_csv(tmp_path / "all.csv", index=False)
+    assert mv.many.convert(tmp_path / "all.csv", tmp_path / "all.parquet", series="id") == rows
+    assert pd.read_parquet(tmp_path / "all.parquet").iloc[-1].tolist() == [1999, 1.5, 2.5]
 
 
 def test_importance_is_measured_in_every_series_and_over_all(folder: Path, tmp_path: Path) -> None:
