@@ -156,7 +156,9 @@ def test_a_backtest_with_a_killed_worker_has_the_scores_of_one_here(
     pd.testing.assert_frame_equal(found.forecast.to_frame(), expected.forecast.to_frame())
 
 
-def test_a_graph_and_a_comparison_are_those_found_here(address: str, table: pd.DataFrame) -> None:
+def test_a_graph_a_comparison_and_a_search_are_those_found_here(
+    address: str, table: pd.DataFrame
+) -> None:
     mine, theirs = (
         mv.graph(table, effort="quick", verbose=0, engine=one) for one in (address, "local")
     )
@@ -167,6 +169,10 @@ def test_a_graph_and_a_comparison_are_those_found_here(address: str, table: pd.D
     ]
     costs = ["fit_seconds", "forecasts_per_second"]
     pd.testing.assert_frame_equal(*(one.drop(columns=costs) for one in rows))
+    grid, model = {"window": [2, 4]}, mv.AR(verbose=0)
+    searched = [mv.tune(table, "y", model=model, grid=grid, engine=e) for e in (address, "local")]
+    ranked = [one.ranking.drop(columns="fit_seconds", errors="ignore") for one in searched]
+    pd.testing.assert_frame_equal(*ranked)
 
 
 def test_many_series_are_forecast_and_explained_as_here(address: str, tmp_path: Path) -> None:
