@@ -11,9 +11,11 @@ from sktime.forecasting.base import ForecastingHorizon
 from sktime.forecasting.compose import TransformedTargetForecaster
 from sktime.forecasting.model_evaluation import evaluate
 from sktime.forecasting.model_selection import ForecastingGridSearchCV
+from sktime.forecasting.reconcile import ReconcilerForecaster
 from sktime.performance_metrics.forecasting import MeanAbsoluteError
 from sktime.performance_metrics.forecasting.probabilistic import PinballLoss
 from sktime.split import ExpandingWindowSplitter
+from sktime.transformations.hierarchical.aggregate import Aggregator
 from sktime.transformations.series.impute import Imputer
 from sktime.transformations.series.scaledlogit import ScaledLogitTransformer
 from sktime.utils.estimator_checks import check_estimator
@@ -127,6 +129,17 @@ def test_one_model_for_a_hierarchy() -> None:
     assert forecaster.predict_interval().shape == (6, 2)
 
 
+def test_a_hierarchy_whose_times_do_not_tell_their_frequency() -> None:
+    y = Aggregator().fit_transform(panel().rename(index=pd.Period.to_timestamp, level="day"))
+    steps = ForecastingHorizon([1, 3], is_relative=True)
+    found = ReconcilerForecaster(ModelForecaster(mv.AR(window=4, verbose=0)), "bu").fit(y, fh=steps)
+    totals = found.predict().loc[("__total", "__total"), "load"]
+    leaves = found.predict().drop("__total", level="shop").groupby("day")["load"].sum()
+    np.testing.assert_allclose(totals, leaves)
+    last = y.index.get_level_values("day").max()
+    assert list(totals.index) == [last + pd.Timedelta(days=k) for k in (1, 3)]
+
+
 def test_missing_values_as_the_model_treats_them() -> None:
     y = wave().copy()
     y.iloc[20:23] = np.nan
@@ -179,6 +192,12 @@ def half_a_future() -> Any:
     return forecaster.predict(X=X[-3:-1])
 
 
+def a_hole_in_the_future() -> Any:
+    y, X = driven()
+    forecaster = ModelForecaster(mv.AR(window=3, verbose=0)).fit(y[:-3], X[:-3], fh=[1, 2, 3])
+    return forecaster.predict(X=X[-3:].assign(noise=[1.0, np.nan, 1.0]))
+
+
 def another_column() -> Any:
     y, X = driven()
     forecaster = ModelForecaster(mv.AR(window=3, verbose=0)).fit(y[:-1], X[:-1], fh=1)
@@ -191,6 +210,7 @@ def another_column() -> Any:
         (bad_model, ParameterError, "is no forecaster of mvlstm"),
         (no_future, DataError, r"predict\(\) needs X with \['weather', 'noise'\]"),
         (half_a_future, DataError, "X has no values of .* at 2020-04-29"),
+        (a_hole_in_the_future, DataError, r"X has no values of \['noise'\] at 2020-04-28"),
         (another_column, DataError, r"needs X with \['weather'\]"),
     ],
 )

@@ -83,7 +83,8 @@ class _Adapter(BaseForecaster):  # type: ignore[misc]
         X = None if X is None else X.reindex(y.index)
         self._exogenous = [] if X is None else [str(name) for name in X.columns]
         self._known = _known_ahead(self._exogenous, self.past)
-        horizon, model = max(1, int(self._steps(fh).max())), self._new_model()
+        steps, model = self._steps(_regular(fh, y.index)), self._new_model()
+        horizon = max(1, int(steps.max()))
         window = horizon if model.window == "auto" else model.window
         if self._known:  # its windows end at the last step ahead, and must reach back to the first
             window = max(window, horizon)
@@ -152,6 +153,7 @@ class _Adapter(BaseForecaster):  # type: ignore[misc]
 
     def _forecast(self, fh: Any, X: pd.DataFrame | None, levels: tuple[float, ...]) -> pd.DataFrame:
         """Return mean, variance and quantiles at every time of the horizon, in sktime's index."""
+        fh = _regular(fh, self._seen_y.index)
         steps = self._steps(fh)
         most = int(steps.max())
         parts = []
@@ -161,7 +163,7 @@ class _Adapter(BaseForecaster):  # type: ignore[misc]
                     f"fh reaches {counted(most, 'step')} past the last row, but fit() had fh for "
                     f"{self.model_.horizon}. Fit with a longer fh."
                 )
-            ahead = self.model_.forecast(self._with_future(X, most))
+            ahead = self.model_.forecast(self._with_future(X, fh, steps))
             parts.append(_by_step(ahead, levels))
         if steps.min() <= 0:
             table, _ = self._table()
@@ -200,8 +202,13 @@ class _Adapter(BaseForecaster):  # type: ignore[misc]
         """Return the rows seen so far as one table, and what its columns are."""
         return _joined(self._seen_y, self._seen_X, self._exogenous)
 
-    def _with_future(self, X: pd.DataFrame | None, most: int) -> pd.DataFrame:
-        """Return the table with rows that hold what is known ahead."""
+    def _with_future(
+        self, X: pd.DataFrame | None, fh: Any, steps: np.ndarray[Any, Any]
+    ) -> pd.DataFrame:
+        """Return the table with rows that hold what is known ahead.
+
+        Steps that are not asked for have the values of those before them, where X has none.
+        """
         table, _ = self._table()
         if not self._known:
             return table
@@ -213,12 +220,16 @@ class _Adapter(BaseForecaster):  # type: ignore[misc]
                 f"predict() needs X with {name_list(lacking)} at the times forecast. Pass them, or "
                 "name in past=[...] what is only known up to the last row ('all' if none is)."
             )
-        every = ForecastingHorizon(np.arange(1, most + 1), is_relative=True, freq=self.fh.freq)
+        whole = np.arange(1, steps.max() + 1)
+        every = ForecastingHorizon(whole, is_relative=True, freq=fh.freq)
         ahead = every.get_expected_pred_idx(self._seen_y)
         known = X.set_axis([str(name) for name in X.columns], axis=1)[self._known].reindex(ahead)
-        if len(known) and known.iloc[[-1]].isna().any(axis=None):
+        asked = np.tile(np.isin(whole, steps), len(ahead) // len(whole))
+        empty = known.isna()[asked]
+        if empty.any(axis=None):
+            time, row = next((time, row) for time, row in empty.iterrows() if row.any())
             raise DataError(
-                f"X has no values of {name_list(self._known)} at {ahead[-1]}, a time forecast. "
+                f"X has no values of {name_list(list(row[row].index))} at {time}, a time forecast. "
                 "Give X for every time of fh."
             )
         if known.index.nlevels == 1:
@@ -226,10 +237,19 @@ class _Adapter(BaseForecaster):  # type: ignore[misc]
         else:
             groups = list(range(known.index.nlevels - 1))
             known = known.groupby(level=groups, group_keys=False).apply(lambda x: x.ffill().bfill())
-        empty = pd.DataFrame(np.nan, index=known.index, columns=self._seen_y.columns)
-        future, _ = _joined(empty, known.reindex(columns=self._exogenous), self._exogenous)
-        whole = pd.concat([table, future])
-        return whole if self._seen_y.index.nlevels == 1 else whole.reset_index(drop=True)
+        later = pd.DataFrame(np.nan, index=known.index, columns=self._seen_y.columns)
+        future, _ = _joined(later, known.reindex(columns=self._exogenous), self._exogenous)
+        both = pd.concat([table, future])
+        return both if self._seen_y.index.nlevels == 1 else both.reset_index(drop=True)
+
+
+def _regular(fh: Any, index: pd.Index[Any]) -> Any:
+    """Return a horizon with the frequency of the rows, which sktime finds in one series only."""
+    times = index.get_level_values(-1).unique()
+    if fh.freq is not None or not isinstance(times, pd.DatetimeIndex) or len(times) < 3:
+        return fh
+    freq = pd.infer_freq(times.sort_values())
+    return ForecastingHorizon(fh.to_pandas(), is_relative=fh.is_relative, freq=freq)
 
 
 def _known_ahead(names: list[str], past: Past) -> list[str]:
