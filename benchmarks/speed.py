@@ -1,9 +1,10 @@
 """Time one training step: the package, its reference step loop, and a plain LSTM of the same width.
 
-    python benchmarks/speed.py [--quick] [--device cpu|cuda] [--json FILE]
+    python benchmarks/speed.py [--quick] [--device cpu|cuda] [--busy] [--json FILE]
 
 All three see the same data in the same run, in turns. A step is everything between two batches:
-gathering the windows, network, loss, gradients, clipping and Adam.
+gathering the windows, network, loss, gradients, clipping and Adam. With ``--busy``, on a machine
+that has other work to do, they have one thread, and times are those of the processor.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ COLUMNS = [
 
 
 IN_A_ROW = 4  # steps, as `fit` takes several: on a CPU, members do not wait for one another
+busy_machine = False  # whether other programs run
 START_ON_CPU = {"window": 8, "members": 2, "rows": 5_000}  # growth is measured from here
 
 
@@ -175,6 +177,18 @@ def lstm_step(case: Case, data: WindowData) -> Callable[[], None]:
     return step
 
 
+def seconds_now() -> float:
+    """Return a time to take others from; of the processor, on a busy machine."""
+    return time.process_time() if busy_machine else time.perf_counter()
+
+
+def expect_others() -> None:
+    """Compute with one thread, and count what the processor was used."""
+    global busy_machine
+    busy_machine = True
+    torch.set_num_threads(1)
+
+
 def wait(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize()
@@ -188,22 +202,22 @@ def median_times(
     for name, step in contenders.items():
         step()
         wait(device)
-        start = time.perf_counter()
+        start = seconds_now()
         step()
         wait(device)
-        block[name] = max(1, round(0.05 / (time.perf_counter() - start)))
+        block[name] = max(1, round(0.05 / (seconds_now() - start)))
     times: dict[str, list[float]] = {name: [] for name in contenders}
-    stop = time.perf_counter() + seconds
-    while not times[next(iter(times))] or time.perf_counter() < stop:
+    stop = seconds_now() + seconds
+    while not times[next(iter(times))] or seconds_now() < stop:
         for name, step in contenders.items():
             if block[name] > 1:
                 step()  # the one before leaves the caches, and threads that still spin
                 wait(device)
-            start = time.perf_counter()
+            start = seconds_now()
             for _ in range(block[name]):
                 step()
             wait(device)
-            times[name].append(1e3 * (time.perf_counter() - start) / block[name] / IN_A_ROW)
+            times[name].append(1e3 * (seconds_now() - start) / block[name] / IN_A_ROW)
     return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -278,7 +292,7 @@ def epoch_seconds(case: Case, device: torch.device, rows: int) -> tuple[float, i
 
     def note(*_: object) -> None:
         wait(device)
-        stamps.append(time.perf_counter())
+        stamps.append(seconds_now())
 
     config = make_config(case, max_epochs=2)
     train(make_network(case), data, make_members(case.members), config, on_epoch=note)
@@ -348,7 +362,10 @@ def main() -> None:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
     parser.add_argument("--seconds", type=float, default=1.5, help="time for each row")
+    parser.add_argument("--busy", action="store_true", help="one thread, time of the processor")
     options = parser.parse_args()
+    if options.busy:
+        expect_others()
     device = torch.device(options.device)
     chip = (
         torch.cuda.get_device_name()

@@ -8,7 +8,7 @@ shape ``(...)``. Work is done in chunks of rows, so memory stays bounded for any
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -214,12 +214,11 @@ def mixture_cdf(
     >>> mixture_cdf([0.5, 0.5], [-1.0, 1.0], [1.0, 1.0], 0.0).item()
     0.5
     """
-    mix = _Mixture.of(weights, means, variances)
 
     def cdf(part: _Mixture, at: FloatArray) -> FloatArray:
         return np.asarray(np.sum(part.w * ndtr((at[:, None] - part.mu) / part.sd), axis=-1))
 
-    return mix.each(cdf, x)
+    return _each(cdf, (weights, means, variances), x)
 
 
 def pit(
@@ -245,7 +244,7 @@ def mixture_quantile(
     array([2.])
     """
     check_probability("q", q)
-    return _Mixture.of(weights, means, variances).each(_quantile_rows, ndtri(q))
+    return _each(_quantile_rows, (weights, means, variances), ndtri(q))
 
 
 def mixture_score(
@@ -260,7 +259,7 @@ def mixture_score(
     >>> mixture_score([[1.0]], [[2.0]], [[4.0]], [102.0])
     array([50.])
     """
-    return _Mixture.of(weights, means, variances).each(_score_rows, x)
+    return _each(_score_rows, (weights, means, variances), x)
 
 
 def mixture_at(
@@ -273,13 +272,14 @@ def mixture_at(
     >>> mixture_at([[1.0]], [[2.0]], [[4.0]], [50.0])
     array([102.])
     """
-    mix = _Mixture.of(weights, means, variances)
-    z = np.broadcast_to(np.asarray(score, dtype=np.float64), mix.shape)
-    if mix.w.shape[1] == 1:
-        return np.asarray((mix.mu[:, 0] + mix.sd[:, 0] * z.reshape(-1)).reshape(mix.shape))
-    sign = np.where(z > 0, -1.0, 1.0)  # probabilities near 0 have more digits than those near 1
-    mix = mix._replace(mu=mix.mu * sign.reshape(-1)[:, None])
-    return np.asarray(sign * mix.each(_quantile_rows, sign * z))
+
+    def at(part: _Mixture, z: FloatArray) -> FloatArray:
+        if part.w.shape[1] == 1:
+            return np.asarray(part.mu[:, 0] + part.sd[:, 0] * z)
+        sign = np.where(z > 0, -1.0, 1.0)  # probabilities near 0 have more digits than near 1
+        return sign * _quantile_rows(part._replace(mu=part.mu * sign[:, None]), sign * z)
+
+    return _each(at, (weights, means, variances), score)
 
 
 def crps_mixture(
@@ -293,13 +293,12 @@ def crps_mixture(
 
     In the units of the target; smaller is better; the absolute error for a certain forecast.
     """
-    mix = _Mixture.of(weights, means, variances)
 
     def crps(part: _Mixture, y: FloatArray) -> FloatArray:
         toward = np.sum(part.w * _expected_abs(y[:, None] - part.mu, part.sd), axis=-1)
         return np.asarray(toward - 0.5 * _spread(part))
 
-    return mix.each(crps, actual)
+    return _each(crps, (weights, means, variances), actual)
 
 
 def calibrate_variance(
@@ -323,8 +322,9 @@ def calibrate_variance(
     check_probability("level", level)
     share = level if share is None else share
     check_probability("share", share)
-    mix = _Mixture.of(weights, means, variances)
-    y = np.broadcast_to(np.asarray(actual, dtype=np.float64), mix.shape).reshape(-1)
+    flat, shape = _flat((weights, means, variances))
+    mix = _with_deviations(*flat)
+    y = np.broadcast_to(np.asarray(actual, dtype=np.float64), shape).reshape(-1)
     good = np.isfinite(y) & mix.finite()
     mix, y = mix.take(np.flatnonzero(good)), y[good]
     if y.size == 0:
@@ -511,36 +511,40 @@ class _Mixture(NamedTuple):
     w: FloatArray  # (R, J)
     mu: FloatArray  # (R, J)
     sd: FloatArray  # (R, J)
-    shape: tuple[int, ...]
 
-    @classmethod
-    def of(cls, weights: ArrayLike, means: ArrayLike, variances: ArrayLike) -> _Mixture:
-        w, mu, v = np.broadcast_arrays(
-            *(np.asarray(a, dtype=np.float64) for a in (weights, means, variances))
-        )
-        if w.ndim == 0:
-            raise DataError("A mixture needs an axis of components; received scalars.")
-        flat = [a.reshape(-1, w.shape[-1]) for a in (w, mu, v)]
-        return cls(flat[0], flat[1], np.sqrt(np.maximum(flat[2], _TINY)), w.shape[:-1])
-
-    def take(self, rows: slice | NDArray[np.intp]) -> _Mixture:
-        w = self.w[rows]
-        return _Mixture(w, self.mu[rows], self.sd[rows], (w.shape[0],))
-
-    def each(
-        self, score: Callable[[_Mixture, FloatArray], FloatArray], values: ArrayLike
-    ) -> FloatArray:
-        """Apply a function to some rows at a time, with one of the values for each."""
-        at = np.broadcast_to(np.asarray(values, dtype=np.float64), self.shape).reshape(-1)
-        out, size = np.empty(at.size), max(1, _CHUNK // max(1, self.w.shape[1]))
-        for start in range(0, at.size, size):
-            rows = slice(start, start + size)
-            out[rows] = score(self.take(rows), at[rows])
-        return out.reshape(self.shape)
+    def take(self, rows: NDArray[np.intp]) -> _Mixture:
+        return _Mixture(self.w[rows], self.mu[rows], self.sd[rows])
 
     def finite(self) -> BoolArray:
         total = self.w.sum(axis=-1) + self.mu.sum(axis=-1) + self.sd.sum(axis=-1)
         return np.asarray(np.isfinite(total))
+
+
+def _flat(mixture: Sequence[ArrayLike]) -> tuple[list[FloatArray], tuple[int, ...]]:
+    """Return weights, means and variances as rows x components, and the mixtures' shape."""
+    each = np.broadcast_arrays(*(np.asarray(part, dtype=np.float64) for part in mixture))
+    if each[0].ndim == 0:
+        raise DataError("A mixture needs an axis of components; received scalars.")
+    return [part.reshape(-1, part.shape[-1]) for part in each], each[0].shape[:-1]
+
+
+def _with_deviations(weights: FloatArray, means: FloatArray, variances: FloatArray) -> _Mixture:
+    return _Mixture(weights, means, np.sqrt(np.maximum(variances, _TINY)))
+
+
+def _each(
+    score: Callable[[_Mixture, FloatArray], FloatArray],
+    mixture: Sequence[ArrayLike],
+    values: ArrayLike,
+) -> FloatArray:
+    """Apply a function to some mixtures at a time, with one of the values for each."""
+    flat, shape = _flat(mixture)
+    at = np.broadcast_to(np.asarray(values, dtype=np.float64), shape).reshape(-1)
+    out, size = np.empty(at.size), max(1, _CHUNK // max(1, flat[0].shape[1]))
+    for start in range(0, at.size, size):
+        rows = slice(start, start + size)
+        out[rows] = score(_with_deviations(*(part[rows] for part in flat)), at[rows])
+    return out.reshape(shape)
 
 
 def _quantile_rows(mix: _Mixture, score: FloatArray) -> FloatArray:

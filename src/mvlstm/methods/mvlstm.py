@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self, get_args
 
@@ -212,12 +213,12 @@ def units_each(variables: int) -> int:
 
 
 class Details(NamedTuple):
-    """The mixture of K members for M windows, scaled, and their mean attention over time."""
+    """The mixture of K members for M windows, scaled, and their attention over time."""
 
     mu: FloatArray | None  # (K, M, H, N); None for a head without components
     log_prior: FloatArray  # (K, M, H, N)
     sigma2: FloatArray | None  # (K, M, H, N) where the network predicts it
-    temporal: FloatArray  # (K, N, T - 1)
+    temporal: FloatArray  # (K, N, T - 1), the windows' mean, or of a piece their sum
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -276,32 +277,46 @@ class LearnedMixture(LearnedNetwork):
         """Return the members' mixtures on the scale of labels."""
         if not self.mixture or not spread:
             return Predictive(self.trained.forecasts(windows, exact=exact))
-        q = self._details(windows, exact=exact)
-        assert q.mu is not None
-        return self.trained.scale.mixture(
-            np.exp(q.log_prior), q.mu, self._variance(q), self.trained.guess(windows)
-        )
+        return Predictive.gathered(self._mixtures(windows, exact=exact), len(windows))
 
-    def _details(self, windows: Windows, *, exact: bool = False) -> Details:
-        """Return the mixture and the mean attention, if ``exact`` without a GPU's rounding."""
-        mu, log_pi, log_sigma2 = [], [], []
-        temporal: FloatArray = np.zeros(())
+    def pieces(self, windows: Windows) -> Iterator[Predictive]:
+        """Yield the mixtures of some windows after those of others."""
+        return self._mixtures(windows) if self.mixture else super().pieces(windows)
+
+    def _mixtures(self, windows: Windows, *, exact: bool = False) -> Iterator[Predictive]:
+        guess, start = self.trained.guess(windows), 0
+        for q in self._said(windows, exact=exact):
+            assert q.mu is not None
+            end = start + q.mu.shape[1]
+            weights = np.exp(q.log_prior)
+            yield self.trained.scale.mixture(weights, q.mu, self._variance(q), guess[start:end])
+            start = end
+
+    def _said(self, windows: Windows, *, exact: bool = False) -> Iterator[Details]:
+        """Yield what the networks say piece by piece, if ``exact`` without a GPU's rounding."""
         for q in self.trained.predictions(windows.table, windows.ends, exact=exact):
             assert q.log_prior is not None and q.temporal is not None
-            log_pi.append(in_double(q.log_prior))
-            if q.mu is not None:
-                mu.append(in_double(q.mu))
-            if q.log_sigma2.dim() == 4:
-                log_sigma2.append(in_double(q.log_sigma2))
-            temporal = temporal + in_double(q.temporal.sum(dim=1))
-        log_prior = np.concatenate(log_pi, axis=1)
-        log_prior -= np.logaddexp.reduce(log_prior, axis=-1, keepdims=True)  # float32's rounding
-        return Details(
-            mu=np.concatenate(mu, axis=1) if mu else None,
-            log_prior=log_prior,
-            sigma2=np.exp(np.concatenate(log_sigma2, axis=1)) if log_sigma2 else None,
-            temporal=temporal / len(windows),
-        )
+            log_prior = in_double(q.log_prior)
+            log_prior -= np.logaddexp.reduce(log_prior, axis=-1, keepdims=True)  # of rounding
+            yield Details(
+                mu=None if q.mu is None else in_double(q.mu),
+                log_prior=log_prior,
+                sigma2=np.exp(in_double(q.log_sigma2)) if q.log_sigma2.dim() == 4 else None,
+                temporal=in_double(q.temporal.sum(dim=1)),
+            )
+
+    def _details(self, windows: Windows) -> Details:
+        """Return the mixture and the mean attention over time."""
+        every = list(self._said(windows))
+
+        def joined(name: str) -> FloatArray | None:
+            parts = [getattr(one, name) for one in every]
+            return None if parts[0] is None else np.concatenate(parts, axis=1)
+
+        log_prior = joined("log_prior")
+        assert log_prior is not None
+        temporal = np.sum([one.temporal for one in every], axis=0) / len(windows)
+        return Details(joined("mu"), log_prior, joined("sigma2"), temporal)
 
     def _variance(self, q: Details) -> FloatArray:
         """Return the components' variance, scaled; it broadcasts against (K, M, H, N)."""

@@ -18,8 +18,9 @@ from mvlstm.problem.predictive import Mixture
 from mvlstm.problem.preparation import Prepared
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.target_scale import mean_of_members
-from mvlstm.problem.windows import gather_labels, measured_labels
+from mvlstm.problem.windows import gather_labels, measured_labels, spread_evenly
 from mvlstm.results.reference import Reference
+from mvlstm.table.parts import HELD_OUT
 from mvlstm.transforms import Transform
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
@@ -28,6 +29,7 @@ CONFIDENT = 1.645  # standard errors that chance exceeds once in twenty times
 MOST = 0.95  # of the rows that are to be covered, however few they are
 FEWEST = 20  # rows that can tell how much they vary
 ENOUGH = 40  # rows whose errors alone say how wide intervals must be
+ENOUGH_WINDOWS = 10_000  # of either half: intervals gain nothing by more, only memory goes
 PRIOR = 8.0  # rows that the errors of regressions on the training rows count for, with fewer
 LEAST = 0.1  # of the variance that is each member's own, however far apart members are
 SURE = 2.0  # and for how many degrees of freedom: the method may be worse than a regression
@@ -88,10 +90,11 @@ def calibrate(learned: Learned, problem: Problem) -> tuple[Calibration, tuple[st
     The factor is found on all validation rows. The earlier half is not new to the model, which
     stopped training by it and may have fitted a link to it; but the later half alone is a short
     stretch of time, and misjudged the rows after it more. How good the model is on the later half
-    is kept, to see later whether it slips. Targets that were filled in do not count.
+    is kept, to see later whether it slips. Targets that were filled in do not count. Of very many
+    rows, some are taken, spread evenly.
     """
     prepared, H = problem.prepared, problem.horizon
-    stop, rows = problem.origins["stop"], problem.origins["calibration"]
+    stop, rows = (spread_evenly(problem.origins[part], ENOUGH_WINDOWS) for part in HELD_OUT)
     both = np.union1d(stop, rows)
     stopping = np.isin(both, stop)
     counts = _counting(prepared, both, stopping, H)

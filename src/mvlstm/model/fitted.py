@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -146,9 +147,13 @@ class Fitted:
         return Windows.at(prepared, origins, self.window)
 
     def predict(self, prepared: Prepared, origins: IntArray) -> Predictive:
-        """Forecast the labels of given origins, in pieces where their windows take room."""
-        pieces = prepared.pieces(origins, self.window)
-        return Predictive.join([self.learned.predict(self.windows(prepared, p)) for p in pieces])
+        """Forecast the labels of given origins."""
+        return Predictive.gathered(self.pieces(prepared, origins), len(origins))
+
+    def pieces(self, prepared: Prepared, origins: IntArray) -> Iterator[Predictive]:
+        """Yield forecasts of the labels of some origins after others, where they take room."""
+        for some in prepared.pieces(origins, self.window):
+            yield from self.learned.pieces(self.windows(prepared, some))
 
     def forecast(self, prepared: Prepared, origins: IntArray) -> Forecast:
         """Forecast with dates, names and units; intervals adapt to the outcomes among them."""
@@ -170,14 +175,13 @@ class Fitted:
 
     def _made(self, prepared: Prepared, origins: IntArray, *, checked: bool = True) -> Forecast:
         """Forecast with the intervals of the fit; unchecked, leave out what is not finite."""
-        with np.errstate(over="ignore", invalid="ignore"):  # checked next
-            predictive = self.predict(prepared, origins)
+        pieces: Iterable[Predictive] = self.pieces(prepared, origins)
         if not checked:
-            fine = np.asarray(np.isfinite(predictive.members).all(axis=(0, 2)))
-            origins, predictive = origins[fine], predictive.take(fine)
-        return dated_forecast(
-            prepared, origins, predictive, self.calibration, self.parts, self.window
-        )
+            with np.errstate(over="ignore", invalid="ignore"):
+                every = self.predict(prepared, origins)
+            fine = np.asarray(np.isfinite(every.members).all(axis=(0, 2)))
+            origins, pieces = origins[fine], [every.take(fine)]
+        return dated_forecast(prepared, origins, pieces, self.calibration, self.parts, self.window)
 
     def _recent(self, prepared: Prepared, origins: IntArray) -> IntArray:
         """Return the latest rows, of the series of given last rows, with outcomes since the fit."""

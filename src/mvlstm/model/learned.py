@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -120,6 +120,10 @@ class Learned(ABC):
         exact : bool
             Whether to compute in the precision of `gradient`.
         """
+
+    def pieces(self, windows: Windows) -> Iterator[Predictive]:
+        """Yield what `predict` returns, some windows after others where they would take room."""
+        yield self.predict(windows)
 
     @abstractmethod
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:

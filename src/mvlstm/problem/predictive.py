@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,16 +58,28 @@ class Predictive:
     mixture: Mixture | None = None
 
     @classmethod
-    def join(cls, parts: Sequence[Predictive]) -> Predictive:
-        """Put the forecasts of windows one after another."""
-        if len(parts) == 1:
-            return parts[0]
-        members = np.concatenate([part.members for part in parts], axis=1)
-        mixtures = [part.mixture for part in parts if part.mixture is not None]
-        if not mixtures:
-            return cls(members)
-        every = zip(*((m.weights, m.means, m.variances) for m in mixtures), strict=True)
-        return cls(members, Mixture(*(np.concatenate(each) for each in every)))
+    def gathered(cls, pieces: Iterable[Predictive], count: int) -> Predictive:
+        """Put the forecasts of ``count`` windows one after another, holding one piece besides."""
+        found = None
+        for rows, one in numbered(pieces):
+            if rows.stop - rows.start == count:
+                return one
+            found = found or one.room(count)
+            found.members[:, rows] = one.members
+            if found.mixture is not None and one.mixture is not None:
+                for name, values in vars(found.mixture).items():
+                    values[rows] = getattr(one.mixture, name)
+        assert found is not None, "there are windows"
+        return found
+
+    def room(self, count: int) -> Predictive:
+        """Return empty arrays for the forecasts of so many windows."""
+        K, _, H = self.members.shape
+        mixture = None
+        if self.mixture is not None:
+            shape = (count, *self.mixture.means.shape[1:])
+            mixture = Mixture(*(np.empty(shape) for _ in range(3)))
+        return Predictive(np.empty((K, count, H)), mixture)
 
     def shifted(self, baseline: FloatArray) -> Predictive:
         """Add ``baseline`` (M, H) to every mean."""
@@ -84,3 +96,12 @@ class Predictive:
     def with_spread(self, spread: FloatArray) -> Mixture:
         """Return the mixture; one normal per member of variance (K, H) if there is none."""
         return self.mixture or Mixture.of_members(self.members, spread)
+
+
+def numbered(pieces: Iterable[Predictive]) -> Iterator[tuple[slice, Predictive]]:
+    """Yield pieces with the places of their windows among all."""
+    start = 0
+    for one in pieces:
+        rows = slice(start, start + one.members.shape[1])
+        yield rows, one
+        start = rows.stop

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from mvlstm.errors import DataError, ModelFileError, ParameterError, is_whole
-from mvlstm.problem.scaling import RowScaler, Scaler, SeriesScaler
+from mvlstm.problem.scaling import RowScaler, Scaler, SeriesScaler, stretches
 from mvlstm.problem.target_scale import TargetScale
 from mvlstm.problem.windows import gather_labels, measured_labels, origins_in
 from mvlstm.table.frame import SeriesFrame
@@ -159,7 +159,9 @@ class Preparation:
 
         Every use of a model passes here, so what one refuses all refuse.
         """
-        far = ~(np.abs(table) <= FARTHEST)  # not a number is far, too
+        far = np.empty(table.shape, dtype=bool)
+        for part in stretches(*table.shape):
+            far[part] = ~(np.abs(table[part]) <= FARTHEST)  # not a number is far, too
         if given is not None:  # what is not known ahead is never used
             far[np.ix_(~given, np.array(frame.layout.ahead))] = False
         if not far.any():

@@ -50,7 +50,7 @@ class Scaler:
     def transform(self, values: FloatArray, *, dtype: DTypeLike = np.float64) -> AnyArray:
         """Scale values (rows, columns), a stretch at a time: float32 needs no copy in float64."""
         result = np.empty(values.shape, dtype=dtype)
-        for part in _stretches(*values.shape):
+        for part in stretches(*values.shape):
             result[part] = (values[part] - self.center) / self.scale
         return result
 
@@ -198,7 +198,7 @@ class RowScaler:
     def transform(self, values: FloatArray, *, dtype: DTypeLike = np.float64) -> AnyArray:
         """Scale values (rows, columns), a stretch of rows at a time."""
         result = np.empty(values.shape, dtype=dtype)
-        for part in _stretches(*values.shape):
+        for part in stretches(*values.shape):
             which = self.index[part]
             result[part] = (values[part] - self.center[which]) / self.scale[which]
         return result
@@ -209,7 +209,7 @@ class RowScaler:
         ``table`` is as `transform` made it; each window is brought to the scale of its last row.
         """
         result = np.empty((len(origins), window, table.shape[1]), dtype=table.dtype)
-        for part in _stretches(len(origins), window * table.shape[1]):
+        for part in stretches(len(origins), window * table.shape[1]):
             rows = origins[part, None] + np.arange(1 - window, 1)
             then, now = self.index[rows], self.index[origins[part], None]
             with np.errstate(over="ignore", invalid="ignore"):  # as in the table itself
@@ -243,7 +243,7 @@ class Guess:
         return np.where(level == 0, self.least, self.share * np.abs(level))
 
 
-def _stretches(rows: int, size: int) -> Iterator[slice]:
+def stretches(rows: int, size: int) -> Iterator[slice]:
     """Divide rows of ``size`` values each, so that a stretch holds a bounded number of them."""
     step = max(1, _CHUNK // max(1, size))
     return (slice(start, start + step) for start in range(0, rows, step))

@@ -328,6 +328,7 @@ class Forecast(Drawable):
 
     def take(self, rows: slice | NDArray[Any]) -> Forecast:
         """Forecast of some origins only, chosen by position or mask."""
+        rows = _as_slice(rows)
         return replace(
             self,
             origin=self.origin[rows],
@@ -456,6 +457,14 @@ class Forecast(Drawable):
 
     def _series(self, values: FloatArray, name: str) -> pd.Series[float]:
         return pd.Series(values.reshape(-1), index=self.index, name=name)
+
+
+def _as_slice(rows: slice | NDArray[Any]) -> slice | NDArray[Any]:
+    """Return a mask of rows next to one another as a slice, which takes them without a copy."""
+    if isinstance(rows, slice) or rows.dtype != bool or not rows.any():
+        return rows
+    first, end = int(rows.argmax()), len(rows) - int(rows[::-1].argmax())
+    return slice(first, end) if rows[first:end].all() else rows
 
 
 def _joined_knots(forecasts: Sequence[Forecast]) -> ScoreMap:

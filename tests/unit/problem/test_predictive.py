@@ -77,14 +77,14 @@ def test_pieces_are_joined_in_order(rng) -> None:
     members, mixture = rng.normal(size=(K, M, H)), mixture_of(rng)
     rows = np.arange(M)
     for whole in (Predictive(members, mixture), Predictive(members)):
-        again = Predictive.join([whole.take(rows < 2), whole.take(rows >= 2)])
+        again = Predictive.gathered([whole.take(rows < 2), whole.take(rows >= 2)], M)
         np.testing.assert_array_equal(again.members, members)
         if whole.mixture is None:
             assert again.mixture is None
         else:
             assert again.mixture is not None
             assert_same(again.mixture, mixture)
-        assert Predictive.join([whole]) is whole
+        assert Predictive.gathered([whole], M) is whole
 
 
 def test_a_shift_moves_every_quantile(rng) -> None:

@@ -103,7 +103,7 @@ def _errors_in_units(
         with contextlib.suppress(DataError), np.errstate(over="ignore", invalid="ignore"):
             few = learned.take(slice(i * size, (i + 1) * size))
             calibration, _ = calibrate(few, problem)
-            said = few.predict(windows), calibration, parts, problem.window
+            said = few.pieces(windows), calibration, parts, problem.window
             forecast = dated_forecast(problem.prepared, rows, *said)
             errors[i] = forecast.score(part="all")[measure]
     return errors
