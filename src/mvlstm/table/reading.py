@@ -75,9 +75,9 @@ def choose_columns(
                     f"{'the target' if name == layout.target else others}. Take it out of "
                     f"{argument}=... or make it a variable."
                 )
-    found = {name: table.iloc[:, list(names).index(name)] for name in exogenous}
+    place = {name: j for j, name in enumerate(names)}
     categories = tuple(
-        name for name, column in found.items() if name in forced or is_category(column)
+        name for name in exogenous if name in forced or is_category(table.iloc[:, place[name]])
     )
     return replace(layout, variables=exogenous), categories
 

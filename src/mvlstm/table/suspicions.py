@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, pairwise
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -12,11 +13,13 @@ from mvlstm._words import counted
 from mvlstm.table.codes import plain
 from mvlstm.table.columns import name_list
 from mvlstm.table.layout import Layout
-from mvlstm.table.panel import Rows
+from mvlstm.table.panel import Panel, Rows
 from mvlstm.table.reading import Raw
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
 FAR = 10.0  # spans of all other values that one alone may be away from them
+MOST_FAR = 5  # different values at either end that may be far from all others together
+MOST_SERIES = 1_000  # of which each is looked at for such values
 COMMON = 0.1  # share of the rows above which a value is not odd
 FEWEST_VALUES = 20  # different ones, for some to be far from the others
 LATEST = 5_000  # rows on which it is measured what gives the target away
@@ -31,20 +34,25 @@ EXACT = 1e-3  # standard deviations of the target within which a column is a cop
 def suspicions(raw: Raw, layout: Layout, segments: IntArray) -> tuple[list[str], list[str]]:
     """Return notes, and warnings: row numbers, copies; values far away, what is given away.
 
-    Not of far values in several series: each has values of its own.
+    Several series have values of their own each.
     """
     notes: list[str] = []
     warned: list[str] = []
-    for j, name in enumerate(layout.columns if raw.rows.panel is None else ()):
+    for j, name in enumerate(layout.columns):
         if name in raw.levels:
             continue
         column = np.ascontiguousarray(raw.rows.values[:, j])
+        if raw.rows.panel is not None:
+            pieces = islice(_pieces(raw.rows.panel), MOST_SERIES)
+            found = (_far_group(name, column[one], raw.rows, one.start) for one in pieces)
+            warned += next(filter(None, found), [])
+            continue
         steps = np.diff(column)
         even = len(steps) > 0 and np.allclose(steps[:63], steps[0], rtol=1e-6, atol=0.0)
         if name != layout.target and even and (steps > 0).all():
             use = f"use exclude=['{name}'] if so."
             notes.append(f"Column '{name}' looks like a row number or a time; {use}")
-        warned += _far_values(name, column, raw.rows)
+        warned += list(_far_values(name, column, raw.rows)) or _far_group(name, column, raw.rows, 0)
     given, copies = _given_away(raw, layout, segments)
     return notes + copies, warned + given
 
@@ -77,6 +85,40 @@ def _far_values(name: str, column: FloatArray, table: Rows) -> Iterator[str]:
         )
 
 
+def _pieces(panel: Panel) -> Iterator[slice]:
+    """Yield the rows of each series."""
+    borders = np.concatenate([[0], np.flatnonzero(panel.borders) + 1, [len(panel.codes)]])
+    return (slice(int(low), int(high)) for low, high in pairwise(borders))
+
+
+def _far_group(name: str, column: FloatArray, table: Rows, start: int) -> list[str]:
+    """Tell of several different values that are far from all others, on one side or on both.
+
+    ``start`` is the row of the table that the column begins with.
+    """
+    low, high = np.quantile(column, [COMMON, 1.0 - COMMON])
+    if float(column.max()) / FAR - float(column.min()) / FAR <= high - low:
+        return []  # as of most columns: no value is as far as that from those between
+    values = np.unique(column)
+    for below, above in sorted(np.ndindex(MOST_FAR + 1, MOST_FAR + 1), key=sum):
+        core = values[below : len(values) - above]
+        if len(core) < FEWEST_VALUES:
+            break
+        least = FAR * (core[-1] - core[0])
+        far = [core[0] - one for one in values[:below][-1:]]
+        far += [one - core[-1] for one in values[len(values) - above :][:1]]
+        rows = np.flatnonzero((column < core[0]) | (column > core[-1]))
+        if far and min(far) > least and len(rows) <= COMMON * len(column):
+            found = [plain(one) for one in np.unique(column[rows])]
+            return [
+                f"Column '{name}' has {counted(len(rows), 'value')} far from all others, the first "
+                f"{column[rows[0]]:g} at {table.where(start + int(rows[0]))}; all others lie "
+                f"between {core[0]:g} and {core[-1]:g}. That can spoil the whole fit: if they are "
+                f"errors, or stand for missing values, use na_values={found} with missing='mask'."
+            ]
+    return []
+
+
 # ------------------------------------------------------------------------- what is given away
 
 
@@ -88,14 +130,15 @@ def _given_away(raw: Raw, layout: Layout, segments: IntArray) -> tuple[list[str]
     rows = slice(max(rows.start, rows.stop - LATEST), rows.stop)
     values, segments = _of_size_one(raw.rows.values[rows]), segments[rows]
     target, known = values[:, -1], ~raw.absent[rows, -1]
-    names = [name for name in layout.columns[:-1] if name not in raw.levels]
-    columns = {name: values[:, layout.columns.index(name)] for name in names}
+    columns = {
+        name: values[:, j] for j, name in enumerate(layout.columns[:-1]) if name not in raw.levels
+    }
     spread = float(target[known].std()) if known.any() else 0.0
     if known.sum() < FEWEST or spread == 0.0:
         return [], []
     past = _Past(target, known, segments, spread)
     given, copies = [], []
-    ahead = [name for name in names if name in layout.known]
+    ahead = [name for name in columns if name in layout.known]
     if ahead and (found := _known_ahead(past, [columns[name] for name in ahead])):
         guilty = [name for name, counts in zip(ahead, found, strict=True) if counts]
         given.append(
@@ -103,7 +146,7 @@ def _given_away(raw: Raw, layout: Layout, segments: IntArray) -> tuple[list[str]
             f"'{layout.target}' away: what is known at a time tells its value almost exactly. "
             f"Unless it really is known before, use exclude={guilty!r}."
         )
-    for name in (name for name in names if name not in layout.known):
+    for name in (name for name in columns if name not in layout.known):
         shift = past.shift_of(columns[name])
         if shift is not None and shift > 0:
             given.append(

@@ -42,6 +42,15 @@ def test_values_far_from_all_others_are_noted_and_warned_of(
     assert f"Column '{name}' {words}" in found and "stands for a missing value" in found
 
 
+@pytest.mark.parametrize("wild", [[1e6, 2e6], [1e6, -1e6], [3e7, -1e6, 2e6, 1e6]])
+def test_several_wild_values_do_not_hide_one_another(wild: list[float]) -> None:
+    column = changed([], 0.0)
+    column[30 : 30 + len(wild)] = wild
+    with pytest.warns(MVLSTMWarning, match="can spoil the whole fit"):
+        found = notes(y=column)
+    assert f"'y' has {len(wild)} values far from all others, the first {wild[0]:g} at" in found
+
+
 @pytest.mark.parametrize(
     "column",
     [
@@ -64,6 +73,14 @@ def test_series_have_values_of_their_own() -> None:
     shops[3]["y"] = 0.0
     frame = build_frame(pd.concat(shops), target="y", series="shop")
     assert "all other values" not in " ".join(frame.notes)
+
+
+def test_a_wild_value_of_one_series_is_warned_of() -> None:
+    shops = [pd.DataFrame({"x": changed([], 0.0), "y": changed([], 0.0) * 10.0**k}) for k in (0, 6)]
+    shops[0].loc[70, "y"] = 1e6
+    table = pd.concat([shop.assign(shop=name) for shop, name in zip(shops, "ab", strict=True)])
+    with pytest.warns(MVLSTMWarning, match=r"'y' has 1 value far .* in series 'a'"):
+        build_frame(table, target="y", series="shop")
 
 
 def test_row_numbers_are_noted() -> None:
