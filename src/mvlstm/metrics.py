@@ -49,7 +49,7 @@ __all__ = [
 
 Measure = Literal["rmse", "mae"]  # by which settings are chosen
 
-_CHUNK = 262_144  # mixture components held in a temporary array at once (2 MB)
+_CHUNK = 131_072  # mixture components held in a temporary array at once (1 MB)
 _NARROW = 11  # halvings after which few rows are left to decide
 _SQRT_2PI = float(np.sqrt(2.0 * np.pi))
 _SQRT_2 = float(np.sqrt(2.0))
@@ -234,9 +234,9 @@ def mixture_quantile(
     r"""Quantile ``q`` of every mixture, shape ``(...)``.
 
     The answer lies between the smallest and the largest of the components' own quantiles
-    :math:`\mu_j + \sqrt{v_j}\,\Phi^{-1}(q)`. Inside that bracket Newton steps on the CDF are taken,
-    replaced by bisection whenever one leaves the bracket or gains too little. Rows with a value
-    that is not finite give NaN.
+    :math:`\mu_j + \sqrt{v_j}\,\Phi^{-1}(q)`. Inside that bracket Newton steps on the CDF's normal
+    score are taken, replaced by bisection whenever one leaves the bracket or gains too little. Rows
+    with a value that is not finite give NaN.
 
     Examples
     --------
@@ -548,7 +548,10 @@ def _each(
 
 
 def _quantile_rows(mix: _Mixture, score: FloatArray) -> FloatArray:
-    """Safeguarded Newton on the CDF for one chunk; solved rows leave the iteration."""
+    """Safeguarded Newton on the normal score of the CDF, which is almost straight, for one chunk.
+
+    Solved rows leave the iteration.
+    """
     out = np.full(mix.w.shape[0], np.nan)
     rows = np.flatnonzero(mix.finite())
     mix, score = mix.take(rows), score[rows]
@@ -568,19 +571,21 @@ def _quantile_rows(mix: _Mixture, score: FloatArray) -> FloatArray:
             out[rows[done]] = center[done] + 0.5 * (low + high)[done]
             keep = np.flatnonzero(~done)
             rows, mix, center, q = rows[keep], mix.take(keep), center[keep], q[keep]
+            score = score[keep]
             low, high, x, previous = low[keep], high[keep], x[keep], previous[keep]
         if rows.size == 0:
             return out
         z = (x[:, None] - mix.mu) / mix.sd
-        excess = np.sum(mix.w * ndtr(z), axis=-1) - q
-        density = np.sum(mix.w / mix.sd * np.exp(-0.5 * z * z), axis=-1) / _SQRT_2PI
-        low = np.where(excess < 0, x, low)
-        high = np.where(excess < 0, high, x)
+        below = np.sum(mix.w * ndtr(z), axis=-1)
+        density = np.sum(mix.w / mix.sd * np.exp(-0.5 * z * z), axis=-1)  # times sqrt(2 pi)
+        reached = ndtri(below)
+        under = (reached < score) & (q > 0)
+        low, high = np.where(under, x, low), np.where(under, high, x)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            step = -excess / density
+            step = (score - reached) * np.exp(-0.5 * reached * reached) / density
         newton = x + step
-        usable = (newton > low) & (newton < high) & (np.abs(step) <= 0.5 * previous)
-        settled = usable & (np.abs(step) <= 1e-10 * mix.sd.min(axis=-1))
+        usable = (newton >= low) & (newton <= high) & (np.abs(step) <= 0.5 * previous)
+        settled = usable & (np.abs(step) <= 1e-9 * mix.sd.min(axis=-1))
         moved = np.where(usable, newton, 0.5 * (low + high))
         previous = np.abs(moved - x)
         x = moved
