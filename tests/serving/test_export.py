@@ -100,6 +100,28 @@ def test_a_graph_gives_what_predict_gives(case: str, tmp_path: Path) -> None:
     agrees(found, model.predict(table), float(table["y"].std()))
 
 
+@pytest.mark.parametrize(
+    ("name", "transform"), [("AR", "none"), ("AR", "asinh"), ("MVLSTM", "none")]
+)
+def test_a_graph_has_the_weights_of_each_time_of_day(
+    name: str, transform: str, tmp_path: Path
+) -> None:
+    rng, rows = np.random.default_rng(0), 800
+    times = pd.date_range("2022-01-01", periods=rows, freq="6h", name="time")
+    x = rng.normal(size=rows)
+    sign, growth = np.where(times.hour < 12, 3.0, -3.0), np.linspace(1, 4, rows)
+    y = growth * (20 + sign * np.roll(x, 1) + 0.2 * rng.normal(size=rows))
+    table = pd.DataFrame({"x": x, "y": y}, index=times)
+    told: dict[str, Any] = {"calendar": ["hour"], "transform": transform, "horizon": 2}
+    model = fitted(name, table, calibration="static", **told)
+    assert any("daily" in array for array in model.fitted_.learned.arrays()[0])
+    model.export(tmp_path / "model.onnx", quantiles=LEVELS)
+    held = model.fitted_
+    origins = held.prepare(held.read(table, "predict")).origins(held.window, held.horizon)
+    found = run_at(tmp_path / "model.onnx", model, table, origins)
+    agrees(found, model.predict(table), float(table["y"].std()))
+
+
 @pytest.mark.parametrize("name", ["MVLSTM", "AR"])
 def test_a_graph_scales_each_series_by_itself_and_knows_no_other(name: str, tmp_path: Path) -> None:
     table = panel()

@@ -87,7 +87,7 @@ class Clock:
         size = np.abs(turns)
         P, inside = self.phases, turns / np.maximum(size, 1.0)
         powers = inside[:, None] ** np.arange(P // 2 + 1)
-        found = np.real(powers @ self._waves().T)
+        found = np.real(powers @ self.waves().T)
         nearest = np.rint(np.angle(turns) * P / (2 * np.pi)).astype(np.int64) % P
         snapped = np.abs(turns - np.exp(2j * np.pi * nearest / P)) < SNAP
         found[snapped] = np.eye(P)[nearest[snapped]]
@@ -100,14 +100,14 @@ class Clock:
         inside = np.where(outside, turns / np.maximum(size, 1.0), turns)
         degree = np.arange(1, self.phases // 2 + 1)
         powers = degree * inside[:, None] ** (degree - 1)
-        slope = powers @ self._waves()[:, 1:].T  # (M, P), by the place on the circle
+        slope = powers @ self.waves()[:, 1:].T  # (M, P), by the place on the circle
         around = 1j * inside[:, None]  # beyond the circle, only going around it counts
         along = np.real(slope * around) / np.maximum(size, 1.0)[:, None]
         slope = np.where(outside[:, None], along * np.conj(around), slope)
         slope = slope * np.exp(-1j * self.start)
         return np.stack([-slope.imag, slope.real], axis=-1) * self.scale
 
-    def _waves(self) -> NDArray[np.complex128]:
+    def waves(self) -> NDArray[np.complex128]:
         """Return the coefficients (P, 1 + P // 2) of the polynomials."""
         P = self.phases
         degree, phase = np.arange(P // 2 + 1), np.arange(P)[:, None]

@@ -80,11 +80,9 @@ class LearnedLinear(Learned):
         slope = self.linear.gradient(windows)
         return np.broadcast_to(slope, (1, len(windows), *slope.shape[1:]))
 
-    def form(self) -> LinearForm | None:
-        """Return the map, if it is the same at all times of day."""
-        if isinstance(self.linear, Daily):
-            return None
-        return LinearForm(self.linear.weights, self.linear.intercept)
+    def form(self) -> LinearForm:
+        """Return the map."""
+        return LinearForm(self.linear)
 
     def choices(self) -> dict[str, Any]:
         """Return the penalties, those of an elastic net in pairs."""

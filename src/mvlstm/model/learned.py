@@ -49,10 +49,9 @@ class AttentionArrays:
 
 @dataclass(frozen=True, eq=False)
 class LinearForm:
-    """A linear map of the last lags of a window: weights (L, C, H), oldest first, and (H,)."""
+    """A linear map of a window: a `Ridge`, or a `Daily` with weights for each time of day."""
 
-    weights: FloatArray
-    intercept: FloatArray
+    linear: Any
 
 
 @dataclass(frozen=True, eq=False)

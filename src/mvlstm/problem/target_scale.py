@@ -197,10 +197,6 @@ class LinkMap(Protocol):
     def horizon(self) -> int:
         """H."""
 
-    @property
-    def is_linear(self) -> bool:
-        """Whether it is one linear map of all windows."""
-
     def __call__(self, windows: NDArray[np.floating]) -> FloatArray:
         """Return the guess for scaled windows (M, T, C)."""
 

@@ -12,6 +12,7 @@ import numpy as np
 from mvlstm._version import __version__
 from mvlstm.adapters.onnx.graph import IR_VERSION, OPSET, Graph, Value
 from mvlstm.adapters.onnx.inputs import BATCH, Described, Seen, seen
+from mvlstm.adapters.onnx.linear import mapped
 from mvlstm.adapters.onnx.networks import say
 from mvlstm.adapters.onnx.outputs import Normals, forecasts, scaled_up
 from mvlstm.errors import ParameterError, is_number, load_extra
@@ -27,8 +28,7 @@ LOWEST = 0.001  # level of a quantile: those beyond need more digits than the gr
 TREES = "its trees are no network"
 PAST = "it forecasts from the whole past of a table, and not from a window"
 OTHER = "it is not one of the methods that have one"
-DAILY = "its linear map has weights of its own at each time of day"
-REASONS = {"AR": DAILY, "RF": TREES, "XGT": TREES, "GBT": TREES, "STRX": PAST, "ARIMAX": PAST}
+REASONS = {"RF": TREES, "XGT": TREES, "GBT": TREES, "STRX": PAST, "ARIMAX": PAST}
 
 
 def export(
@@ -72,8 +72,6 @@ def _form(fitted: Fitted) -> Form:
     if isinstance(form, LagForm) and int(form.lags.max()) >= rows:
         reason = f"its cycle is longer than its window of {fitted.window} rows"
         form = None
-    if isinstance(form, NetworkForm) and not form.scale.labels.link.is_linear:
-        form, reason = None, DAILY
     if form is None:
         raise ParameterError(
             f"{fitted.name} has no form as an ONNX graph: {reason}. Export a network, AR or ENET, "
@@ -100,34 +98,23 @@ def _normals(form: Form, fitted: Fitted, sight: Seen) -> Normals:
     """Return what the method says of the labels."""
     T = fitted.window
     if isinstance(form, LinearForm):
-        return Normals(_linear(form, sight.windows, T).spread(0))
+        return Normals(mapped(form.linear, sight.windows, T).spread(0))
     if isinstance(form, LagForm):
         last = T + fitted.preparation.lead - 1
         return Normals(sight.target.take(1, (last - form.lags).tolist()).spread(0))
-    return scaled_up(
-        form, say(form, sight.windows), _guess(form, sight.windows, T, len(fitted.layout.inputs))
-    )
+    return scaled_up(form, say(form, sight.windows), _guess(form, sight.windows, T))
 
 
-def _guess(form: NetworkForm, windows: Value, window: int, columns: int) -> Value | None:
-    """Return the link's share of the labels (B, H): links are linear in the window."""
-    link = form.scale.labels.link
-    nothing = np.zeros((1, window, columns))
-    weights = np.moveaxis(link.gradient(nothing)[0], 0, -1)  # (T, C, H)
-    intercept = link(nothing)[0]
-    used = np.flatnonzero(weights.any(axis=(1, 2)))
-    if not len(used) and not intercept.any():
+def _guess(form: NetworkForm, windows: Value, window: int) -> Value | None:
+    """Return the link's share of the labels (B, H), if it has any."""
+    link: Any = form.scale.labels.link
+    if link.ridge is not None:
+        return mapped(link.ridge, windows, window)
+    if link.name == "none":
         return None
-    first = used[0] if len(used) else window - 1
-    return _linear(LinearForm(weights[first:], intercept), windows, window)
-
-
-def _linear(form: LinearForm, windows: Value, window: int) -> Value:
-    """Apply a linear map of the last lags, (B, H)."""
-    lags, C, H = form.weights.shape
-    inputs = windows.cut(1, window - lags) if lags < window else windows
-    flat = inputs.cast(np.float64).reshaped(-1, lags * C)
-    return flat @ form.weights.reshape(lags * C, H) + form.intercept
+    last = windows.cut(1, window - 1).cut(2, -1).squeezed(2).cast(np.float64)
+    guess: Value = last * link.scale + np.full(link.horizon, link.center)
+    return guess
 
 
 def _named(graph: Graph, name: str, value: Value) -> Any:

@@ -145,6 +145,15 @@ class Value:
         """Take the larger of two."""
         return self._with("Max", other)
 
+    def sinh(self) -> Value:
+        """Take the hyperbolic sine, which onnxruntime has in single precision only."""
+        return (self.map("Exp") - (0.0 - self).map("Exp")) * 0.5
+
+    def asinh(self) -> Value:
+        """Take the inverse of the hyperbolic sine."""
+        size = self.map("Abs")
+        return self.map("Sign") * (size + (size * size + 1.0).map("Sqrt")).map("Log")
+
     def clip(self, low: float, high: float) -> Value:
         """Bring values between two limits."""
         return self.most(low).least(high)

@@ -190,9 +190,7 @@ def _forward(values: Value, transforms: list[Transform]) -> Value:
         found = (values + 1.0).map("Log")
     else:
         center = np.array([one.center for one in transforms])
-        x = (values - center) / np.array([one.scale for one in transforms])
-        size = x.map("Abs")
-        found = x.map("Sign") * (size + (size * size + 1.0).map("Sqrt")).map("Log")
+        found = ((values - center) / np.array([one.scale for one in transforms])).asinh()
     if changed.all():
         return found
     return values.graph.constant(changed, bool).where(found, values)

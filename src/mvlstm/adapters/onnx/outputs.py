@@ -162,21 +162,17 @@ def _inverse(transform: Transform, values: Value) -> Value:
         return values
     if transform.name == "log1p":
         return (values.map("Exp") - 1.0).most(0.0)
-    return _sinh(values) * transform.scale + transform.center
+    return values.sinh() * transform.scale + transform.center
 
 
 def _mean(transform: Transform, means: Value, variances: Value) -> Value:
     """Return the mean in units of the target of normals on the model's scale."""
     if transform.name == "asinh":
-        return _sinh(means) * (variances * 0.5).map("Exp") * transform.scale + transform.center
+        return means.sinh() * (variances * 0.5).map("Exp") * transform.scale + transform.center
     sd = variances.most(np.finfo(np.float64).tiny).map("Sqrt")
     at = means / sd
     whole = (means + variances * 0.5).map("Exp")
     return whole * _normal_cdf(at + sd) - _normal_cdf(at)
-
-
-def _sinh(values: Value) -> Value:
-    return (values.map("Exp") - (0.0 - values).map("Exp")) * 0.5
 
 
 def _normal_cdf(values: Value) -> Value:

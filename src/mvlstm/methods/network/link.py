@@ -88,11 +88,6 @@ class Link:
         pieces = [self(part) for _, part in iterate_windows(table, origins, min(lags, window))]
         return np.concatenate(pieces) if pieces else np.empty((0, self.horizon))
 
-    @property
-    def is_linear(self) -> bool:
-        """Whether it is the same linear map at all times of day."""
-        return not isinstance(self.ridge, Daily)
-
     def gradient(self, windows: NDArray[np.floating]) -> FloatArray:
         """Return the gradient (M, H, T, C), or (1, H, T, C) if it is the same for every window."""
         if self.ridge is not None:
