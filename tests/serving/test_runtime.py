@@ -45,6 +45,15 @@ def holes() -> pd.DataFrame:
     return table
 
 
+def marked() -> pd.DataFrame:
+    """Holes from the first row on, in what is known ahead too, whose next values are given."""
+    table = holes().astype({"holiday": float})
+    table.loc[table.index[[*range(10), *range(230, 250)]], "temp"] = np.nan
+    table.loc[table.index[[20, 100, 245]], "holiday"] = np.nan
+    table.loc[table.index[-2:], "y"] = np.nan
+    return table
+
+
 def between() -> pd.DataFrame:
     """A target that is often at either of its bounds."""
     table = weather()
@@ -77,6 +86,7 @@ CASES: dict[str, tuple[str, Callable[[], pd.DataFrame], dict[str, Any]]] = {
     ),
     "row numbers": ("AR", lambda: weather().reset_index(drop=True), {"horizon": 2}),
     "filled": ("AR", holes, {"missing": "fill", "horizon": 2}),
+    "marked": ("MVLSTM", marked, {"missing": "mask", "horizon": 2, "known": ["holiday"]}),
     "dropped": ("AR", holes, {"missing": "drop", "gaps": "close", "horizon": 2}),
     "respected": ("AR", holes, {"missing": "drop", "gaps": "respect", "horizon": 2}),
     "clock parts": ("AR", clock_parts, {"time": ["year", "month", "day", "hour"], "horizon": 2}),

@@ -30,11 +30,11 @@ from mvlstm.types import BoolArray, FloatArray, IntArray
 FORMAT, SCHEMA = "mvlstm.forecast", 1
 RECENT, FEWEST = 1_000, 100  # forecasts that those of the last rows look back on; of a series
 BATCH = 256  # windows that the graph takes at once
-POLICIES = {"missing": ("error", "drop", "fill"), "gaps": ("error", "close", "respect")}
+POLICIES = {"missing": ("error", "drop", "fill", "mask"), "gaps": ("error", "close", "respect")}
 PLAIN = {  # of a layout, what is understood here
     *("target", "time", "variables", "exclude", "missing", "fill_limit", "gaps", "step"),
     *("time_kind", "time_zone", "day_first", "levels", "known", "calendar", "series"),
-    *("index_name", "numbered"),
+    *("index_name", "numbered", "typical"),
 }
 Arrays = dict[str, NDArray[Any]]
 
@@ -344,8 +344,10 @@ class Runtime:
         numeric, words = self.wanted.known
         makers: dict[str, Callable[[], Any]] = {
             "past": lambda: table.numbers[past],
+            "past_missing": lambda: series.marks[past],
             "past_categories": lambda: table.texts[past],
             "past_time": lambda: clock.seconds(table.times[past].reshape(-1)).reshape(past.shape),
+            "known_missing": lambda: series.marks[later][:, :, self.wanted.masked[1]],
             "known": lambda: table.numbers[later][:, :, numeric],
             "known_categories": lambda: table.texts[later][:, :, words],
             "known_time": lambda: clock.seconds(self._ahead(series, rows).reshape(-1)).reshape(

@@ -58,6 +58,12 @@ class Wanted:
             [self.categories.index(name) for name in self.categories if name in known],
         )
 
+    @property
+    def masked(self) -> tuple[list[str], list[int]]:
+        """Columns of which the model sees what was missing, and places of those known ahead."""
+        masked = list(self.layout["typical"])
+        return masked, [masked.index(name) for name in self.layout["known"] if name in masked]
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -116,6 +122,8 @@ class Series:
         The first ``count`` are the past.
     measured : (count,)
         Whether the target was there.
+    marks : (R, k)
+        Whether the value of each column that the model sees marked was missing.
     segments : (count,)
         No window crosses from one to the next.
     """
@@ -123,6 +131,7 @@ class Series:
     rows: Rows
     count: int
     measured: BoolArray
+    marks: BoolArray
     segments: IntArray
 
 
@@ -211,11 +220,13 @@ def clean(rows: Rows, wanted: Wanted, future: Rows | None) -> Series | None:
         new = future.take(future.times > past.times[-1])
         after = after.take(~np.isin(after.times, new.times)).joined(new)
         after = after.take(np.argsort(after.times, kind="stable"))
-    measured = ~past.gone[:, 0]
-    past, kept = _complete(past, wanted)
+    gone = past.gone
+    past, kept = _complete(past, gone, wanted)
+    marks = gone[:, [_named(wanted).index(name) for name in wanted.masked[0]]]
     segments = _segments(past, wanted, dropped=not kept.all())
     after = after.take(slice(_usable(past, after, wanted)))
-    return Series(past.joined(after), len(past.times), measured[kept], segments)
+    marks = np.pad(marks[kept], ((0, len(after.times)), (0, 0)))
+    return Series(past.joined(after), len(past.times), ~gone[kept, 0], marks, segments)
 
 
 def _later(rows: Rows, layout: Mapping[str, Any]) -> BoolArray:
@@ -227,9 +238,9 @@ def _later(rows: Rows, layout: Mapping[str, Any]) -> BoolArray:
     return np.arange(len(gone)) > (last[-1] if len(last) else -1)
 
 
-def _complete(rows: Rows, wanted: Wanted) -> tuple[Rows, BoolArray]:
+def _complete(rows: Rows, gone: BoolArray, wanted: Wanted) -> tuple[Rows, BoolArray]:
     """Return rows without missing entries, and which were kept."""
-    gone, missing = rows.gone, wanted.layout["missing"]
+    missing = wanted.layout["missing"]
     if not gone.any():
         return rows, np.ones(len(gone), dtype=bool)
     if missing == "error":
@@ -264,21 +275,29 @@ def _what_is_missing(rows: Rows, gone: BoolArray, wanted: Wanted) -> str:
 
 
 def _filled(rows: Rows, gone: BoolArray, wanted: Wanted) -> tuple[Rows, BoolArray]:
-    """Repeat the last known value of each column; keep the rows from which all have one."""
+    """Repeat the last known value of each column; keep the rows from which all have one.
+
+    Of columns that the model sees marked, a typical value stands before the first.
+    """
     limit, places = wanted.layout["fill_limit"], np.arange(len(gone))[:, None]
+    typical, names = wanted.layout["typical"], _named(wanted)
     source = np.maximum.accumulate(np.where(gone, -1, places), axis=0)
     age = np.where(source < 0, 0, places - source)
-    if age.max(initial=0) > limit:
+    if wanted.layout["missing"] == "fill" and age.max(initial=0) > limit:
         row, column = np.unravel_index(int(age.argmax()), age.shape)
         longest = int(age[row, column])
         raise DataError(
-            f"Column '{_named(wanted)[column]}' lacks {longest:,} values in a row from "
+            f"Column '{names[column]}' lacks {longest:,} values in a row from "
             f"{rows.where(int(row) - longest + 1, wanted.clock)}, more than the {limit} that are "
             "filled (fill_limit). Fill this stretch before, or fit again with missing='drop'."
         )
     known, n = np.maximum(source, 0), rows.numbers.shape[1]
     values = np.take_along_axis(rows.numbers, np.roll(known[:, :n], -1, axis=1), axis=0)
     words = np.take_along_axis(rows.texts, known[:, n:], axis=0)
+    for name, value in typical.items():
+        early = source[:, names.index(name)] < 0
+        values[early, wanted.numeric.index(name)] = value
+    source[:, [names.index(name) for name in typical]] = 0
     return replace(rows, numbers=values, texts=words), np.asarray((source >= 0).all(axis=1))
 
 

@@ -89,6 +89,13 @@ def _encoded(graph: Graph, layout: Layout, name: str, rows: int, describe: Descr
     clock = layout.calendar
     numbers = [one for one in wanted if one not in layout.categories]
     groups, blocks, columns = [], [], {n: one for n, one in enumerate(layout.names)}
+    masked = [one for one in numbers if one in layout.masked]
+    if masked:  # the mark comes before the value
+        label = f"{name}_missing"
+        marks = graph.input(label, bool, (BATCH, rows, len(masked)))
+        describe[label] = {"rows": rows, "columns": masked}
+        blocks.append(marks.cast(np.float64))
+        groups += masked
     if numbers:
         blocks.append(graph.input(name, np.float64, (BATCH, rows, len(numbers))))
         describe[name] = {"rows": rows, "columns": numbers}
@@ -124,7 +131,7 @@ def _check_made(layout: Layout, groups: list[str]) -> None:
     if others or unknown:
         raise ParameterError(
             f"The inputs made of {others or unknown} have no form as an ONNX graph. Export a model "
-            "fitted without, or serve this one with mvlstm itself."
+            "fitted without them, or serve this one with mvlstm itself."
         )
 
 
