@@ -207,6 +207,20 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be stored in a model file")
 
 
+def check_place(path: str | os.PathLike[str]) -> Path:
+    """Return the file that a path stands for; raises `DataError` if none can be written there."""
+    file = reachable(path)
+    if file.is_symlink():
+        file = Path(os.path.realpath(file))
+    if file.is_dir():
+        raise DataError(f"'{file}' is a folder; give the name of a file to write.")
+    if file.exists() and not file.is_file():  # a name such as /dev/null must not be taken away
+        raise DataError(f"'{file}' is no file but a device or a stream; give the name of a file.")
+    if not file.parent.is_dir():
+        raise DataError(f"The folder '{file.parent}' does not exist; create it first.")
+    return file
+
+
 def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
     """Write a file so that its name always stands for complete contents.
 
@@ -217,15 +231,7 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
     Raises `DataError` if nothing can be written there, `StorageError` if the disk is full or
     failing.
     """
-    file = reachable(path)
-    if file.is_symlink():
-        file = Path(os.path.realpath(file))
-    if file.is_dir():
-        raise DataError(f"'{file}' is a folder; give the name of a file to write.")
-    if file.exists() and not file.is_file():  # a name such as /dev/null must not be taken away
-        raise DataError(f"'{file}' is no file but a device or a stream; give the name of a file.")
-    if not file.parent.is_dir():
-        raise DataError(f"The folder '{file.parent}' does not exist; create it first.")
+    file = check_place(path)
     content = data.encode("utf-8") if isinstance(data, str) else data
     sweep(file.parent)
     temporary = file.with_name(f".{file.name[:40]}.{secrets.token_hex(6)}.tmp")

@@ -25,7 +25,7 @@ from mvlstm.report import ReportData, check_libraries, render_report
 from mvlstm.report.command import fit_command
 from mvlstm.report.encode import are_days, time_text
 from mvlstm.results import Evaluation, Forecast
-from mvlstm.storage import write_atomic
+from mvlstm.storage import check_place, write_atomic
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.spacing import describe_time
 from mvlstm.types import BoolArray
@@ -57,6 +57,8 @@ def write_report(
 ) -> ReportData:
     """Gather everything and write the page, if there is a path; see `model.report`."""
     check_libraries()
+    if path is not None:
+        check_place(path)  # before all the work
     data = gather_report(model, table, future=future, effort=effort, time_limit=time_limit)
     if path is not None:
         write_atomic(path, render_report(data, title=title))

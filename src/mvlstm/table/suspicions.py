@@ -28,6 +28,7 @@ SHIFTS = 48  # rows ahead at which a variable may repeat the target
 LAGS = 26  # of the target's own past: two more than a day of hours
 GIVEN = 0.02  # share of the error of the target's own past below which something is given away
 WHERE: tuple[int, ...] = (0, *range(1, SHIFTS + 1), *range(-1, -LAGS, -1))
+PIECE, MOST_PIECES = 8, 50  # rows of a piece at least, and pieces, of a map of any shape
 EXACT = 1e-3  # standard deviations of the target within which a column is a copy of it
 
 
@@ -205,13 +206,32 @@ class _Past:
 
 
 def _known_ahead(past: _Past, columns: Sequence[FloatArray]) -> list[bool] | None:
-    """Say which columns matter, if at each row they tell the target together."""
-    x, y = np.stack(columns, axis=1)[past.known], past.target[past.known]
-    if len(y) < max(FEWEST, 3 * x.shape[1]) or _left(x, y) >= GIVEN * past.error(1):
+    """Say which columns matter, if they tell the target together, or one of them alone.
+
+    Together by a linear map of their values and of those of the row before, whose differences a
+    running total gives away; alone by a map of any shape.
+    """
+    fine = past.known[1:] & (np.diff(past.segments) == 0)
+    values, y = np.stack(columns, axis=1), past.target[1:][fine]
+    x = np.concatenate([values[1:], values[:-1]], axis=1)[fine]
+    if len(y) < max(FEWEST, 3 * x.shape[1]):
         return None
-    whole = np.linalg.lstsq(_centered(x), y - y.mean(), rcond=None)[0]
-    size = np.abs(whole) * _centered(x).std(axis=0)
-    return [bool(one) for one in size > GIVEN * past.spread]
+    least = GIVEN * past.error(1)
+    if _left(x, y) < least:
+        whole = np.linalg.lstsq(_centered(x), y - y.mean(), rcond=None)[0]
+        size = np.abs(whole) * _centered(x).std(axis=0)
+        return [bool(one) for one in (size > GIVEN * past.spread).reshape(2, -1).any(axis=0)]
+    alone = [_left_by_bends(one, y) < least for one in x.T[: len(columns)]]
+    return alone if any(alone) else None
+
+
+def _left_by_bends(x: FloatArray, y: FloatArray) -> float:
+    """Return the standard deviation that a map of x leaves of y that is linear in pieces.
+
+    The first and the last piece, where values are sparse, do not count.
+    """
+    pieces = np.array_split(np.argsort(x, kind="stable"), min(MOST_PIECES, len(x) // PIECE))
+    return float(np.sqrt(np.mean([_left(x[one, None], y[one]) ** 2 for one in pieces[1:-1]])))
 
 
 def _of_size_one(values: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ import pytest
 
 import mvlstm as mv
 from mvlstm.cli.app import app
-from mvlstm.errors import MissingExtraError
+from mvlstm.errors import DataError, MissingExtraError
 from mvlstm.report import build, render_report
 from mvlstm.report.gather import _profile, gather_report, part_sizes, repeat_command
 from mvlstm.table.frame import build_frame
@@ -51,6 +51,12 @@ def test_categories_are_among_the_variables():
     assert list(found.index) == ["x", "z'; rm", "sky", "y"]
     assert list(found["levels"]) == ["", "", "2, most often blue", ""]
     assert found.loc["sky", ["lowest", "highest"]].isna().all()
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(model, tmp_path, monkeypatch):
+    monkeypatch.setattr("mvlstm.report.gather.gather_report", lambda *_, **__: pytest.fail("ran"))
+    with pytest.raises(DataError, match="does not exist; create it first"):
+        model.report(None, tmp_path / "absent" / "report.html")
 
 
 def test_the_rival_sees_the_same_rows(model, data):

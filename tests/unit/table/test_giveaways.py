@@ -46,6 +46,12 @@ def test_known_inputs_that_add_up_to_the_target() -> None:
     assert not warned  # the rest is not known when a forecast is made
 
 
+@pytest.mark.parametrize("give", [np.exp, np.cbrt, np.cumsum], ids=lambda one: one.__name__)
+def test_a_known_input_that_bends_or_adds_up_the_target(give) -> None:
+    warned, _ = told(["z"], z=give(target() - 50.0))
+    assert "['z'], known ahead, gives the target 'y' away" in warned
+
+
 @pytest.mark.parametrize(("shift", "words"), [(0, "over again"), (3, "of 3 rows before")])
 def test_copies_are_noted(shift: int, words: str) -> None:
     warned, noted = told(z=3.0 * target().shift(shift))
@@ -58,6 +64,8 @@ def test_honest_variables_are_not_told() -> None:
     assert told(wave=np.sin(hours), other=np.cos(hours)) == ("", "")
     assert told(near=target().shift(-1) + 0.5 * NOISE[2, 60:]) == ("", "")
     assert told(["trend"], trend=np.arange(ROWS) ** 1.5) == ("", "")
+    assert told(["total"], total=(target() + 0.3 * NOISE[2, 60:]).cumsum()) == ("", "")
+    assert told(["bent"], bent=np.exp(target() - 50.0 + 0.3 * NOISE[2, 60:])) == ("", "")
 
 
 def test_a_clean_wave_is_no_secret() -> None:
