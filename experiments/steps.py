@@ -1,10 +1,11 @@
-"""Networks for several steps ahead with inputs known in advance: what was tried next to today's.
+"""Networks for several steps ahead with inputs known in advance: shared states or states by step.
 
-Today all steps read one summary of the window, whose last rows hold what is known of the steps
-ahead. Each design here lets step h read the row that is forecast, too::
+By default all steps read one summary of the window, whose last rows hold what is known of the steps
+ahead; with ``states="own"`` step h also reads the states of known variables at the row that it
+forecasts::
 
     python -m experiments.steps epf_np epf_pjm --thin 3 --seeds 0 1 2
-    python -m experiments.steps made --designs shared read --later
+    python -m experiments.steps made --states own --later
 
 Members are plain ones. Those of a data set share one link, which is fitted once, so that a trial
 costs no more than the training of one network. Scores are of every third origin in the last fifth
@@ -18,157 +19,21 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor
 
 import mvlstm as mv
 from mvlstm import MVLSTM
+from mvlstm.methods.mvlstm import STATES
 from mvlstm.methods.network import training
 from mvlstm.methods.network.trained import learn_labels
-from mvlstm.nn.attention import temporal_attention
-from mvlstm.nn.mixture import Prediction, log_prior
-from mvlstm.nn.mvlstm import LEAST_LOG_SIGMA2, MOST_LOG_SIGMA2, MVLSTMNetwork
-from mvlstm.nn.parameters import Dropout, Parameters, Shapes, glorot, of_layer
-from mvlstm.nn.recurrence import recurrence
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.target_scale import LabelScale
-from mvlstm.table.layout import Layout
 from mvlstm.types import FloatArray
-
-FEATURES, REACH = 8, 1  # of what is read at a step; rows before and after it that are read too
-
-
-@dataclass(frozen=True)
-class ByStep(MVLSTMNetwork):
-    """A network whose experts have something of their own to read at each step."""
-
-    known: tuple[int, ...] = ()  # variables
-    known_columns: tuple[int, ...] = ()
-
-    def __call__(self, p: Parameters, x: Tensor, dropout: Dropout | None = None) -> Prediction:
-        """Return the prediction for windows x (K, T, B, C); dropout drops alike at all steps."""
-        h = x
-        for level, layer in enumerate(self.stack):
-            h = recurrence(layer, of_layer(p, layer.shapes, level), h.flatten(3))
-        summary, weights = temporal_attention(h, p["Ws"], p["bs"])  # (K, B, N, 2 d)
-        mask = None if dropout is None else dropout(torch.ones_like(summary), 0).unsqueeze(2)
-        summary = self.summaries(h, summary)  # (K, B, 1 or H, N, 2 d)
-        summary = summary if mask is None else summary * mask
-        each = [
-            torch.einsum("kbhnf,khnf->kbhn", summary.expand(-1, -1, self.horizon, -1, -1), W) + b
-            for W, b in (
-                (p["Wo"], p["bo"].unsqueeze(1)),
-                (p["Wv"].unsqueeze(2).expand_as(p["Wo"]), p["bv"][:, None, :, None]),
-                (p["Wr"], p["br"].unsqueeze(1)),
-            )
-        ]
-        mu, scores, log_sigma2 = torch.stack(each) + self.read(p, x, h)  # (K, B, H, N) each
-        log_pi = log_prior(scores, bounded=self.attention == "bounded")
-        log_sigma2 = log_sigma2.clamp(LEAST_LOG_SIGMA2, MOST_LOG_SIGMA2)
-        return Prediction((log_pi.exp() * mu).sum(dim=-1), log_sigma2, mu, log_pi, weights)
-
-    def summaries(self, h: Tensor, summary: Tensor) -> Tensor:
-        """Return the summaries that the experts of each step read."""
-        return summary.unsqueeze(2)
-
-    def read(self, p: Parameters, x: Tensor, h: Tensor) -> Tensor:
-        """Return what is added to means, scores and log variances, (3, K, B, H, N) or a zero."""
-        return x.new_zeros(())
-
-
-@dataclass(frozen=True)
-class State(ByStep):
-    """Known variables: the state at the row that is forecast, in place of the last one."""
-
-    def summaries(self, h: Tensor, summary: Tensor) -> Tensor:
-        """Return (K, B, H, N, 2 d)."""
-        state = h[:, -self.horizon :].transpose(1, 2)  # (K, B, H, N, d)
-        last, context = torch.split(summary.unsqueeze(2), self.hidden_size, dim=-1)
-        each = [
-            (state if n in self.known else last.expand_as(state))[..., n, :]
-            for n in range(self.n_variables)
-        ]
-        return torch.cat([torch.stack(each, dim=3), context.expand_as(state)], dim=-1)
-
-
-@dataclass(frozen=True)
-class Also(ByStep):
-    """Known variables: the state at the row that is forecast, besides the last one."""
-
-    @cached_property
-    def head_shapes(self) -> Shapes:
-        """Shapes of the parameters above the recurrence."""
-        size = (self.horizon, len(self.known), 3, self.hidden_size)
-        return super().head_shapes | {"Us": size}
-
-    def initial(self, generator: torch.Generator) -> Parameters:
-        """Draw one member's parameters; at first only the means read the steps."""
-        drawn = super().initial(generator)
-        Us = glorot(self.shapes["Us"], 2 * self.hidden_size, 1, generator)
-        Us[:, :, 1:] = 0.0
-        return drawn | {"Us": Us}
-
-    def read(self, p: Parameters, x: Tensor, h: Tensor) -> Tensor:
-        """Return what the states at the rows of the steps add."""
-        state = h[:, -self.horizon :, :, list(self.known)]  # (K, H, B, m, d)
-        found = torch.einsum("khbmd,khmjd->jkbhm", state, p["Us"])
-        nothing = found.new_zeros(*found.shape[:-1], self.n_variables)
-        return nothing.index_copy(4, torch.tensor(self.known, device=x.device), found)
-
-
-@dataclass(frozen=True)
-class Read(ByStep):
-    """All experts: a few features of the known inputs at the row that is forecast."""
-
-    @cached_property
-    def head_shapes(self) -> Shapes:
-        """Shapes of the parameters above the recurrence."""
-        read = len(self.known_columns) * (2 * REACH + 1)
-        out = (self.horizon, self.n_variables, 3, FEATURES)
-        return super().head_shapes | {"We": (read, FEATURES), "be": (FEATURES,), "Ue": out}
-
-    def initial(self, generator: torch.Generator) -> Parameters:
-        """Draw one member's parameters; at first only the means read the steps."""
-        drawn = super().initial(generator)
-        We = glorot(self.shapes["We"], self.shapes["We"][0], FEATURES, generator)
-        Ue = glorot(self.shapes["Ue"], 4 * FEATURES, 1, generator)
-        Ue[:, :, 1:] = 0.0
-        return drawn | {"We": We, "Ue": Ue}
-
-    def read(self, p: Parameters, x: Tensor, h: Tensor) -> Tensor:
-        """Return what the inputs at the rows of the steps and next to these add."""
-        T, around = x.shape[1], range(-REACH, REACH + 1)
-        rows = torch.arange(T - self.horizon, T, device=x.device)
-        near = [x[:, (rows + o).clamp(0, T - 1)][..., list(self.known_columns)] for o in around]
-        inner = torch.einsum("khbc,kce->kbhe", torch.cat(near, dim=-1), p["We"])
-        features = torch.tanh(inner + p["be"][:, None, None])  # (K, B, H, e)
-        return torch.einsum("kbhe,khnje->jkbhn", features, p["Ue"])
-
-
-DESIGNS: Mapping[str, type[ByStep]] = {"shared": ByStep, "state": State, "also": Also, "read": Read}
-
-
-class Trial(MVLSTM):
-    """`MVLSTM` with a network of one of the designs."""
-
-    design: ClassVar[type[ByStep]] = ByStep
-
-    def network(self, layout: Layout, label_scale: float) -> MVLSTMNetwork:
-        """Describe the network, with the variables known ahead."""
-        plain = super().network(layout, label_scale)
-        same: dict[str, Any] = {f.name: getattr(plain, f.name) for f in fields(plain)}
-        columns = tuple(c for c, ahead in enumerate(layout.ahead) if ahead)
-        known = tuple(sorted({layout.groups[c] for c in columns}))
-        return self.design(**same, known=known, known_columns=columns)
-
 
 # ----------------------------------------------------------------------------------------- the data
 
@@ -244,10 +109,9 @@ def prepared(one: Case, thin: int = 1) -> tuple[Problem, LabelScale]:
     raise AssertionError("a fit learns")
 
 
-def errors(one: Case, problem: Problem, labels: LabelScale, design: str, **more: Any) -> FloatArray:
+def errors(one: Case, problem: Problem, labels: LabelScale, **more: Any) -> FloatArray:
     """Train one member; return its errors on every third unseen origin, (M, H)."""
-    trial = type(MVLSTM.__name__, (Trial,), {"design": DESIGNS[design]})
-    model = trial(members=1, verbose=0, **one.settings, **more)
+    model = MVLSTM(members=1, verbose=0, **one.settings, **more)
     network = model.network(problem.layout, labels.scale)
     with patch.object(training, "refit_link", lambda labels, problem: labels):
         outcome = training.fit_network(network, problem, labels, model.training)
@@ -263,10 +127,10 @@ def _errors(problem: Problem, forecasts: FloatArray) -> FloatArray:
 
 
 def main() -> None:
-    """Print the scores of every design and seed, and those of the seeds' mean."""
+    """Print the scores of both kinds and every seed, and those of the seeds' mean."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="+", help="a data set, one with steps (epf_np-6), or made")
-    parser.add_argument("--designs", nargs="+", default=list(DESIGNS), choices=list(DESIGNS))
+    parser.add_argument("--states", nargs="+", default=list(STATES), choices=STATES)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--later", action="store_true", help="rows to confirm on")
     parser.add_argument("--thin", type=int, default=1, help="learn from every n-th window only")
@@ -281,16 +145,16 @@ def main() -> None:
         rows = problem.origins["new"][::3]
         link = labels.link.rows(problem.prepared.table, rows, problem.window)
         print(f"{name:12} link           {_scores(_errors(problem, link))}", flush=True)
-        every: dict[str, list[FloatArray]] = {design: [] for design in given.designs}
+        every: dict[str, list[FloatArray]] = {states: [] for states in given.states}
         for seed in given.seeds:
-            for design, found in every.items():
+            for states, found in every.items():
                 started = time.process_time()
-                found.append(errors(one, problem, labels, design, seed=seed, **settings))
+                found.append(errors(one, problem, labels, states=states, seed=seed, **settings))
                 seconds = time.process_time() - started
                 told = f"{_scores(found[-1])} {seconds:6.1f} s"
-                print(f"{name:12} {design:7} seed {seed} {told}", flush=True)
-        for design, found in every.items():
-            print(f"{name:12} {design:7} mean   {_scores(np.mean(found, axis=0))}", flush=True)
+                print(f"{name:12} {states:7} seed {seed} {told}", flush=True)
+        for states, found in every.items():
+            print(f"{name:12} {states:7} mean   {_scores(np.mean(found, axis=0))}", flush=True)
 
 
 def _scores(found: FloatArray) -> str:

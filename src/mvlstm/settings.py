@@ -507,6 +507,11 @@ class MVLSTMSettings(EffortSettings):
         doc="Penalty on the weights that read the calendar, by which a network could learn a few "
         "weeks by heart (paper: no calendar).",
     )
+    states: Literal["shared", "own"] = setting(
+        default="shared",
+        doc="What several steps ahead read: all the window's last states, or each step its "
+        '"own" of the variables known in advance, too, at the row that it forecasts.',
+    )
     l2_sum: bool = setting(
         default=False,
         doc="Add the penalty l2 to the sum of the losses over all windows, as the paper does, "

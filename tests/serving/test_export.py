@@ -28,6 +28,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "learned variance": ("MVLSTM", {"loss": "nll+mse", "sigma": "learned", "link": "none"}),
     "log scale": ("MVLSTM", {"transform": "log1p", "horizon": 6}),
     "asinh": ("MVLSTM", {"transform": "asinh", "horizon": 2, **KNOWN}),
+    "steps of their own": ("MVLSTM", {"states": "own", "horizon": 3, **KNOWN}),
     "differences": ("MVLSTM", {"difference": "auto", "horizon": 2}),
     "calendar": (
         "MVLSTM",

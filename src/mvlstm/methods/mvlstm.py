@@ -31,6 +31,7 @@ from mvlstm.train.protocol import Network
 from mvlstm.types import FloatArray
 
 LEAKAGE_WINDOWS = 64
+STATES = ("shared", "own")
 SIGMAS = ("learned", "predicted", "calibrated")
 OPTIONS = {"cell": Cell, "gates": Gates, "attention": Attention, "head": Head, "loss": Loss}
 MOST_UNITS, FEWEST_UNITS = 15, 2  # of a variable, where their number is left open
@@ -90,6 +91,7 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
             "link": "none",
             "isolation": 0.0,
             "clock_penalty": 0.0,
+            "states": "shared",
             "dropout": 0.5,
             "l2": 1e-3,
             "learning_rate": 1e-3,
@@ -137,6 +139,12 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
         super().check()
         for name, choices in OPTIONS.items():
             check_option(name, getattr(self, name), get_args(choices))
+        check_option("states", self.states, STATES)
+        if self.states == "own" and self.head == "fusion":
+            raise ParameterError(
+                "states='own' reads the states of known variables in the experts of a mixture, and "
+                "head='fusion' has no experts. Use head='mixture' or states='shared'."
+            )
         check_option("target_scale", self.target_scale, ("standard", "raw"))
         if not is_number(self.sigma) or not 0 < self.sigma < np.inf:
             check_option("sigma", self.sigma, ("a positive number", *SIGMAS))
@@ -180,7 +188,15 @@ class MVLSTM(AbstractNetwork, MVLSTMSettings):
             ),
             clocks=layout.clock_columns,
             clock_penalty=self.clock_penalty,
+            known=self._known(layout),
         )
+
+    def _known(self, layout: Layout) -> tuple[int, ...]:
+        """Return the variables known ahead, where steps read their states."""
+        if self.states == "shared" or int(self.horizon) == 1:
+            return ()
+        pairs = zip(layout.groups, layout.ahead, strict=True)
+        return tuple(sorted({variable for variable, ahead in pairs if ahead}))
 
     @property
     def _has_mixture(self) -> bool:

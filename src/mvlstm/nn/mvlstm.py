@@ -2,6 +2,7 @@ r"""The multi-variable LSTM of Guo and Lin (2018), all members at once."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
@@ -49,13 +50,16 @@ class MVLSTMNetwork:
     the squared weights that lead from other variables to a variable's gates: 0 leaves full gates
     free, much of it turns them into a variable's own. ``clock_penalty`` is that of the squared
     weights on columns that tell the time: by the clock, a network can learn weeks of the past by
-    heart.
+    heart. The recurrence of variables ``known`` ahead runs on through the rows that are forecast;
+    their state at the row of step h is read besides the summary, :math:`\mu_n = W_o^n \cdot
+    \tilde h^n + U_h^n \cdot h^n_{T - H + h} + b_o^n`, and so for s and :math:`\log \sigma^2`.
 
     Shapes
     ------
     x : (K, T, B, C)
     Ws (N, d), bs (N), Wv (H, 2 d), bv (H), and Wo (H, N, 2 d), bo (H, N) or wf (H, 2 d), bf (H);
-    log_sigma2 (H) if learned; Wr (H, N, 2 d), br (H, N) if predicted
+    log_sigma2 (H) if learned; Wr (H, N, 2 d), br (H, N) if predicted; Us (2 or 3, H, m, d) for m
+    variables known ahead
     """
 
     groups: tuple[int, ...]  # variable of each input column; the target's is the last
@@ -72,6 +76,7 @@ class MVLSTMNetwork:
     isolation: float | tuple[float, ...] = 0.0  # several for several variants of members
     clocks: tuple[int, ...] = ()  # input columns that tell the time
     clock_penalty: float = 0.0
+    known: tuple[int, ...] = ()  # variables whose state at the row that is forecast counts, too
 
     @cached_property
     def stack(self) -> tuple[Layer, ...]:
@@ -96,6 +101,8 @@ class MVLSTMNetwork:
             shapes["log_sigma2"] = (H,)
         if self.sigma == "predicted":
             shapes |= {"Wr": (H, N, 2 * d), "br": (H, N)}
+        if self.known:
+            shapes["Us"] = (2 + (self.sigma == "predicted"), H, len(self.known), d)
         return shapes
 
     @cached_property
@@ -139,8 +146,12 @@ class MVLSTMNetwork:
 
     def initial(self, generator: torch.Generator) -> Parameters:
         """Draw one member's parameters: Glorot per block, zero biases."""
-        fans = {"Ws": self.hidden_size} | dict.fromkeys(("Wv", "Wo", "wf"), 2 * self.hidden_size)
-        return draw_stack(self.stack, self.head_shapes, fans, generator)
+        twice = dict.fromkeys(("Wv", "Wo", "wf", "Us"), 2 * self.hidden_size)
+        fans = {"Ws": self.hidden_size} | twice
+        drawn = draw_stack(self.stack, self.head_shapes, fans, generator)
+        if self.known:
+            drawn["Us"][1:] = 0.0  # at first, means alone read the steps
+        return drawn
 
     def __call__(self, p: Parameters, x: Tensor, dropout: Dropout | None = None) -> Prediction:
         """Return the prediction for windows x; dropout acts on summaries and between layers."""
@@ -148,26 +159,48 @@ class MVLSTMNetwork:
         summary, weights = temporal_attention(h, p["Ws"], p["bs"])  # (K, B, N, 2 d)
         if dropout is not None:
             summary = dropout(summary, 0)
-        return self._head(p, summary, weights)
+        return self._head(p, summary, weights, self._ahead(p, h, dropout))
 
-    def _head(self, p: Parameters, summary: Tensor, weights: Tensor) -> Prediction:
+    def _ahead(self, p: Parameters, h: Tensor, dropout: Dropout | None) -> Sequence[Tensor]:
+        """Return what states at the rows forecast add to means, scores and log variances.
+
+        They are (K, B, H, N), zero for variables that are not known ahead.
+        """
+        if not self.known:
+            return ()
+        state = torch.stack([h[:, -self.horizon :, :, n] for n in self.known], dim=3)
+        if dropout is not None:
+            state = dropout(state, self.layers, 2)
+        found = torch.einsum("khbmd,kjhmd->jkbhm", state, p["Us"])
+        each = dict(zip(self.known, found.unbind(4), strict=True))
+        nothing = torch.zeros_like(found[..., 0])
+        return torch.stack([each.get(n, nothing) for n in range(self.n_variables)], dim=4).unbind(0)
+
+    def _head(
+        self, p: Parameters, summary: Tensor, weights: Tensor, ahead: Sequence[Tensor]
+    ) -> Prediction:
         scores = torch.einsum("kbnf,khf->kbhn", summary, p["Wv"]) + p["bv"][:, None, :, None]
+        if self.known:
+            scores = scores + ahead[1]
         log_pi = log_prior(scores, bounded=self.attention == "bounded")  # (K, B, H, N)
-        log_sigma2 = self._log_sigma2(p, summary)
+        log_sigma2 = self._log_sigma2(p, summary, ahead)
         if self.head == "fusion":
             fused = torch.einsum("kbhn,kbnf->kbhf", log_pi.exp(), summary)
             mean = torch.einsum("kbhf,khf->kbh", fused, p["wf"]) + p["bf"].unsqueeze(1)
             return Prediction(mean, log_sigma2, None, log_pi, weights)
         mu = torch.einsum("kbnf,khnf->kbhn", summary, p["Wo"]) + p["bo"].unsqueeze(1)
+        if self.known:
+            mu = mu + ahead[0]
         mean = (log_pi.exp() * mu).sum(dim=-1)
         return Prediction(mean, log_sigma2, mu, log_pi, weights)
 
-    def _log_sigma2(self, p: Parameters, like: Tensor) -> Tensor:
+    def _log_sigma2(self, p: Parameters, like: Tensor, ahead: Sequence[Tensor]) -> Tensor:
         """Return (K, H), or (K, B, H, N) if predicted from the summaries ``like``."""
         if self.sigma == "learned":
             return p["log_sigma2"]
         if self.sigma == "predicted":
             log_sigma2 = torch.einsum("kbnf,khnf->kbhn", like, p["Wr"]) + p["br"].unsqueeze(1)
+            log_sigma2 = log_sigma2 + ahead[2] if self.known else log_sigma2
             return log_sigma2.clamp(LEAST_LOG_SIGMA2, MOST_LOG_SIGMA2)
         return like.new_full((like.shape[0], self.horizon), 2 * log(float(self.sigma)))
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import mvlstm as mv
 from mvlstm.errors import DataError, ParameterError, TrainingError
+from mvlstm.nn.recurrence import run_stack
 
 QUICK = {"window": 6, "hidden_size": 4, "members": 2, "max_epochs": 3, "verbose": 0}
 
@@ -254,3 +257,73 @@ def test_every_expert_is_scored_alone() -> None:
     assert experts["rmse"][3] == pytest.approx(np.sqrt(np.mean(errors**2)))
     assert mv.MVLSTM(head="fusion", **settings).fit(table, "y").evaluate(table).experts is None
     assert mv.AR(window=4, verbose=0).fit(table, "y").evaluate(table).experts is None
+
+
+STEPS: dict[str, Any] = {"window": 9, "horizon": 3, "hidden_size": 3, "members": 2}
+STEPS |= {"max_epochs": 2, "verbose": 0, "states": "own"}
+
+
+@pytest.fixture(scope="module")
+def ahead(table) -> mv.MVLSTM:
+    """A model whose steps read the state of a known variable, the first column, at their rows."""
+    return mv.MVLSTM(**STEPS).fit(table, "y", known=table.columns[0], test=0.2)
+
+
+def test_each_step_reads_the_state_of_known_variables_at_its_row(ahead) -> None:
+    network = ahead.fitted_.learned.trained.network
+    assert network.known == (0,)
+    generator = torch.Generator().manual_seed(0)
+    p = {name: one.unsqueeze(0) for name, one in network.initial(generator).items()}
+    assert p["Us"][:, 0].any() and not p["Us"][:, 1:].any()  # at first means alone read the steps
+    p["Us"] = torch.randn(p["Us"].shape, generator=generator, dtype=torch.float64)
+    x = torch.randn(1, 9, 5, len(network.groups), generator=generator, dtype=torch.float64)
+    with_steps, without = network(p, x), replace(network, known=())(p, x)
+    h = run_stack(network.stack, p, x)[0, -3:, :, 0]  # (H, B, d) of the known variable
+    added = with_steps.mu - without.mu
+    expected = torch.einsum("hbd,hd->bh", h, p["Us"][0, 0, :, 0])
+    torch.testing.assert_close(added[0, :, :, 0], expected)
+    assert not added[..., 1:].any()
+
+
+def test_what_a_step_reads_of_its_row_comes_from_no_later_row(ahead) -> None:
+    network = replace(ahead.fitted_.learned.trained.network, gates="variable")
+    generator = torch.Generator().manual_seed(1)
+    p = {name: one.unsqueeze(0) for name, one in network.initial(generator).items()}
+    p["Wo"] = torch.zeros_like(p["Wo"])
+    columns = len(network.groups)
+    x = torch.randn(1, 9, 5, columns, generator=generator, dtype=torch.float64).requires_grad_(True)
+    mu = network(p, x).mu
+    for step in range(3):
+        (gradient,) = torch.autograd.grad(mu[:, :, step].sum(), x, retain_graph=True)
+        assert gradient[:, 6 + step, :, 0].abs().min() > 0
+        assert not gradient[:, 7 + step :].any() and not gradient[..., 1:].any()
+
+
+def test_steps_of_their_own_change_nothing_where_nothing_is_known_of_them(table) -> None:
+    for horizon, known in ((1, table.columns[0]), (3, None)):
+        settings = STEPS | {"horizon": horizon}
+        every = [
+            mv.MVLSTM(**settings | {"states": one}).fit(table, "y", known=known, test=0.2)
+            for one in ("own", "shared")
+        ]
+        np.testing.assert_array_equal(*(one.predict(table).members for one in every))
+
+
+def test_rows_after_those_that_are_forecast_do_not_move_steps_of_their_own(ahead, table) -> None:
+    later = table.copy()
+    later.iloc[-50:] += 3.0
+    before, after = ahead.predict(table), ahead.predict(later)
+    known = len(before) - 50  # forecasts whose last step is before the change
+    np.testing.assert_array_equal(before.members[:, :known], after.members[:, :known])
+    assert (before.members[:, known] != after.members[:, known]).any()
+
+
+def test_a_file_keeps_steps_of_their_own(ahead, table, tmp_path) -> None:
+    ahead.save(tmp_path / "model.safetensors")
+    again = mv.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(again.predict(table).members, ahead.predict(table).members)
+
+
+def test_steps_of_their_own_need_experts(table) -> None:
+    with pytest.raises(ParameterError, match="head='mixture' or states='shared'"):
+        mv.MVLSTM(**STEPS, head="fusion").fit(table, "y", known=table.columns[0])

@@ -150,18 +150,33 @@ def _multi_variable(network: MVLSTMNetwork, p: Weights, x: Value) -> Said:
     context = a.moved(0, 1, 2, 4, 3) @ memory
     summary = graph.concat([last, context], axis=4).squeezed(3)  # (K, N, B, 2 d)
 
+    ahead = _ahead(network, p, h)
     s = summary @ np.moveaxis(p["Wv"], 1, 2)[:, None] + p["bv"][:, None, None, :]
+    s = s + ahead[1] if ahead else s
     s = s.map("Tanh") if network.attention == "bounded" else s
     prior = s.map("Softmax", axis=1)  # (K, N, B, H)
     if network.head == "fusion":
         fused = prior.moved(0, 2, 3, 1) @ summary.moved(0, 2, 1, 3)  # (K, B, H, 2 d)
         return Said((fused * p["wf"][:, None]).total(3) + p["bf"][:, None])
     mu = _by_variable(summary, p["Wo"], p["bo"])
+    mu = mu + ahead[0] if ahead else mu
     log_sigma2 = None
     if network.sigma == "predicted":
         found = _by_variable(summary, p["Wr"], p["br"])
+        found = found + ahead[2] if ahead else found
         log_sigma2 = found.clip(LEAST_LOG_SIGMA2, MOST_LOG_SIGMA2)
     return Said((prior * mu).total(1), mu, prior, log_sigma2)
+
+
+def _ahead(network: MVLSTMNetwork, p: Weights, h: Value) -> list[Value]:
+    """Return what states h (K, N, B, T, d) at the rows forecast add, (K, N, B, H) each."""
+    if not network.known:
+        return []
+    K, several, H, _, d = p["Us"].shape
+    weights = np.zeros((several, K, network.n_variables, 1, H, d), np.float32)
+    weights[:, :, list(network.known), 0] = p["Us"].transpose(1, 0, 3, 2, 4)
+    state = h.cut(3, -H)
+    return [(state * one).total(4) for one in weights]
 
 
 def _by_variable(summary: Value, weights: NDArray[Any], bias: NDArray[Any]) -> Value:
