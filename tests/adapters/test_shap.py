@@ -45,6 +45,19 @@ def test_plots(explanation: mv.Explanation, draw: str) -> None:
     plt.close("all")
 
 
+@pytest.mark.parametrize("draw", ["waterfall", "beeswarm", "bar", "heatmap"])
+def test_plots_of_lags_show_no_values_that_are_not_known(
+    explanation: mv.Explanation, draw: str
+) -> None:
+    values = explanation.to_shap(lags=True)
+    getattr(shap.plots, draw)(values[0] if draw == "waterfall" else values, show=False)
+    figure = plt.gcf()
+    figure.canvas.draw()
+    words = {text.get_text() for axes in figure.axes for text in axes.get_yticklabels()}
+    assert any("lag 1" in word for word in words) and not any("nan" in word for word in words)
+    plt.close("all")
+
+
 def test_without_contributions(explanation: mv.Explanation) -> None:
     table = mv.datasets.load("synthetic", n=300).frame
     model = mv.AR(window=3, verbose=0).fit(table, "y")

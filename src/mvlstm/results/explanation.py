@@ -278,7 +278,7 @@ class Explanation(Drawable):
         step : int
             Steps ahead.
         lags : bool
-            One column per variable and lag instead.
+            One column per variable and lag instead, without the variables' values.
         """
         from mvlstm.results.shap import shap_explanation
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from mvlstm.errors import DataError
 
@@ -31,15 +30,15 @@ def shap_explanation(explanation: Explanation, *, step: int, lags: bool) -> Any:
         table, values = table[rows], values[rows]
     if lags:
         names = ["{}, lag {}".format(*column) for column in table.columns.tolist()]
-        data = pd.DataFrame(np.nan, index=table.index, columns=names)
-        shown = table.to_numpy()
+        shown, data = table.to_numpy(), None
     else:
         sums = table.T.groupby(level="variable", sort=False).sum().T
-        names, shown, data = list(map(str, sums.columns)), sums.to_numpy(), values[sums.columns]
+        names, shown = list(map(str, sums.columns)), sums.to_numpy()
+        data = values[sums.columns].to_numpy(dtype=np.float64)
     return shap.Explanation(
         values=np.ascontiguousarray(shown, dtype=np.float64),
         base_values=np.full(len(shown), explanation.background[step - 1]),
-        data=data.to_numpy(dtype=np.float64),
+        data=data,
         feature_names=names,
         output_names=explanation.target,
     )

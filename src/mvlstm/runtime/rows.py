@@ -246,7 +246,7 @@ def _complete(rows: Rows, gone: BoolArray, wanted: Wanted) -> tuple[Rows, BoolAr
     if missing == "error":
         raise DataError(
             f"{_what_is_missing(rows, gone, wanted)} The model was fitted with missing='error': "
-            "correct the table, or fit again with missing='drop' or missing='fill'."
+            "correct the table, or fit again with missing='mask', missing='fill' or missing='drop'."
         )
     if missing == "drop":
         kept: BoolArray = np.logical_not(gone.any(axis=1))
