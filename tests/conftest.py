@@ -21,6 +21,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if outside and config.option.markexpr != "adapters" else None
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what tests measured, by ``record_property``."""
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            terminalreporter.write_line(f"{name}: {value}")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def regressions_once() -> Iterator[None]:
     """Learn the regressions of an explanation once for equal rows: most of its time goes there.

@@ -56,12 +56,12 @@ def panel(rows: int = 40) -> pd.DataFrame:
 
 @pytest.mark.filterwarnings("ignore::mvlstm.errors.MVLSTMWarning")
 @pytest.mark.parametrize("name", SETTINGS)
-def test_conformance(name: str) -> None:
+def test_conformance(name: str, record_property: Any) -> None:
     found = check_estimator(SETTINGS[name](), raise_exceptions=False, verbose=False)
     failed = {test: what for test, what in found.items() if what != "PASSED"}
     assert not failed
     assert len(found) > 400
-    print(f"check_estimator, {name}: {len(found)} passed")
+    record_property(f"check_estimator, {name}", f"{len(found)} passed")
 
 
 def test_known_variables_are_read_at_the_time_forecast() -> None:

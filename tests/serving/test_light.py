@@ -8,6 +8,7 @@ import subprocess
 import sys
 import venv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ def light(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_it_forecasts_without_torch(light: Path, tmp_path: Path) -> None:
+def test_it_forecasts_without_torch(light: Path, tmp_path: Path, record_property: Any) -> None:
     table = weather()
     model = fitted("MVLSTM", table, horizon=3)
     model.export(tmp_path / "model.onnx")
@@ -71,5 +72,5 @@ def test_it_forecasts_without_torch(light: Path, tmp_path: Path) -> None:
         np.testing.assert_allclose(values, wanted[name], rtol=1e-4)
     size = sum(f.stat().st_size for f in light.rglob("*") if f.is_file()) / 1e6
     seconds = min(one["seconds"] for one in said)
-    print(f"environment: {size:.0f} MB; import: {seconds:.3f} s")
+    record_property("without torch", f"environment {size:.0f} MB, import {seconds:.3f} s")
     assert size < MOST_MEGABYTES and seconds < MOST_SECONDS

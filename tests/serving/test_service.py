@@ -232,7 +232,9 @@ def memory(pid: int) -> float:
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
-def test_a_thousand_requests_leave_no_error_and_no_memory(port: tuple[int, int]) -> None:
+def test_a_thousand_requests_leave_no_error_and_no_memory(
+    port: tuple[int, int], record_property: Any
+) -> None:
     number, pid = port
     sent = json.dumps(body())
     with ThreadPoolExecutor(8) as pool:
@@ -242,7 +244,7 @@ def test_a_thousand_requests_leave_no_error_and_no_memory(port: tuple[int, int])
     assert {status for status, _ in warm + found} == {200}
     assert len({answer for _, answer in warm + found}) == 1
     grown = memory(pid) - before
-    print(f"{before:.0f} MB after 100 requests, {grown:+.1f} MB after 900 more")
+    record_property("service", f"{before:.0f} MB after 100 requests, {grown:+.1f} after 900 more")
     assert grown < 20
 
 
