@@ -27,7 +27,7 @@ from mvlstm.settings import MODEL, setting, settings
 from mvlstm.table.layout import Layout
 from mvlstm.types import FloatArray
 
-ROWS = 4_000  # of a data set that the protocol has, the last ones
+ROWS = 3_000  # of a data set that the protocol has, the last ones
 SETS = ("pm25", "energy", "sml2010", "synthetic")
 
 

@@ -174,15 +174,15 @@ def _tables(
     ahead = f", {horizon} steps ahead" if horizon > 1 else ""
     where = f"{dataset}, window {window}{ahead}, protocol {protocol}"
     printed = _printed(dataset, names)
-    rows = [
-        f"{_name(name, target, dataset, names)}{MARK if name in important else ''}"
+    rows = {
+        name: f"{_name(name, target, dataset, names)}{MARK if name in important else ''}"
         for name in names
-    ]
+    }
     notes = (source,) if source else ()
     for kind, words in TABLES.items():
         chosen = [column for column in columns if column.kind == kind]
         if chosen:
-            table = _one_table(chosen, names, rows, important, printed)
+            table = _one_table(chosen, rows, important, printed)
             yield Table(f"{where}: {words}", *table, notes)
     if important:
         yield _quality(columns, names, target, important, where)
@@ -190,13 +190,13 @@ def _tables(
 
 def _one_table(
     columns: list[Column],
-    names: list[str],
-    rows: list[str],
+    rows: dict[str, str],
     important: set[str],
     printed: dict[str, dict[str, dict[str, Any]]],
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return columns of importance side by side, the paper's beside ours; and their numbers."""
-    shown: dict[str, list[str]] = {"variable": rows}
+    """Return columns of importance side by side, ranked by the first; and their numbers."""
+    names = sorted(rows, key=lambda name: -np.nan_to_num(columns[0].mean[name], nan=-np.inf))
+    shown: dict[str, list[str]] = {"variable": [rows[name] for name in names]}
     numbers: list[dict[str, Any]] = []
     for column in columns:
         title = column.title.removesuffix(", scrambling")
@@ -316,6 +316,8 @@ def _quality(
     truth = np.array([name in important for name in others])
     for column in columns:
         values = np.array([column.mean[name] for name in others])
+        if not np.isfinite(values).any():  # of a method that reads the target's own past alone
+            continue
         values = np.where(np.isfinite(values), values, np.nanmin(values) - 1.0)
         each = np.array([[one[name] for name in others] for one in column.each])
         taus = [kendall_tau(a, b) for a, b in combinations(each, 2)] if len(each) > 1 else []

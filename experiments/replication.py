@@ -270,6 +270,26 @@ def differencing_table(records: Records) -> str:
     return _markdown(pd.DataFrame(rows, columns=titles))
 
 
+def own_past_table(records: Records) -> str:
+    """Return XGT with all variables and with the target's own past, next to the printed best."""
+    rows = []
+    for dataset in REAL:
+        for metric, name in METRIC_NAMES.items():
+            row = [f"{PAPER_SETS[dataset]}, {metric}"]
+            for window in WINDOWS:
+                pair = [
+                    _only(records, "all-rows", label, dataset, window)
+                    for label in ("XGT", "XGT, own past")
+                ]
+                best = paper_score("MV-LSTM", dataset, window, metric)
+                assert best is not None
+                errors = [number(_mean(one["single"][name])) for one in pair if one is not None]
+                row.append(" / ".join([*errors, f"{best[0]:g}"]) if all(pair) else "")
+            rows.append(row)
+    titles = ["all variables / own past / printed best", *(f"T = {T}" for T in WINDOWS)]
+    return _markdown(pd.DataFrame(rows, columns=titles))
+
+
 def _only(records: Records, part: str, label: str, dataset: str, window: int) -> Record | None:
     """Return the record of one part of the suite with the largest budget, if there is one."""
     found = [
@@ -375,6 +395,7 @@ def page(records: Records) -> str:
         choices=choice_table(records),
         per_window=per_window_table(records),
         differencing=differencing_table(records),
+        own_past=own_past_table(records),
         n_first=sum(rank == 1 for rank in _real_ranks(cells)),
         tables=tables,
         importance="\n\n".join(interpretation(records, one) for one in FIGURES),

@@ -46,7 +46,7 @@ def test_every_rival_takes_members_of_all_kinds(tooled: Any, monkeypatch: Any) -
 def test_the_last_rows_are_divided_in_time_order() -> None:
     job = Job("s", "p", "synthetic", "ar", data={"n": ROWS + 500}, window=10)
     cell = LATEST.cell(job)
-    assert (cell.frame.n_rows, cell.test, cell.valid) == (ROWS, 800, 400)
+    assert (cell.frame.n_rows, cell.test, cell.valid) == (ROWS, 600, 300)
     whole = mv.datasets.load("synthetic", n=ROWS + 500).frame["y"].to_numpy()
     assert np.array_equal(cell.series, whole[-ROWS:])
 
