@@ -56,6 +56,22 @@ def compare(
         int,
         cli.option("1: one split in time. More: rolling origins, each with a fit.", panel=METHODS),
     ] = 1,
+    every: Annotated[
+        int | None,
+        cli.option("Forecast every N rows, models brought up to date meanwhile.", "N", METHODS),
+    ] = None,
+    refit: Annotated[
+        str,
+        cli.option(
+            "With --every: fit anew, go on training, or fit the linear maps alone.",
+            "full|update|link",
+            METHODS,
+        ),
+    ] = "full",
+    refit_every: Annotated[
+        int | None,
+        cli.option("Rows between two of these; by default seven times --every.", "N", METHODS),
+    ] = None,
     with_file: Annotated[
         Path | None,
         cli.option(
@@ -92,6 +108,9 @@ def compare(
         methods=methods,
         budget=cast(Literal["quick", "full"], budget),  # checked there
         folds=folds,
+        every=every,
+        refit=cast(Literal["full", "update", "link"], refit),
+        refit_every=refit_every,
         own=own,
         own_name="own forecasts" if with_file is None else with_file.stem,
         verbose=0 if quiet else 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time as clock
 import warnings
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -14,9 +15,14 @@ from mvlstm import metrics
 from mvlstm.engine import check_engine, opened
 from mvlstm.errors import DataError, MVLSTMError, ParameterError, check_option
 from mvlstm.evaluate.backtest import (
+    RECALIBRATIONS,
     FoldRun,
+    Recalibration,
+    at_origins,
     fold_frame,
     fold_rows,
+    refit_rows,
+    refitted,
     run_fold,
 )
 from mvlstm.evaluate.methods import BUDGETS, Budget, Methods, build, choose_methods, find_method
@@ -35,7 +41,7 @@ from mvlstm.results.comparison import COLUMNS
 from mvlstm.settings import ComparingSettings, expanded
 from mvlstm.table.frame import Layout, SeriesFrame, Table, check_table, rebuild_frame
 from mvlstm.table.kinds import kind_of
-from mvlstm.table.parts import require_validation
+from mvlstm.table.parts import chronological, require_validation
 from mvlstm.table.settings import Cleaning, Columns
 from mvlstm.types import FloatArray
 
@@ -65,6 +71,9 @@ def compare(
     folds: int = 1,
     test: float = 0.2,
     valid: float = 0.1,
+    every: int | None = None,
+    refit: Recalibration = "full",
+    refit_every: int | None = None,
     own: pd.DataFrame | None = None,
     own_name: str = "own forecasts",
     engine: str = "local",
@@ -87,6 +96,10 @@ def compare(
         1: one chronological split. More: this many rolling origins, each with a fit of its own.
     test, valid : float
         Share of the rows (below 1) to score on, and to choose and calibrate on; or their number.
+    every, refit, refit_every
+        Forecast from origins this many rows apart and bring models up to date as time passes, as
+        `backtest` does; then ``folds`` is not used, and an ensemble has one row, of its mean. With
+        ``refit="link"`` a method without a linear map is fitted anew.
     own : DataFrame, optional
         Your own forecasts, one step ahead, in the columns ``time`` and ``value``, for one more row.
     own_name : str
@@ -113,7 +126,12 @@ def compare(
     cleaning = Cleaning.of(settings)
     frame = check_table(table, columns, cleaning)
     horizon, verbose = settings.horizon, settings.verbose
-    cuts = fold_rows(len(frame.clock), folds=folds, test=test, valid=valid)
+    check_option("refit", refit, RECALIBRATIONS)
+    if every is None:
+        cuts = fold_rows(len(frame.clock), folds=folds, test=test, valid=valid)
+    else:
+        size = (len(frame.clock), int(horizon))
+        cuts = refit_rows(*size, every, refit_every, test=test, valid=valid)
     first = frame.order < cuts[0][0]
     ridge = find_method("ar")
     linear = ridge.create(ridge.known(asdict(settings)))
@@ -131,15 +149,22 @@ def compare(
     }
     entries: list[Entry] = []
     if own is not None:
+        if every is not None:
+            raise ParameterError(
+                "Own forecasts are scored at every row, and every= takes some of them. Leave out "
+                "one of the two."
+            )
         entries.append(_own_entry(own, own_name, frame, window, horizon, cuts))
-    plan = _Plan(tuple(chosen_methods.items()), frame, cuts, valid, budget, n_train, shared)
+    named = tuple(chosen_methods.items())
+    plan = _Plan(named, frame, cuts, valid, budget, n_train, shared, every, refit)
     shown = show_tasks(verbose, "compare", len(chosen_methods), every=0.0)
     with opened(engine, settings.device) as spread, shown as advance:
         for _, found in spread.each(_method_entries, plan, len(chosen_methods)):
             entries += found
             advance(_progress(found[-1].row))
     noted = replace(frame, notes=(*frame.notes, *sizing, *notes))
-    return replace(_comparison(entries, noted, horizon, cuts), kind=kind_of(table))
+    found = _comparison(entries, noted, horizon, cuts, every)
+    return replace(found, kind=kind_of(table))
 
 
 # -------------------------------------------------------------------------------- one method's rows
@@ -156,6 +181,8 @@ class _Plan:
     budget: Budget
     n_train: int
     shared: dict[str, Any]  # settings
+    every: int | None  # rows between origins, of models brought up to date as time passes
+    refit: Recalibration
 
 
 def _method_entries(plan: _Plan, k: int) -> list[Entry]:
@@ -163,6 +190,9 @@ def _method_entries(plan: _Plan, k: int) -> list[Entry]:
     (label, method), words = plan.methods[k], ""
     given: Any = {"budget": plan.budget, "n_train": plan.n_train, "shared": plan.shared}
     try:
+        if plan.every is not None:
+            model, words = build(method, **given)
+            return [_rolled(label, model, plan, plan.every, words)]
         runs = []
         for start, end in plan.cuts:
             model, words = build(method, **given)
@@ -170,6 +200,38 @@ def _method_entries(plan: _Plan, k: int) -> list[Entry]:
         return _entries(label, runs, plan.frame, words)
     except Exception as error:
         return [_failure(label, error, words)]
+
+
+def _rolled(label: str, model: AbstractForecaster, plan: _Plan, every: int, words: str) -> Entry:
+    """Score a method at origins a distance apart, brought up to date before each stretch."""
+    frame, first = plan.frame, plan.cuts[0][0]
+    parts = chronological(first, test=0.0, valid=plan.valid)
+    run = run_fold(model, *fold_frame(frame, *plan.cuts[0]), parts.b - parts.a)
+    model, seconds, forecasts = run.model, run.fit_seconds, []
+    can = plan.refit != "link" or hasattr(model, "refit_link")
+    for start, end in plan.cuts:
+        if start > first:
+            started = clock.monotonic()
+            model = refitted(model, frame, start, plan.refit if can else "full", plan.valid)
+            seconds += clock.monotonic() - started
+        forecasts.append(at_origins(model, frame, start, end, every, first))
+    scored = Forecast.join(forecasts)
+    row = {
+        "method": label,
+        "kind": "ensemble" if scored.members.shape[0] > 1 else "single",
+        **score_against(scored, frame),
+        "valid_rmse": _rmse(run.recent.take(run.calibration)),
+        "fit_seconds": seconds,
+        "forecasts_per_second": run.forecasts_per_second,
+        "top_variables": _top_variables(run.model, fold_frame(frame, *plan.cuts[0])[0]),
+        "budget": words,
+        "error": None,
+    }
+    return Entry(row, _errors(scored), tuple(map(_rmse, forecasts)))
+
+
+def _rmse(forecast: Forecast) -> float:
+    return float(_errors(forecast).pow(2).mean() ** 0.5)
 
 
 def _entries(label: str, runs: list[FoldRun], frame: SeriesFrame, words: str) -> list[Entry]:
@@ -196,10 +258,9 @@ def _entries(label: str, runs: list[FoldRun], frame: SeriesFrame, words: str) ->
             **common,
             "kind": kind,
             **score_against(scored, frame),
-            "valid_rmse": float(_errors(Forecast.join(judged)).pow(2).mean() ** 0.5),
+            "valid_rmse": _rmse(Forecast.join(judged)),
         }
-        each = tuple(float(_errors(one).pow(2).mean() ** 0.5) for one in new)
-        found.append(Entry(row, _errors(scored), each))
+        found.append(Entry(row, _errors(scored), tuple(map(_rmse, new))))
     return found
 
 
@@ -341,9 +402,12 @@ def _comparison(
     frame: SeriesFrame,
     horizon: int,
     cuts: list[tuple[int, int]],
+    every: int | None,
 ) -> Comparison:
     """Add the p-values, put the rows in order, and say how to read them."""
-    best, values = _tests(entries, horizon)
+    rolled = every is not None
+    overlapping = -(-horizon // (every or 1))  # forecasts of a time
+    best, values = _tests(entries, overlapping, together=rolled)
     full = [
         {**dict.fromkeys(COLUMNS, np.nan), "top_variables": (), **entry.row, "dm_p": p}
         for entry, p in zip(entries, values, strict=True)
@@ -362,21 +426,26 @@ def _comparison(
         columns=["method", "kind", "fold", "rmse"],
     )
     period = (frame.clock[cuts[0][0]], frame.clock[cuts[-1][1] - 1])
-    notes = (*frame.notes, *_notes(entries, best, len(cuts), horizon))
+    notes = (*frame.notes, *_notes(entries, best, len(cuts), horizon, rolled=rolled))
     return Comparison(frame.target, rows, per_fold, best, period, notes)
 
 
-def _tests(entries: list[Entry], horizon: int) -> tuple[dict[str, str], list[float]]:
-    """Test the method best on validation against each of its kind; p-values after Holm."""
+def _tests(
+    entries: list[Entry], horizon: int, *, together: bool
+) -> tuple[dict[str, str], list[float]]:
+    """Test the method best on validation against each of its kind; p-values after Holm.
+
+    Where each method has one row, all are tested ``together``.
+    """
     values = [float("nan")] * len(entries)
     best: dict[str, str] = {}
-    for kind in KINDS:
-        family = [i for i, e in enumerate(entries) if e.row["kind"] == kind and len(e.errors)]
+    for kinds in (KINDS,) if together else tuple((kind,) for kind in KINDS):
+        family = [i for i, e in enumerate(entries) if e.row["kind"] in kinds and len(e.errors)]
         judged = [i for i in family if np.isfinite(entries[i].row.get("valid_rmse", np.nan))]
         if not judged:
             continue
         winner = min(judged, key=lambda i: entries[i].row["valid_rmse"])
-        best[kind] = entries[winner].row["method"]
+        best[entries[winner].row["kind"]] = entries[winner].row["method"]
         rivals = [i for i in family if i != winner]
         raw = [_p_value(entries[winner].errors, entries[i].errors, horizon) for i in rivals]
         for i, p in zip(rivals, metrics.holm(raw) if raw else (), strict=True):
@@ -399,7 +468,9 @@ def _by_time(errors: pd.Series[float]) -> pd.Series[float]:
     return errors.pow(2).groupby(level=1, sort=True).mean().pow(0.5)
 
 
-def _notes(entries: list[Entry], best: dict[str, str], folds: int, horizon: int) -> tuple[str, ...]:
+def _notes(
+    entries: list[Entry], best: dict[str, str], folds: int, horizon: int, *, rolled: bool
+) -> tuple[str, ...]:
     notes = []
     if horizon > 1:
         notes.append(f"Scores are of all {horizon} steps ahead together.")
@@ -409,12 +480,17 @@ def _notes(entries: list[Entry], best: dict[str, str], folds: int, horizon: int)
             f"dm_p: Diebold-Mariano test, corrected by Holm, that the method best on validation, "
             f"{named}, is more accurate than the row's; small means it is."
         )
-    if any(entry.row["kind"] == "ensemble" for entry in entries):
+    if rolled:
+        notes.append(
+            f"Models were brought up to date {folds - 1} times, which fit_seconds contains; of an "
+            "ensemble the mean counts."
+        )
+    elif any(entry.row["kind"] == "ensemble" for entry in entries):
         notes.append(
             "single is the first member of an ensemble, ensemble the mean of all; the members "
             "were fitted together, so both rows show the same fit_seconds."
         )
-    if folds > 1:
+    if folds > 1 and not rolled:
         notes.append(f"Scores are pooled over {folds} folds; fit_seconds is their sum.")
     scored = {e.row["method"]: int(e.row["n"]) for e in entries if e.row["error"] is None}
     most = max(scored.values(), default=0)

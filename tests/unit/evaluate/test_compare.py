@@ -11,6 +11,7 @@ import pytest
 
 import mvlstm as mv
 from mvlstm import metrics
+from mvlstm.errors import ParameterError
 from mvlstm.evaluate import methods as module
 from mvlstm.evaluate.compare import _p_value, compare
 from mvlstm.results import Comparison
@@ -281,3 +282,57 @@ def test_a_forecaster_keeps_its_settings_in_a_comparison() -> None:
     assert rows.loc["AR #2", "mase"] == pytest.approx(alone.loc["AR", "mase"])
     assert rows.loc["AR", "rmse"] != rows.loc["AR #2", "rmse"]
     assert "AR #2" in list(found.plot().data[0].customdata)
+
+
+def hours(n: int = 900) -> pd.DataFrame:
+    """Hours of a target that follows a known input, by a law that drifts."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=n)
+    y = np.linspace(1.0, 5.0, n) * x + 0.1 * rng.normal(size=n)
+    times = pd.date_range("2024-01-01", periods=n, freq="h", name="time")
+    return pd.DataFrame({"x": x, "y": y}, index=times)
+
+
+OFTEN: dict[str, Any] = {"test": 240, "every": 24, "refit_every": 48, "known": "x"}
+SHAPE: dict[str, Any] = {"window": 12, "horizon": 6, "verbose": 0}
+
+
+def test_methods_brought_up_to_date_have_the_scores_of_backtests() -> None:
+    found = compare(hours(), "y", methods="ar", refit="link", **OFTEN, **SHAPE)
+    rows = found.rows.set_index("method")
+    assert rows["error"].isna().all() and (rows["n"] == 6 * 10).all()
+    alone = mv.backtest(mv.AR(**SHAPE), hours(), "y", refit="link", **OFTEN).scores.loc["pooled"]
+    for score in ("rmse", "mae", "crps"):
+        assert rows.loc["AR", score] == pytest.approx(alone[score])
+    assert len(found.folds[found.folds["method"] == "Persistence"]) == 5
+    assert any("4 times" in note for note in found.notes)
+    once = compare(hours(), "y", methods="ar", **OFTEN | {"refit_every": 2400}, **SHAPE)
+    assert rows.loc["AR", "rmse"] < once.rows.set_index("method").loc["AR", "rmse"]
+
+
+@pytest.mark.filterwarnings("ignore:.*far outside:mvlstm.errors.MVLSTMWarning")
+@pytest.mark.parametrize("refit", ["full", "link", "update"])
+def test_no_later_row_moves_the_errors_of_earlier_days(refit: Any) -> None:
+    table, changed = hours(), hours()
+    changed.iloc[-24:, -1] += 50.0
+    each = [
+        compare(one, "y", methods="ar", refit=refit, **OFTEN, **SHAPE).folds
+        for one in (table, changed)
+    ]
+    last = each[0]["fold"].max()
+    earlier = [one.loc[one["fold"] < last, "rmse"] for one in each]
+    np.testing.assert_array_equal(*earlier)
+
+
+def test_an_ensemble_that_is_brought_up_to_date_has_one_row() -> None:
+    few = {"members": 2, "max_epochs": 1, "hidden_size": 2}
+    net = mv.MVLSTM(**few, **SHAPE)
+    found = compare(hours(600), "y", methods=[net, "ar"], refit="link", **OFTEN, **SHAPE)
+    assert sorted(found.rows["kind"]) == ["ensemble", "single", "single"]
+    assert found.rows["dm_p"].isna().sum() == 1  # all are tested against the best
+
+
+def test_own_forecasts_and_origins_apart_are_not_mixed() -> None:
+    own = pd.DataFrame({"time": hours().index[-10:], "value": 0.0})
+    with pytest.raises(ParameterError, match="Leave out one of the two"):
+        compare(hours(), "y", methods="ar", own=own, every=24, window=12, verbose=0)
