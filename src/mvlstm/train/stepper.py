@@ -24,7 +24,7 @@ from mvlstm.train.streams import KeyedDropout, member_key, shuffled
 from mvlstm.train.workers import run_all, run_chains
 
 PIECE_WINDOWS = 64  # fewest windows worth a piece of their own
-PIECE_WORK = 6e8  # least multiplications and additions worth one
+PIECE_WORK = 2e9  # multiplications and additions worth one: smaller ones cost up to a third more
 MOST_PIECES = 8
 PAUSE_EVERY = 0.2  # seconds of steps in a row, for which an interruption waits
 Outcome = tuple[Tensor, Tensor]  # losses (k,) and gradients (k, P)

@@ -220,6 +220,7 @@ def test_random_bits_can_start_anywhere_in_the_stream() -> None:
 
 def test_a_batch_is_cut_only_when_it_is_worth_it() -> None:
     assert cut_batch(64, 1000, 10) == [slice(0, 64)]
+    assert cut_batch(128, 150_000, 10) == [slice(0, 128)]
     assert cut_batch(128, 150_000, 30) == [slice(0, 64), slice(64, 128)]
     assert cut_batch(20, 10**7, 100) == [slice(0, 20)]
     pieces = cut_batch(333, 10**6, 100)
