@@ -252,6 +252,7 @@ Adapting = Literal["adaptive", "static"]
 Transform = Literal["none", "log1p", "asinh", "auto"]
 Link = Literal["none", "last", "linear"]
 Effort = Literal["quick", "default", "best"]
+Schedule = Literal["constant", "annealed"]
 DEVICE = 'Where to train: "auto", "cpu" or "cuda".'
 
 
@@ -421,6 +422,38 @@ class StepSettings(NetworkSettings):
     )
 
 
+@dataclass(frozen=True)
+class Budget:
+    """How long networks are trained where the arguments leave it open."""
+
+    learning_rate: float
+    batch_size: int
+    max_epochs: int
+    patience: int
+    schedule: Schedule
+
+
+EFFORTS: Mapping[Effort, Budget] = {
+    "quick": Budget(0.015, 128, 8, 6, "annealed"),
+    "default": Budget(0.015, 128, 24, 6, "annealed"),
+    "best": Budget(0.005, 64, 100, 15, "constant"),
+}
+
+
+def _by_effort(name: str) -> str:
+    """Say what an argument is for each effort.
+
+    Examples
+    --------
+    >>> _by_effort("batch_size")
+    'By default 128; 64 with effort="best".'
+    """
+    values = {effort: getattr(one, name) for effort, one in EFFORTS.items()}
+    usual = values.pop("default")
+    others = [f'{v} with effort="{effort}"' for effort, v in values.items() if v != usual]
+    return f"By default {usual}; {', '.join(others)}."
+
+
 @settings(panel=TRAINING)
 class EffortSettings(NetworkSettings):
     """How long networks are trained, in one word."""
@@ -432,18 +465,29 @@ class EffortSettings(NetworkSettings):
         "several times as long and gains about half a per cent of the error on long tables.",
     )
     learning_rate: float | None = setting(
-        default=None, doc="Step size of Adam, the largest one of a schedule (paper: a grid)."
+        default=None,
+        doc="Step size of Adam, the largest one of a schedule (paper: a grid). "
+        + _by_effort("learning_rate"),
     )
-    batch_size: int | None = setting(default=None, doc="Windows per training step (paper: 64).")
-    max_epochs: int | None = setting(default=None, doc="Most passes over the training rows.")
+    batch_size: int | None = setting(
+        default=None, doc="Windows per training step (paper: 64). " + _by_effort("batch_size")
+    )
+    max_epochs: int | None = setting(
+        default=None,
+        doc="Most passes over the training rows. "
+        + _by_effort("max_epochs")
+        + " An annealed run over a short table is stretched.",
+    )
     patience: int | None = setting(
-        default=None, doc="Epochs without improvement before a network stops (paper: 10)."
+        default=None,
+        doc="Epochs without improvement before a network stops (paper: 10). "
+        + _by_effort("patience"),
     )
-    schedule: Literal["constant", "annealed"] | None = setting(
+    schedule: Schedule | None = setting(
         default=None,
         doc='The step size during a fit: "constant" (paper), or "annealed": it rises in the first '
         "tenth of the steps and falls in a line to zero, and the first half of the epochs read the "
-        "latest third of each window only.",
+        "latest third of each window only. " + _by_effort("schedule"),
     )
 
 

@@ -45,6 +45,9 @@ def test_fit_tells_every_setting_and_its_default() -> None:
     assert options["l2_sum"].opts == ["--l2-sum"]
     assert options["l2_sum"].secondary_opts == ["--l2-mean"]
     assert "--gates variable" in options["isolation"].help
+    assert options["schedule"].metavar == "constant|annealed"
+    by_effort = "By default 24; 8 with --effort quick, 100 with --effort best"
+    assert by_effort in options["max_epochs"].help
     text = CliRunner().invoke(app, ["fit", "--help"], env={"COLUMNS": "200"}).stdout
     assert "[default: (30)]" in text and "[default: (0.995)]" in text
 

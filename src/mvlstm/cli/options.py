@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
 from typer.models import OptionInfo
@@ -279,8 +279,7 @@ def _option(one: Setting, spelled: Mapping[str, str]) -> Any:
 
 def _is_mixed(one: Setting) -> bool:
     """Say whether a setting is a number or one of some words."""
-    words = bool(choices(one.type))
-    return words and get_origin(one.type) is not Literal
+    return bool(choices(one.type)) and bool({int, float} & {*get_args(one.type)})
 
 
 FITTED = [option_group(one) for one in (TableColumns, ReadingSettings, MVLSTMSettings)]

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from mvlstm.model.learned import Stopped
 from mvlstm.problem.problem import Problem, Run
 from mvlstm.problem.target_scale import LabelScale
 from mvlstm.results import History
+from mvlstm.settings import EFFORTS, Schedule
 from mvlstm.train.apart import Shared, train_apart
 from mvlstm.train.checkpoint import Checkpoint, Identity, seconds_between
 from mvlstm.train.config import Kind, Member, TrainConfig, make_members
@@ -34,7 +35,6 @@ from mvlstm.train.runtime import resolve_device
 from mvlstm.train.state import TrainState
 from mvlstm.types import IntArray
 
-Schedule = Literal["constant", "annealed"]
 LIMITS: dict[str, tuple[Callable[[float], bool], str]] = {
     "dropout": (lambda x: 0 <= x < 1, "be at least 0 and below 1"),
     "averaging": (lambda x: 0 <= x < 1, "be at least 0 and below 1"),
@@ -48,24 +48,6 @@ MOST_EPOCHS = 100  # to which a short table's run is stretched for that
 NEAR_ROWS = 3  # a window's rows over those read first: 0.6 of the time, at the same error
 FEWEST_NEAR = 10  # of those rows: with 3 of 10, the demo's error is 15 % higher
 SHRINKAGE = 0.02  # share of a step by which some members' weights on variables are shrunk
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What an effort stands for where the arguments leave it open."""
-
-    learning_rate: float
-    batch_size: int
-    max_epochs: int
-    patience: int
-    schedule: Schedule
-
-
-EFFORTS: Mapping[str, Budget] = {
-    "quick": Budget(0.015, 128, 8, 6, "annealed"),
-    "default": Budget(0.015, 128, 24, 6, "annealed"),
-    "best": Budget(0.005, 64, 100, 15, "constant"),
-}
 
 
 @dataclass(frozen=True)
