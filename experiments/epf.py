@@ -38,8 +38,8 @@ AHEAD_TEXT = (
     "The last 728 days (`epftoolbox`), each forecast at 23:00 with its two inputs known; window "
     "168, calendar of hours and days, asinh, linear maps fitted again every week. p: "
     "Diebold-Mariano on the days' mean absolute errors, one-sided, that the method errs less than "
-    f"{RIVAL}. The rows without seconds are the published forecasts, whose models were fitted "
-    "again every day."
+    f"{RIVAL}. The rows without seeds are the published forecasts, whose models were fitted "
+    "again every day. Seconds are those of a CPU that other work shared: an upper bound."
 )
 EVERY_TEXT = (
     "Rows 70/10/20 in time, window 168, 24 steps, every hour an origin; MSE and MAE of medians, "
@@ -146,6 +146,7 @@ def ahead_table(market: str, records: Sequence[Record]) -> Table:
             "method": list(rows),
             "mae": [np.mean([scores["mae"] for scores, _ in v]) for v in rows.values()],
             "rmse": [np.mean([scores["rmse"] for scores, _ in v]) for v in rows.values()],
+            "seeds": [np.nan if np.isnan(v[0][1]) else len(v) for v in rows.values()],
             "p": [diebold_mariano(daily[name], daily.get(RIVAL)) for name in rows],
             "seconds": [np.mean([seconds for _, seconds in v]) for v in rows.values()],
         }
@@ -176,7 +177,7 @@ def _inputs(known: bool) -> str:
 
 
 def _table(title: str, numbers: pd.DataFrame, names: Mapping[str, str]) -> Table:
-    digits = {"p": 2, "seconds": 3}
+    digits = {"p": 2, "seconds": 3, "seeds": 1}
     shown = {
         names.get(name, name): [
             value if isinstance(value, str) else number(value, digits.get(name, 4))
