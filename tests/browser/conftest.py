@@ -69,6 +69,7 @@ def open_page(browser: Any, report: Path) -> Iterator[Open]:
         context = browser.new_context(
             viewport={"width": width, "height": 844}, offline=True, **options
         )
+        context.set_default_timeout(120_000)
         contexts.append(context)
         page = context.new_page()
         seen = page.seen = Seen()
@@ -77,7 +78,7 @@ def open_page(browser: Any, report: Path) -> Iterator[Open]:
         page.on("console", lambda m: seen.complaints.append(f"{m.type}: {m.text}"))
         page.on("dialog", lambda d: (seen.dialogs.append(d.message), d.dismiss()))
         page.goto(path.as_uri())
-        page.wait_for_selector("html[data-ready=true]", timeout=120_000)
+        page.wait_for_selector("html[data-ready=true]")
         return page
 
     yield open_one

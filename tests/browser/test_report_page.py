@@ -22,6 +22,7 @@ from mvlstm.report import (
     graph_page,
     render_report,
 )
+from processes import wait_for
 
 pytestmark = pytest.mark.browser
 
@@ -353,8 +354,7 @@ def test_prints_to_a_clean_pdf(open_page, tmp_path):
     paper = page.evaluate("document.getElementById('figure-pit')._fullLayout.paper_bgcolor")
     assert paper == "#ffffff"
     page.evaluate("dispatchEvent(new Event('afterprint'))")
-    page.wait_for_timeout(500)
-    assert page.evaluate(widest) > 660, "and come back to the screen's width"
+    wait_for(lambda: page.evaluate(widest) > 660)  # they come back to the screen's width
     page.emulate_media(media="print")
     assert not page.locator(".contents").is_visible()
     assert not page.locator("[data-csv]").first.is_visible()
@@ -437,8 +437,8 @@ def test_a_long_page_draws_what_comes_into_view(open_page, tmp_path):
     path.write_text(make_page(*panels), encoding="utf-8")
     page = open_page(path)
     drawn = page.locator("[data-figure] svg.main-svg")
-    page.wait_for_timeout(300)
-    assert 0 < page.locator("[data-figure].js-plotly-plot").count() < 40
+    page.locator("[data-figure].js-plotly-plot").first.wait_for()
+    assert page.locator("[data-figure].js-plotly-plot").count() < 40
     last = page.locator("[data-figure]").last
     last.scroll_into_view_if_needed()
     last.locator("svg.main-svg").first.wait_for()
