@@ -25,9 +25,9 @@ TOOLS = {"": "as published", "-link": "link", "-finish": "link, averaging, finis
 KINDS = "-kinds"
 SIGNIFICANT = 0.05
 TEXT = (
-    "RMSE. One network: mean ± standard error over seeds; ensemble: the mean forecast of as many. "
-    "Every network has the same seeds, rows, batch, learning rate and patience, and all validation "
-    "rows stop it; nothing is searched."
+    "RMSE. One network: mean ± standard error over seeds; ensemble: the mean forecast of all of "
+    "them. Every network has the same seeds, rows, batch, learning rate and patience, and all "
+    "validation rows stop it; nothing is searched."
 )
 WORTH = (
     "Change of the RMSE in percent, less is better. Of a tool: the geometric mean over the five "
