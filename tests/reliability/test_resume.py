@@ -39,13 +39,14 @@ def press_ctrl_c(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """Send SIGINT to this process in the middle of a step."""
     plain, left = Stepper.step, [after]
 
-    def step(self: Stepper) -> None:
+    def step(self: Stepper, count: int = 1) -> None:
         left[0] -= 1
         if left[0] == 0:
             signal.raise_signal(signal.SIGINT)
-        plain(self)
+        plain(self, count)
 
     monkeypatch.setattr(Stepper, "step", step)
+    monkeypatch.setattr("mvlstm.train.stepper.PAUSE_EVERY", 0.0)  # a step at a time
 
 
 def interrupted(
