@@ -154,6 +154,13 @@ class ScoreMap:
     quantiles: FloatArray
 
     @classmethod
+    def fixed(cls, shape: FloatArray, rows: int) -> ScoreMap:
+        """Return the map of ``rows`` forecasts that all have given values (H, L)."""
+        center, scale = (np.broadcast_to(x, (rows, len(shape))) for x in (0.0, 1.0))
+        place = np.broadcast_to(np.arange(len(shape)), center.shape)
+        return cls(center, scale, place, np.ascontiguousarray(shape.T))
+
+    @classmethod
     def of(cls, values: FloatArray) -> ScoreMap:
         """Return the map with given values (..., L)."""
         shape = values.shape[:-1]
@@ -177,10 +184,26 @@ class ScoreMap:
         return ScoreMap(self.center[rows], self.scale[rows], self.place[rows], self.quantiles)
 
 
-def recalibrate(scores: FloatArray, arrivals: Arrivals) -> ScoreMap:
-    """Return where each of `LEVELS` lies among normal scores (R, H; NaN unknown)."""
+def recalibrate(
+    scores: FloatArray, arrivals: Arrivals, shape: FloatArray | None = None
+) -> ScoreMap:
+    """Return where each of `LEVELS` lies among normal scores (R, H; NaN unknown).
+
+    Before there are any, it lies as at the fit: at ``shape`` (H, L), or at `SCORES`.
+    """
     center, scale = location_scale(scores, arrivals)
-    return ScoreMap(center, scale, *track((scores - center) / scale, arrivals))
+    return ScoreMap(center, scale, *track((scores - center) / scale, arrivals, shape))
+
+
+def static_scores(knots: FloatArray, score: float) -> FloatArray:
+    """Return where a calibrated score lies among static ones (...), by knots (..., L)."""
+    middle = knots[..., len(LEVELS) // 2, None]
+    ends = knots[..., [0, -1]]
+    outer = ends + (ends - middle) / SCORES[[0, -1]] * (GRID[[0, -1]] - SCORES[[0, -1]])
+    table = np.concatenate([outer[..., :1], knots, outer[..., 1:]], axis=-1)
+    place = int(np.clip(np.searchsorted(GRID, score), 1, len(GRID) - 1))
+    share = (score - GRID[place - 1]) / (GRID[place] - GRID[place - 1])
+    return np.asarray((1.0 - share) * table[..., place - 1] + share * table[..., place])
 
 
 def location_scale(scores: FloatArray, arrivals: Arrivals) -> tuple[FloatArray, FloatArray]:
@@ -252,10 +275,12 @@ def _likelihood(
     return np.stack(likely)
 
 
-def track(standard: FloatArray, arrivals: Arrivals) -> tuple[IntArray, FloatArray]:
+def track(
+    standard: FloatArray, arrivals: Arrivals, shape: FloatArray | None = None
+) -> tuple[IntArray, FloatArray]:
     """Follow the quantiles of `LEVELS` of standardised scores (R, H), all series side by side.
 
-    Those in force move after every `TOGETHER` outcomes of a series.
+    They begin at ``shape`` (H, L), and move after every `TOGETHER` outcomes of a series.
 
     Returns
     -------
@@ -283,7 +308,7 @@ def track(standard: FloatArray, arrivals: Arrivals) -> tuple[IntArray, FloatArra
     used[slot] = in_force
     rate = RATES / arrivals.delay[:, None] ** DELAY  # (H, L)
     state = np.empty((len(sizes) + len(values), H, len(LEVELS)))
-    state[: len(sizes)] = SCORES
+    state[: len(sizes)] = SCORES if shape is None else shape
     known = np.isfinite(values).sum(axis=1)[..., None]
     np.multiply(rate * (LEVELS - 1.0), known, out=state[len(sizes) :])
     flat = state.reshape(-1, len(LEVELS))

@@ -77,6 +77,7 @@ def average(parts: Sequence[Scored]) -> Scored:
 def _mix(forecasts: Sequence[Forecast]) -> Forecast:
     members = np.concatenate([one.members for one in forecasts])
     knots = [one.knots for one in forecasts if one.knots is not None]
+    shapes = [one.shape for one in forecasts if one.shape is not None]
     weights = [one.weights * (len(one.members) / len(members)) for one in forecasts]
     return replace(
         forecasts[0],
@@ -85,6 +86,7 @@ def _mix(forecasts: Sequence[Forecast]) -> Forecast:
         variances=np.concatenate([one.variances for one in forecasts], axis=2),
         members=members,
         knots=mean_knots(knots) if knots else None,
+        shape=np.mean(shapes, axis=0) if shapes else None,
     )
 
 

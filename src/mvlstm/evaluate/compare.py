@@ -27,7 +27,7 @@ from mvlstm.evaluate.backtest import (
 )
 from mvlstm.evaluate.methods import BUDGETS, Budget, Methods, build, choose_methods, find_method
 from mvlstm.model.adaptive import adapted
-from mvlstm.model.calibration import cover_factors
+from mvlstm.model.calibration import cover_factors, score_shape
 from mvlstm.model.explaining import reliance
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.scoring import score_against
@@ -286,6 +286,7 @@ def first_member(run: FoldRun) -> Forecast:
     mixture = (np.ones_like(variances[rows]), means[rows], variances[rows])
     factors = cover_factors(mixture, actual[rows], np.asarray(recent.origin)[rows])
     variances = variances * factors[:, None]
+    mixture = (*mixture[:2], variances[rows])
     correction = run.model.fitted_.calibration.mean_factor[:, None]
     alone = replace(
         recent,
@@ -294,6 +295,7 @@ def first_member(run: FoldRun) -> Forecast:
         variances=variances,
         members=np.moveaxis(transform.mean(means, variances * correction), -1, 0),
         knots=None,
+        shape=score_shape(metrics.mixture_score(*mixture, actual[rows])),
     )
     fitted = run.model.fitted_
     return adapted(alone, fitted.parts) if fitted.adaptive else alone

@@ -46,10 +46,10 @@ def _knots(forecast: Forecast, usable: BoolArray) -> ScoreMap:
     scores[rows] = _scores(forecast.take(rows))
     scores[~usable] = np.nan
     if (np.diff(order) == 1).all():  # of one series: no need to put rows in order
-        return recalibrate(scores, arrivals)
+        return recalibrate(scores, arrivals, forecast.shape)
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    return recalibrate(scores[order], arrivals)[back]
+    return recalibrate(scores[order], arrivals, forecast.shape)[back]
 
 
 def _ties(forecast: Forecast, dependence: FloatArray, usable: BoolArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from mvlstm.problem.preparation import Prepared
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.target_scale import mean_of_members
 from mvlstm.problem.windows import gather_labels, measured_labels, spread_evenly
+from mvlstm.recalibration import LEVELS, SCORES, static_scores
 from mvlstm.results.reference import Reference
 from mvlstm.table.parts import HELD_OUT
 from mvlstm.transforms import Transform
@@ -32,10 +34,12 @@ ENOUGH = 40  # rows whose errors alone say how wide intervals must be
 ENOUGH_WINDOWS = 10_000  # of either half: intervals gain nothing by more, only memory goes
 PRIOR = 8.0  # rows that the errors of regressions on the training rows count for, with fewer
 LEAST = 0.1  # of the variance that is each member's own, however far apart members are
+FARTHEST = 4.0  # times as far, or as near, as a normal's, that an interval reaches at most
 SURE = 2.0  # and for how many degrees of freedom: the method may be worse than a regression
 MEAN_SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)  # of the variance, by which a mean may be corrected
 CLEARLY, BY_FAR = 0.98, 0.75  # shares of the squared error that may be left, see `_clearly_best`
 CHANCE = 0.05
+TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +62,9 @@ class Calibration:
         How the errors of the steps go together: the correlation of their normal scores.
     rows : int, optional
         Validation windows that all this rests on; None in files of old versions.
+    shape, persistence_shape : (H, L), optional
+        Where the normal scores of `LEVELS` lie among those of the calibrated mixture, and of
+        persistence; None in files of old versions.
     shared : float
         Share of the variance of errors' normal scores that all series have in common at one time;
         1 with one series, and in files of old versions.
@@ -71,6 +78,8 @@ class Calibration:
     dependence: FloatArray | None = None
     rows: int | None = None
     shared: float = 1.0
+    shape: FloatArray | None = None
+    persistence_shape: FloatArray | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -82,6 +91,13 @@ class Calibration:
             "it, and may still cover far from 90 %. More rows help, or a larger validation part "
             "(valid=0.3) of the fit.",
         )
+
+    def scores_at(self, levels: Sequence[float]) -> FloatArray:
+        """Return the normal scores (H, Q) that the mixture's quantiles of given levels have."""
+        scores = ndtri(np.array(levels))
+        if self.shape is None:
+            return np.tile(scores, (len(self.factors), 1))
+        return np.stack([static_scores(self.shape, score) for score in scores], axis=1)
 
 
 def calibrate(learned: Learned, problem: Problem) -> tuple[Calibration, tuple[str, ...]]:
@@ -145,7 +161,8 @@ def calibrate(learned: Learned, problem: Problem) -> tuple[Calibration, tuple[st
     together = dependence(scores)
     panel = prepared.frame.panel
     shared = 1.0 if panel is None else shared_by_series(scores, panel.codes[both], times)
-    rest = (persistence, mean_factor, reference, together, len(both), shared)
+    shapes = score_shape(scores), score_shape(moved / np.sqrt(persistence))
+    rest = (persistence, mean_factor, reference, together, len(both), shared, *shapes)
     calibration = Calibration(spread, factors, *rest)
     return calibration, (*notes, *calibration.warnings)
 
@@ -166,6 +183,29 @@ def dependence(scores: FloatArray) -> FloatArray | None:
     return np.asarray(share * 0.5 * (found + found.T) + (1.0 - share) * own)
 
 
+def score_shape(scores: FloatArray) -> FloatArray:
+    """Return where the scores of `LEVELS` lie among the calibrated normal scores (M, H), (H, L).
+
+    The 90 % interval stays, with its margin. Narrower ones reach as far as the errors themselves
+    do, wider ones as much farther than the 90 % interval as these; all are drawn towards a normal's
+    as if by `FEWEST` errors that do not overlap. Both sides are alike.
+    """
+    upper = SCORES[len(SCORES) // 2 + 1 :]  # the ends of these intervals
+    levels = 2.0 * LEVELS[-len(upper) :] - 1.0
+    place = int(np.abs(levels - LEVEL).argmin())
+    found = []
+    for h, column in enumerate(scores.T):
+        sizes = np.abs(column[np.isfinite(column)])
+        reach = np.quantile(sizes, levels) if sizes.any() else upper.copy()
+        reach[place:] *= upper[place] / max(reach[place], TINY)
+        reach[:place] = np.minimum(reach[:place], upper[place])
+        reach = upper * np.clip(reach / upper, 1.0 / FARTHEST, FARTHEST)
+        free = sizes.size / (h + 1)
+        sides = upper * (reach / upper) ** (free / (free + FEWEST))
+        found.append([*-sides[::-1], 0.0, *sides])
+    return np.array(found)
+
+
 def shared_by_series(scores: FloatArray, codes: IntArray, times: NDArray[Any]) -> float:
     """Return the mean correlation between series of their normal scores (M, H) at one time.
 
@@ -177,7 +217,7 @@ def shared_by_series(scores: FloatArray, codes: IntArray, times: NDArray[Any]) -
     z -= np.transpose([np.bincount(codes, x)[codes] / n for x, n in zip(z.T, counts, strict=True)])
     z *= known
     squares = [np.bincount(codes, x)[codes] / n for x, n in zip(z.T**2, counts, strict=True)]
-    z /= np.sqrt(np.maximum(np.transpose(squares), np.finfo(np.float64).tiny))
+    z /= np.sqrt(np.maximum(np.transpose(squares), TINY))
     _, place = np.unique(times, return_inverse=True)
     totals, own, several = (
         np.stack([np.bincount(place, x) for x in part.T]) for part in (z, z**2, known)
@@ -249,7 +289,7 @@ def _moves(prepared: Prepared, origins: IntArray, horizon: int) -> FloatArray:
 def _tiny(problem: Problem) -> float:
     """Return the smallest variance worth the name, so that a perfect fit keeps an interval."""
     scale = problem.prepared.target.std()
-    return float(max((1e-9 * scale) ** 2, np.finfo(np.float64).tiny))
+    return float(max((1e-9 * scale) ** 2, TINY))
 
 
 def _regression_errors(problem: Problem) -> FloatArray | None:
@@ -334,7 +374,7 @@ def _student_factor(
     tail = 0.5 + 0.5 * LEVEL
     wider = stdtrit(free + SURE, tail) / ndtri(tail) if np.isfinite(free) else 1.0
     needed = wider**2 * total / count
-    return float(max(needed - between, LEAST * needed, np.finfo(np.float64).tiny) / own)
+    return float(max(needed - between, LEAST * needed, TINY) / own)
 
 
 def _by_time(values: NDArray[Any], times: NDArray[Any]) -> FloatArray:

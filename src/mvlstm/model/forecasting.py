@@ -73,6 +73,7 @@ def dated_forecast(
         series=series,
         dependence=calibration.dependence,
         shared=calibration.shared,
+        shape=calibration.shape,
     )
 
 

@@ -20,6 +20,7 @@ from mvlstm.model.registry import FORECASTERS, forecaster_class, is_registered
 from mvlstm.model.window_choice import sized
 from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Preparation
+from mvlstm.recalibration import LEVELS
 from mvlstm.results import History
 from mvlstm.results.reference import Reference
 from mvlstm.results.update import Update
@@ -71,6 +72,10 @@ def save(model: AbstractForecaster, fitted: Fitted, path: str | Path) -> None:
     }
     if calibration.dependence is not None:
         common["dependence"] = calibration.dependence
+    if calibration.shape is not None:
+        common["shape"] = calibration.shape
+    if calibration.persistence_shape is not None:
+        common["persistence_shape"] = calibration.persistence_shape
     named = {
         **{f"common.{name}": array for name, array in common.items()},
         **{f"model.{name}": array for name, array in arrays.items()},
@@ -177,6 +182,8 @@ def _build(
         dependence=_dependence(common, H),
         rows=_count(header, "calibration_rows"),
         shared=_share(header.get("shared", 1.0)),
+        shape=_shape(common, "shape", H),
+        persistence_shape=_shape(common, "persistence_shape", H),
     )
     windows = take_array(common, "background", shape, model.precision)
     baseline = take_array(common, "background_baseline", (len(windows), H), np.float64)
@@ -220,6 +227,16 @@ def _dependence(common: Stored, horizon: int) -> NDArray[np.float64] | None:
     found = take_array(common, "dependence", (horizon, horizon), np.float64)
     if not np.array_equal(found, found.T) or np.linalg.eigvalsh(found).min() <= 0:
         raise ModelFileError("its array of the steps' dependence is no correlation matrix.")
+    return found
+
+
+def _shape(common: Stored, name: str, horizon: int) -> NDArray[np.float64] | None:
+    """Take the shape of distributions, which files of before it was found do not have."""
+    if name not in common:
+        return None
+    found = take_array(common, name, (horizon, len(LEVELS)), np.float64)
+    if not (np.diff(found, axis=1) >= 0).all():
+        raise ModelFileError(f"its array '{name}' of distributions does not rise.")
     return found
 
 

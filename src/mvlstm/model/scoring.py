@@ -220,6 +220,7 @@ def naive_forecasts(
             actual=like.actual,
             transform=transform,
             series=like.series,
+            shape=fitted.calibration.persistence_shape if name == LAST else None,
         )
         found[name] = adapted(made, fitted.parts) if fitted.adaptive else made
     return found

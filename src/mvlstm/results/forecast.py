@@ -58,6 +58,8 @@ class Forecast(Drawable):
         The series of each origin, where there are several.
     knots : ScoreMap (M, H), later; optional
         How the distribution was recalibrated by later outcomes: see `distribution`.
+    shape : array (H, L), optional
+        How it is before there are any: where each of `LEVELS` lies among normal scores.
     dependence : array (H, H), optional
         Correlation of the steps' normal scores, by which paths are drawn.
     shared : float
@@ -83,6 +85,7 @@ class Forecast(Drawable):
     transform: Transform = IDENTITY
     series: NDArray[Any] | None = None
     knots: Later[ScoreMap] | None = None
+    shape: FloatArray | None = None
     dependence: FloatArray | None = None
     shared: float = 1.0
     tied: Later[FloatArray] | None = None
@@ -125,6 +128,8 @@ class Forecast(Drawable):
         """The calibrated predictive distributions (M, H)."""
         mixture = self.weights, self.means, self.variances
         knots = None if self.knots is None else self.knots.found
+        if knots is None and self.shape is not None:
+            knots = ScoreMap.fixed(self.shape, len(self))
         return Distribution(*mixture, self.transform, knots)
 
     @property
@@ -346,6 +351,7 @@ class Forecast(Drawable):
             self,
             members=self.members[:, :, :steps],
             knots=None if self.knots is None else self.knots[:, :steps],
+            shape=None if self.shape is None else self.shape[:steps],
             dependence=None if dependence is None else dependence[:steps, :steps],
             **{name: getattr(self, name)[:, :steps] for name in BY_ORIGIN},
         )
@@ -360,7 +366,7 @@ class Forecast(Drawable):
         parts: dict[str, Any] = {
             name: np.concatenate([getattr(one, name) for one in forecasts]) for name in names
         }
-        if any(one.knots is not None for one in forecasts):
+        if any(one.knots is not None or one.shape is not first.shape for one in forecasts):
             parts["knots"] = Later(partial(_joined_knots, tuple(forecasts)))
         if any(one.tied is not None for one in forecasts):
             parts["tied"] = Later(partial(_joined_ties, tuple(forecasts)))

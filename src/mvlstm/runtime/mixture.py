@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mvlstm.recalibration import GRID, LEVELS, SCORES
 from mvlstm.types import FloatArray
 
 ERFC = (  # coefficients of a Chebyshev fit, of a relative error of 1.2e-7 everywhere
@@ -75,19 +74,6 @@ def values_at(w: FloatArray, mu: FloatArray, v: FloatArray, score: FloatArray) -
         if (done | (high - low <= enough)).all():
             break
     return np.asarray(center + sign * x)
-
-
-def static_scores(knots: FloatArray, level: float) -> FloatArray:
-    """Return where a calibrated level lies among static normal scores, by knots (..., L)."""
-    middle = knots[..., len(LEVELS) // 2, None]
-    ends = knots[..., [0, -1]]
-    slope = (ends - middle) / SCORES[[0, -1]]
-    outer = ends + slope * (GRID[[0, -1]] - SCORES[[0, -1]])
-    table = np.concatenate([outer[..., :1], knots, outer[..., 1:]], axis=-1)
-    score = STANDARD.inv_cdf(level)
-    place = int(np.clip(np.searchsorted(GRID, score), 1, len(GRID) - 1))
-    share = (score - GRID[place - 1]) / (GRID[place] - GRID[place - 1])
-    return np.asarray((1.0 - share) * table[..., place - 1] + share * table[..., place])
 
 
 def to_scale(transform: Any, values: FloatArray) -> FloatArray:

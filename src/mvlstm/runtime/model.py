@@ -20,9 +20,9 @@ from mvlstm.errors import (
     check_whole,
     reachable,
 )
-from mvlstm.recalibration import Arrivals, recalibrate
+from mvlstm.recalibration import Arrivals, recalibrate, static_scores
 from mvlstm.runtime.columns import Columns, as_columns, name_list
-from mvlstm.runtime.mixture import scores, static_scores, to_scale, to_units, values_at
+from mvlstm.runtime.mixture import STANDARD, scores, to_scale, to_units, values_at
 from mvlstm.runtime.rows import Series, Wanted, clean, read_rows, short_of_rows
 from mvlstm.runtime.times import Clock, Times
 from mvlstm.types import BoolArray, FloatArray, IntArray
@@ -302,11 +302,13 @@ class Runtime:
             for h in range(H):
                 known[a:b, h] = times[a:b, h].searchsorted(origins[a:b], side="right")
         numbered = np.unique(origins, return_inverse=True)[1]
-        knots = recalibrate(scored, Arrivals(starts, numbered, known))[starts[1:] - 1].values
+        shape = None if told["shape"] is None else np.array(told["shape"])
+        maps = recalibrate(scored, Arrivals(starts, numbered, known), shape)
+        knots = maps[starts[1:] - 1].values
         w, mu, v = (part[starts[1:] - 1].reshape(-1, w.shape[2]) for part in (w, mu, v))
         quantiles = [
-            values_at(w, mu, v, static_scores(knots, level).reshape(-1)).reshape(-1, H)
-            for level in told["quantiles"]
+            values_at(w, mu, v, static_scores(knots, score).reshape(-1)).reshape(-1, H)
+            for score in map(STANDARD.inv_cdf, told["quantiles"])
         ]
         values = to_units(told["transform"], np.stack(quantiles, axis=-1))
         return {"mean": found["mean"][starts[1:] - 1], "quantiles": values}

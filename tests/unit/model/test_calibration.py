@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,10 @@ from scipy.signal import lfilter
 from scipy.special import ndtr, ndtri
 
 import mvlstm as mv
-from mvlstm.model.calibration import calibrate, cover_factors
+from mvlstm.model.calibration import calibrate, cover_factors, score_shape
 from mvlstm.model.fitting import fit
+from mvlstm.recalibration import LEVELS, SCORES
+from mvlstm.results import Forecast
 from mvlstm.table.frame import build_frame
 
 
@@ -176,3 +179,39 @@ def test_a_step_that_was_never_measured_keeps_an_interval(rng) -> None:
     model = mv.AR(window=5, horizon=2, missing="fill", verbose=0).fit(table, "y", valid=8)
     found = model.fitted_.calibration
     assert np.isfinite(found.spread).all() and np.isfinite(found.factors).all()
+
+
+# --------------------------------------------------------------------------------- other levels
+
+
+def test_intervals_of_all_levels_hold_where_errors_are_not_normal(rng, tmp_path) -> None:
+    """Most errors are small, some large: a normal's 50 % interval would hold far more."""
+    noise = rng.normal(size=6000) * np.where(rng.random(6000) < 0.2, 4.0, 1.0)
+    table = pd.DataFrame({"y": lfilter([1.0], [1.0, -0.6], noise)})
+    model = mv.AR(window=3, verbose=0, calibration="static")
+    model.fit(table.iloc[:3000], "y", valid=0.3).save(tmp_path / "model.safetensors")
+    forecast = mv.load(tmp_path / "model.safetensors").predict(table).take(slice(-2900, None))
+    plain = replace(forecast, shape=None)
+
+    def held(one: Forecast, level: float) -> float:
+        low, high = one.interval(level)
+        return float(np.mean((low <= one.actual[:, 0]) & (one.actual[:, 0] <= high)))
+
+    assert held(plain, 0.5) > 0.57
+    assert held(forecast, 0.5) == pytest.approx(0.5, abs=0.04)
+    assert held(forecast, 0.98) > 0.975  # with the margin of the 90 % interval
+    for one, other in zip(forecast.interval(0.9), plain.interval(0.9), strict=True):
+        np.testing.assert_allclose(one, other)
+    assert forecast.crps().mean() < plain.crps().mean()
+
+
+def test_the_shape_of_few_errors_is_nearly_a_normals_and_rises(rng) -> None:
+    few, many = rng.laplace(size=(6, 2)), rng.laplace(size=(4000, 2))
+    nearly, found = score_shape(few), score_shape(many)
+    np.testing.assert_allclose(nearly, np.broadcast_to(SCORES, nearly.shape), rtol=0.25)
+    true = -np.log(2.0 * (1.0 - LEVELS[6:]))  # a Laplace distribution's own ends
+    np.testing.assert_allclose(found[0, 6:8], np.minimum(true[:2], SCORES[8]), rtol=0.06)
+    np.testing.assert_allclose(found[0, 8:] / SCORES[8], true[2:] / true[2], rtol=0.06)
+    np.testing.assert_allclose(found[:, ::-1], -found)
+    for scores in (np.zeros((50, 1)), np.full((50, 1), np.nan), 1e9 * many):
+        assert (np.diff(score_shape(scores), axis=1) >= 0).all()

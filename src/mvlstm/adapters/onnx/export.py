@@ -135,6 +135,7 @@ def _description(
 ) -> dict[str, Any]:
     """Return what a reader of the file must know, as plain values."""
     preparation, reference = fitted.preparation, fitted.calibration.reference
+    shape = fitted.calibration.shape
     return {
         "schema": SCHEMA,
         "version": __version__,
@@ -151,6 +152,7 @@ def _description(
         "parts": fitted.parts.to_dict(),
         "transform": preparation.transform.to_plain(),
         "calibration": "adaptive" if fitted.adaptive else "static",
+        "shape": None if shape is None else shape.tolist(),
         "limits": _limits(fitted),
         "settings": _plain_settings(model),
         "reference": None if reference is None else reference.to_dict(),

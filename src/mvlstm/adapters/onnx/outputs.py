@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr
 
 from mvlstm.adapters.onnx.graph import Graph, Operand, Value
 from mvlstm.adapters.onnx.inputs import Seen
@@ -110,7 +110,8 @@ def forecasts(
         members = each / weights.total(3)
     w, mu, v = (one.reshaped(0, 0, -1) for one in (weights, means, variances))
     members = _clipped(transform, members)
-    quantiles = _clipped(transform, _inverse(transform, _quantiles(w, mu, v, levels)))
+    quantiles = _quantiles(w, mu, v, calibration.scores_at(levels))
+    quantiles = _clipped(transform, _inverse(transform, quantiles))
     mean = members.total(2, kind="Mean")
     mixture = {"weights": w, "means": mu, "variances": v}
     return {"mean": mean, "quantiles": quantiles, "members": members, **mixture}
@@ -126,13 +127,13 @@ def _baseline(target: Value, order: int, horizon: int) -> Value | None:
     return (level + np.zeros(horizon)).spread(2, 3)
 
 
-def _quantiles(weights: Value, means: Value, variances: Value, levels: tuple[float, ...]) -> Value:
-    """Return the quantiles (B, H, Q) of mixtures (B, H, J).
+def _quantiles(weights: Value, means: Value, variances: Value, scores: FloatArray) -> Value:
+    """Return the values (B, H, Q) at normal scores (H, Q) of mixtures (B, H, J).
 
     Each lies between the least and the largest of its components' own; the bracket is cut into
     equal pieces again and again.
     """
-    graph, score = weights.graph, np.asarray(ndtri(np.array(levels)))[:, None]
+    graph, score = weights.graph, scores[..., None]
     sd = variances.map("Sqrt").spread(2)  # (B, H, 1, J)
     mu, w = means.spread(2), weights.spread(2)
     own = mu + sd * score  # (B, H, Q, J)
@@ -141,7 +142,7 @@ def _quantiles(weights: Value, means: Value, variances: Value, levels: tuple[flo
     width = used.where(own, float("-inf")).total(3, kind="Max", keep=True) - low
     mu, inner = mu.spread(3), 1.0 / (sd.spread(3) * np.sqrt(2.0))
     column = w.cast(np.float32).spread(4)  # (B, H, 1, J, 1)
-    wanted = (2.0 * np.array(levels) - 1.0)[:, None].astype(np.float32)
+    wanted = (2.0 * ndtr(score) - 1.0).astype(np.float32)
     inside = np.arange(1, POINTS) / POINTS
     for _ in range(ROUNDS):
         points = (low + width * inside).spread(4)  # (B, H, Q, P, 1)
