@@ -91,7 +91,7 @@ def _files(repeats: int | None) -> Iterator[tuple[str, Settings]]:
     for method in ("graph", "linear", "pcmci"):
         yield from ((method, {"case": name}) for name in names)
     some = [name for name in names if "T500" in name and not name.endswith("-2")]
-    for method in ("ar", "clstm", "mvlstm"):
+    for method in ("ar", "clstm", "mvlstm", "default"):
         yield from ((method, {"case": name}) for name in some)
 
 
@@ -108,7 +108,7 @@ def _made(repeats: int | None) -> Iterator[tuple[str, Settings]]:
 
 
 def _null(repeats: int | None) -> Iterator[tuple[str, Settings]]:
-    for method in ("graph", "ar", "mvlstm"):
+    for method in ("graph", "ar", "mvlstm", "default"):
         first = GRAPH_SEED if method == "graph" else FIRST_SEED
         for seed in range(first, first + (repeats or TABLES)):
             for case in (*NULL_CONTROLS, "snr 0"):
@@ -118,7 +118,7 @@ def _null(repeats: int | None) -> Iterator[tuple[str, Settings]]:
 def _drivers(repeats: int | None) -> Iterator[tuple[str, Settings]]:
     for seed in range(FIRST_SEED, FIRST_SEED + (repeats or SOME)):
         for rows in (1_000, 10_000):
-            for method in ("graph", "ar", "mvlstm")[: 2 + (rows > 1_000)]:
+            for method in ("graph", "ar", "mvlstm", "default"):
                 yield method, {"case": "snr 0.25", "rows": rows, "seed": seed}
 
 

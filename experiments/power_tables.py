@@ -23,6 +23,7 @@ NAMES = {
     "graph": "mv.graph",
     "ar": "AR, explain",
     "mvlstm": "small MVLSTM, explain",
+    "default": "MVLSTM, explain",
     "linear": "linear Granger",
     "pcmci": "PCMCI+",
     "clstm": "CLSTM",

@@ -13,7 +13,15 @@ from mvlstm.engine import check_engine, opened
 from mvlstm.errors import DataError, check_option
 from mvlstm.explain.effort import get_effort
 from mvlstm.explain.importance import verdicts
-from mvlstm.explain.links import WINDOWS, Links, Past, find_links, shared_cycles, wanders
+from mvlstm.explain.links import (
+    WINDOWS,
+    Links,
+    Past,
+    find_links,
+    shared_cycles,
+    slow_waves,
+    wanders,
+)
 from mvlstm.metrics import benjamini_hochberg, holm
 from mvlstm.problem.windows import check_window, gather_windows, origins_in, spread_evenly
 from mvlstm.progress import show_tasks
@@ -154,6 +162,7 @@ def past_of(
         wandering=np.array([wanders(long[:, c]) for c in column]),
         periods=cycles[column],
         positions=origins,
+        drift=slow_waves(origins, rows),
     )
 
 

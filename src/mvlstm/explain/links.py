@@ -20,7 +20,9 @@ the test, and no forecast has to beat another, hence the power. Values and produ
 are linear in the rows. The features are the same for all pieces, so that z and the products add up.
 
 The level of a series that wanders (a unit root) is not explained by others, which would find that
-any two walks are tied: changes are forecast, and its own level is no regressor.
+any two walks are tied: changes are forecast, and its own level is no regressor. Neither is a slow
+drift below noise, which a few lags do not tell: waves longer than `DRIFT` rows are known, free of
+penalty.
 """
 
 from __future__ import annotations
@@ -44,6 +46,10 @@ WINDOWS = (2, 3, 5, 10)  # lags that are tried
 ROWS = 1_000  # of a piece, at most
 ROWS_EACH = 10  # rows for each column and lag, at least
 CHOICE = 400  # rows that decide on lags and kernel, at most
+# Rows of a wave that counts as drift, at least. Without such waves, noise on a slowly drifting level
+# seems tied to others in one table of four, and p-values are tiny.
+DRIFT = 50
+DRIFTING = 0.1  # waves for each row of a piece, at most
 SQUARES = (0.0, 0.1, 1.0)  # c: how much squares and products may add
 PENALTIES: FloatArray = 10.0 ** np.arange(-7.0, 3.0)
 FEATURES = 100  # that stand for what a variable adds, at most
@@ -72,6 +78,7 @@ class Past:
     wandering : (J,) whether the target has a unit root
     periods : (J,) length of each target's cycle, 1 for none
     positions : (n,) rows in the table
+    drift : (n, k) slow waves, see `slow_waves`
     """
 
     windows: FloatArray
@@ -81,6 +88,7 @@ class Past:
     wandering: BoolArray
     periods: IntArray
     positions: IntArray
+    drift: FloatArray
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -99,17 +107,18 @@ class Past:
             windows=self.windows[kept],
             labels=self.labels[kept],
             positions=self.positions[kept],
+            drift=self.drift[kept],
         )
 
     def always(self, j: int) -> FloatArray:
-        """Return the constant and the cycle, (n, k), which regressions of target j know."""
+        """Return the constant and the cycle, (n, k), which all regressions of target j know."""
         return cycle_columns(self.positions, int(self.periods[j]))
 
     def own(self, j: int) -> FloatArray:
         """Return what the regression of target j knows without penalty, (n, k)."""
         lags = self.windows[:, :, self.targets[j]]
         lags = np.diff(lags, axis=1) if self.wandering[j] else lags
-        return np.hstack([self.always(j), lags])
+        return np.hstack([self.always(j), self.drift, lags])
 
     def label(self, j: int) -> FloatArray:
         """Return what the regression of target j forecasts: its changes if it wanders."""
@@ -210,6 +219,14 @@ def shared_cycles(values: FloatArray, natural: tuple[int, ...] = ()) -> IntArray
     best = min(lengths, key=lambda period: (-alike(period).sum(), left(period)), default=1)
     shared = alike(best, MULTIPLES) & (best > 1)
     return np.where(shared & (shared.sum() > 1), best, 1)
+
+
+def slow_waves(positions: IntArray, rows: int) -> FloatArray:
+    """Return the slow waves at rows of a table, (n, k), for regressions of so many ``rows``."""
+    start, length = positions[0], positions[-1] - positions[0] + 1
+    count = int(min(2 * length // DRIFT, DRIFTING * min(rows, len(positions))))
+    angle = np.pi * (positions[:, None] - start + 0.5) / length * np.arange(1, count + 1)
+    return np.asarray(np.cos(angle))
 
 
 def cycle_columns(positions: IntArray, period: int) -> FloatArray:
