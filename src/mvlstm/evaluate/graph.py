@@ -23,7 +23,13 @@ from mvlstm.explain.links import (
     wanders,
 )
 from mvlstm.metrics import benjamini_hochberg, holm
-from mvlstm.problem.windows import check_window, gather_windows, origins_in, spread_evenly
+from mvlstm.problem.windows import (
+    check_window,
+    gather_windows,
+    longest_stretch,
+    origins_in,
+    spread_evenly,
+)
 from mvlstm.progress import show_tasks
 from mvlstm.results.graph import CONTROLS, LINK_COLUMNS, OWN_COLUMNS, Graph
 from mvlstm.settings import FILL_LIMIT, Duplicates
@@ -32,7 +38,7 @@ from mvlstm.table.frame import SeriesFrame, Table, check_table
 from mvlstm.table.layout import CALENDAR
 from mvlstm.table.settings import Cleaning, Codes, Columns, Gaps, Missing, Names
 from mvlstm.table.spacing import natural_cycles
-from mvlstm.types import FloatArray, IntArray
+from mvlstm.types import FloatArray
 
 FEWEST = 60  # windows that regressions are worth trying with
 MOST_COLUMNS = 200
@@ -151,12 +157,13 @@ def past_of(
         )
     origins = spread_evenly(origins, rows * int(np.clip(round(len(origins) / rows), 1, pieces)))
     values = _standardised(frame)
-    long = values[_longest(frame.segments)]
+    long = values[longest_stretch(frame.segments)]
     cycles = shared_cycles(long, natural=tuple(natural_cycles(frame.step)))
     column = [int(np.flatnonzero(np.equal(frame.groups, j))[-1]) for j in targets]  # after marks
     return Past(
         windows=gather_windows(values, origins, length)[:, ::-1],
         labels=values[origins + 1][:, column],
+        levels=values[origins][:, column],
         owner=np.asarray(frame.groups),
         targets=np.array(column),
         wandering=np.array([wanders(long[:, c]) for c in column]),
@@ -214,13 +221,6 @@ def _unit(values: FloatArray) -> FloatArray:
     centred = values - values.mean(axis=0)
     spread = centred.std(axis=0)
     return np.asarray(centred / np.where(spread > 0, spread, 1.0))
-
-
-def _longest(segments: IntArray) -> slice:
-    """Return the rows of the longest segment."""
-    borders = np.flatnonzero(np.diff(segments, prepend=segments[0] - 1, append=segments[-1] + 1))
-    longest = int(np.argmax(np.diff(borders)))
-    return slice(int(borders[longest]), int(borders[longest + 1]))
 
 
 def _graph(

@@ -27,6 +27,7 @@ MEMORY = 20  # rows over which recent errors are averaged, about
 # slowly where levels drift: with 0.4, walks seem to act in one table of eight.
 STAYING, LEARNING = 0.1, 0.4
 FEWEST_FREQUENCIES = 6
+MANY = 1_000  # degrees of freedom that are as good as any number
 
 
 class Finding(NamedTuple):
@@ -35,6 +36,11 @@ class Finding(NamedTuple):
     p_value: float  # one-sided
     spread: float  # standard error of the mean product, in the units of squared errors
     degrees: int
+
+    @classmethod
+    def of(cls, p_value: float, least: float, tests: int) -> Finding:
+        """Return what a test says that would have found ``least`` among this many tests."""
+        return cls(p_value, least / cls(p_value, 1.0, MANY).detectable(tests), MANY)
 
     def times(self, square: float) -> Finding:
         """Return it in another unit."""

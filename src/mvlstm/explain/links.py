@@ -38,7 +38,6 @@ from scipy.special import gammaincc, gammainccinv
 
 from mvlstm.explain.blocks import HARMONICS, find_period
 from mvlstm.explain.evidence import SIGNIFICANCE, recent_size
-from mvlstm.explain.refits import FADING
 from mvlstm.metrics import variance_of_mean
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
@@ -46,8 +45,8 @@ WINDOWS = (2, 3, 5, 10)  # lags that are tried
 ROWS = 1_000  # of a piece, at most
 ROWS_EACH = 10  # rows for each column and lag, at least
 CHOICE = 400  # rows that decide on lags and kernel, at most
-# Rows of a wave that counts as drift, at least. Without such waves, noise on a slowly drifting level
-# seems tied to others in one table of four, and p-values are tiny.
+# Rows of a wave that counts as drift, at least. Without such waves, noise on a drifting level seems
+# tied to others in one table of four, some of it beyond doubt.
 DRIFT = 50
 DRIFTING = 0.1  # waves for each row of a piece, at most
 SQUARES = (0.0, 0.1, 1.0)  # c: how much squares and products may add
@@ -57,6 +56,11 @@ FARTHEST = 5.0  # standard deviations; what lies beyond says no more
 # Dickey-Fuller statistic above which a series has a unit root (0.1 %). At 5 %, one of ten walks is
 # taken for a stationary series in two tables of five, and found to be tied to the others.
 WANDERING = -4.1
+FADING: dict[str, Callable[[FloatArray], FloatArray]] = {  # weight of a lag's variance
+    "none": np.ones_like,
+    "slow": lambda lag: 1.0 / lag,
+    "fast": lambda lag: 1.0 / lag**4,
+}
 ALIKE = 0.15  # by how much estimates of one cycle may differ
 MULTIPLES = 3  # cycles that may be taken for one
 DIFFERENCES = 3  # lagged changes in that test
@@ -73,6 +77,7 @@ class Past:
     ------
     windows : (n, T, C) the latest lag first
     labels : (n, J) next values of the targets
+    levels : (n, J) their values known last
     owner : (C,) variable of each column
     targets : (J,) column of each target
     wandering : (J,) whether the target has a unit root
@@ -83,6 +88,7 @@ class Past:
 
     windows: FloatArray
     labels: FloatArray
+    levels: FloatArray
     owner: IntArray
     targets: IntArray
     wandering: BoolArray
@@ -94,11 +100,16 @@ class Past:
         return len(self.labels)
 
     def standardised(self) -> Past:
-        """Return the same in standard deviations of each column."""
-        mean, spread = self.windows.mean(axis=(0, 1)), self.windows.std(axis=(0, 1))
-        spread = np.where(spread > 0, spread, 1.0)
-        labels = (self.labels - mean[self.targets]) / spread[self.targets]
-        return replace(self, windows=(self.windows - mean) / spread, labels=labels)
+        """Return the same in standard deviations of each column and target."""
+        centred = self.windows - self.windows.mean(axis=(0, 1))
+        spread, size = centred.std(axis=(0, 1)), self.labels.std(axis=0)
+        size, mean = np.where(size > 0, size, 1.0), self.labels.mean(axis=0)
+        return replace(
+            self,
+            windows=centred / np.where(spread > 0, spread, 1.0),
+            labels=(self.labels - mean) / size,
+            levels=(self.levels - mean) / size,
+        )
 
     def rows(self, kept: slice | IntArray) -> Past:
         """Return some of the rows."""
@@ -106,6 +117,7 @@ class Past:
             self,
             windows=self.windows[kept],
             labels=self.labels[kept],
+            levels=self.levels[kept],
             positions=self.positions[kept],
             drift=self.drift[kept],
         )
@@ -122,9 +134,11 @@ class Past:
 
     def label(self, j: int) -> FloatArray:
         """Return what the regression of target j forecasts: its changes if it wanders."""
-        last = self.windows[:, 0, self.targets[j]] if self.wandering[j] else 0.0
+        last = self.levels[:, j] if self.wandering[j] else 0.0
         return np.asarray(self.labels[:, j] - last)
 
+
+Family = tuple[int, ...]  # variables
 
 # How sources are worked through: a function of what all share and of each one's number
 Each = Callable[[Callable[[Any, int], Any], Any, int], Iterator[tuple[int, Any]]]
@@ -132,7 +146,7 @@ Each = Callable[[Callable[[Any, int], Any], Any, int], Iterator[tuple[int, Any]]
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """What N variables add to J targets, their own past included; all are (J, N)."""
+    """What N families of variables add to J targets; all are (J, N)."""
 
     strength: FloatArray  # share of the squared error taken away
     low: FloatArray
@@ -156,14 +170,17 @@ def find_links(
     progress: Callable[[int], None] | None = None,
     each: Each = one_by_one,
     rows: int = ROWS,
+    families: Sequence[Family] = (),
 ) -> tuple[Links, int]:
     """Measure and test every link; returns them and how many lags the regressions read.
 
-    With ``choose_lags`` these may be fewer than the windows have. ``progress`` is called with 1
-    after every source, and ``each`` works through them, elsewhere perhaps. A piece has at most
+    ``families`` of variables are left out together; by default each variable is one. With
+    ``choose_lags`` the lags may be fewer than the windows have. ``progress`` is called with 1
+    after every family, and ``each`` works through them, elsewhere perhaps. A piece has at most
     ``rows``.
     """
     past = past.standardised()
+    families = families or [(i,) for i in range(int(past.owner.max()) + 1)]
     count = -(-len(past) // rows)
     kernel = choose_kernel(past, choose_lags, len(past) // count)
     past = replace(past, windows=past.windows[:, : len(kernel.weights)])
@@ -175,7 +192,7 @@ def find_links(
             errors[k::count, j] = left
             moves[j] += moved
     found = []
-    for _, numbers in each(_of_source, (kernel, pieces, errors), moves.shape[1]):
+    for _, numbers in each(_of_source, (kernel, pieces, errors, families), len(families)):
         found.append(numbers)
         if progress is not None:
             progress(1)
@@ -185,15 +202,23 @@ def find_links(
 
 
 def wanders(series: FloatArray) -> bool:
-    """Say whether a series has a unit root, by the augmented Dickey-Fuller test with a constant."""
+    """Say whether a series has a unit root, by the augmented Dickey-Fuller test with a constant.
+
+    One that is too short for the test is not known to have none.
+    """
+    for _ in range(2):  # a level, or a size, may be out of range of squares
+        series = series / (np.abs(series).max(initial=0.0) or 1.0)
+        series = series - series.mean()
     changes, k = np.diff(series), DIFFERENCES
     n = len(changes) - k
+    if n < 2 * (k + 2):
+        return True
     lagged = [changes[k - lag : -lag] for lag in range(1, k + 1)]
     x = np.column_stack([series[k:-1], *lagged, np.ones(n)])
     weights, *_ = np.linalg.lstsq(x, changes[k:], rcond=None)
     left = changes[k:] - x @ weights
     spread = np.linalg.pinv(x.T @ x)[0, 0] * float(left @ left) / max(1, n - x.shape[1])
-    return bool(weights[0] > WANDERING * np.sqrt(spread))
+    return bool(weights[0] > WANDERING * np.sqrt(max(spread, 0.0)))
 
 
 def shared_cycles(values: FloatArray, natural: tuple[int, ...] = ()) -> IntArray:
@@ -255,21 +280,25 @@ class Products:
         """The sum over all variables."""
         return np.asarray(self.joined @ self.joined.T)
 
-    def part(self, i: int) -> FloatArray:
-        """Return a variable's part of it."""
-        return np.asarray(self.flat[i] @ self.flat[i].T)
+    def of(self, family: Family) -> FloatArray:
+        """Return lags and columns of some variables."""
+        return np.hstack([self.flat[i] for i in family])
 
-    def squares(self, i: int) -> Callable[[Products], FloatArray]:
-        """Return features (n, r) for the squares and products in which a variable has a hand.
+    def part(self, family: Family) -> FloatArray:
+        """Return their part of the sum."""
+        return np.asarray(self.of(family) @ self.of(family).T)
+
+    def squares(self, family: Family) -> Callable[[Products], FloatArray]:
+        """Return features (n, r) for the squares and products in which variables have a hand.
 
         They are a function of any windows, and stand for the largest part of them in these.
         """
 
         def kernel(others: Products) -> FloatArray:
-            own = others.flat[i] @ self.flat[i].T
+            own = others.of(family) @ self.of(family).T
             return np.asarray(own * (2.0 * others.joined @ self.joined.T - own))
 
-        n = len(self.flat[i])
+        n = len(self.joined)
         values, vectors = eigh(kernel(self), subset_by_index=[max(0, n - FEATURES), n - 1])
         kept = values > 1e-10 * values[-1]
         turn = vectors[:, kept] / np.sqrt(values[kept])
@@ -403,7 +432,7 @@ def _solve_all(kernel: Kernel, past: Past) -> Iterator[tuple[FloatArray, FloatAr
     for j, column in enumerate(past.targets):
         s = products.every
         if past.wandering[j]:
-            s = s - products.part(int(past.owner[column]))
+            s = s - products.part((int(past.owner[column]),))
         solved = Solved(kernel.inverse(s, j), past.own(j), float(kernel.penalties[j]))
         label = past.label(j)
         slope = (1.0 + 2.0 * kernel.squares[j] * s) * solved.apply(label)  # of the fit, by product
@@ -417,16 +446,16 @@ def _solve_all(kernel: Kernel, past: Past) -> Iterator[tuple[FloatArray, FloatAr
 
 
 def _of_source(shared: Any, i: int) -> FloatArray:
-    """Measure and test the links from variable i to all targets: (J, 5) in the order of `Links`."""
-    kernel, pieces, plain = shared
-    count, J = len(pieces), plain.shape[1]
+    """Measure and test the links of a family to all targets: (J, 5) in the order of `Links`."""
+    kernel, pieces, plain, families = shared
+    family, count, J = families[i], len(pieces), plain.shape[1]
     products = kernel.products(pieces[0])
-    squares, errors = products.squares(i), np.empty_like(plain)
+    squares, errors = products.squares(family), np.empty_like(plain)
     scores: list[list[Score]] = [[] for _ in range(J)]
     for k, piece in enumerate(pieces):
         products = kernel.products(piece) if k else products
-        features = (products.flat[i], squares(products))
-        for j, (solved, label) in enumerate(_without(i, kernel, piece, products)):
+        features = (products.of(family), squares(products))
+        for j, (solved, label) in enumerate(_without(family, kernel, piece, products)):
             errors[k::count, j] = solved.errors(label)
             more = [score(solved, label, one, plain[k::count, j]) for one in features]
             scores[j] = [a.plus(b) for a, b in zip(scores[j], more, strict=True)] if k else more
@@ -435,20 +464,20 @@ def _of_source(shared: Any, i: int) -> FloatArray:
 
 
 def _without(
-    i: int, kernel: Kernel, past: Past, products: Products
+    family: Family, kernel: Kernel, past: Past, products: Products
 ) -> Iterator[tuple[Solved, FloatArray]]:
-    """Yield each target's regression without variable i, and its labels."""
-    s = products.every - products.part(i)
+    """Yield each target's regression without a family, and its labels."""
+    s = products.every - products.part(family)
     shared: dict[tuple[float, float], FloatArray] = {}
     for j, column in enumerate(past.targets):
         own, both = int(past.owner[column]), (kernel.squares[j], kernel.penalties[j])
-        if own != i and past.wandering[j]:
-            inverse = kernel.inverse(s - products.part(own), j)
+        if own not in family and past.wandering[j]:
+            inverse = kernel.inverse(s - products.part((own,)), j)
         else:
             inverse = shared[both] if both in shared else kernel.inverse(s, j)
             shared[both] = inverse
-        known = past.always(j) if own == i else past.own(j)
-        label = past.labels[:, j] if own == i else past.label(j)
+        known = past.always(j) if own in family else past.own(j)
+        label = past.labels[:, j] if own in family else past.label(j)
         yield Solved(inverse, known, float(kernel.penalties[j])), label
 
 

@@ -6,8 +6,10 @@ or Gaussian; which one, how lags fade and how strong the penalty is, left-out ro
 a variable out takes its part from s.
 
 Two things are learned for every family of variables left out. Sizes: the rise in squared error,
-every tenth of the rows forecast from the other nine. Tests: errors of the later rows, each forecast
-from earlier ones alone, so that errors hang together no more than those of real forecasts.
+every tenth of the rows forecast from the other nine. Tests: one step ahead, the score test of
+`mvlstm.explain.links`, for which all rows serve. Errors of several steps, or of several series at
+one time, hang together: then errors of the later rows are compared, each forecast from earlier ones
+alone, so that they hang together no more than those of real forecasts.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from mvlstm.explain.blocks import HARMONICS, BlockBootstrap, block_length, inter
 from mvlstm.explain.evidence import LEARNING, Finding, either, judge, recent_size
 from mvlstm.explain.held_out import HeldOut
 from mvlstm.explain.importance import ErrorIncrease, unit_of
+from mvlstm.explain.links import FADING, WINDOWS, Past, find_links, slow_waves
 from mvlstm.types import FloatArray, IntArray
 
 FEWEST = 60  # rows that a regression is worth trying with
@@ -33,11 +36,6 @@ CHOICE = 400  # rows that decide on the kernel, at most
 PENALTIES = 10.0 ** np.arange(-6, 3)
 CONSTANT = 10.0  # variance of the constant, against one of all variables
 
-FADING: dict[str, Callable[[FloatArray], FloatArray]] = {  # weight of a lag's variance
-    "none": np.ones_like,
-    "slow": lambda lag: 1.0 / lag,
-    "fast": lambda lag: 1.0 / lag**4,
-}
 SHAPES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "linear": lambda s: s,
     "slightly quadratic": lambda s: s + 0.1 * s * s,
@@ -67,6 +65,7 @@ class Rows:
     groups: Sequence[int]  # (C,) variable of each column, the target the last
     period: int = 1
     times: IntArray | None = None
+    wandering: bool = False  # whether the target has a unit root
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -101,16 +100,14 @@ def leave_out(
         return None
     labels, ahead = rows.labels, tests.ahead(tests.similarity, first)
     plain, later = labels - sizes.out(sizes.similarity), labels[first:] - ahead
-    times = None if rows.times is None else rows.times[first:]
-    rises, findings = [], []
+    apart = rows.times is None and labels.shape[1] == 1
+    rises: list[FloatArray] = []
+    findings = scored(rows, families, float(np.mean(plain**2))) if apart else []
     for family in families:
-        less, fewer = sizes.without(family), tests.without(family)
-        moved = fewer.ahead(fewer.similarity, first)
-        errors = labels[first:] - moved
+        less = sizes.without(family)
         rises.append(np.mean((labels - less.out(less.similarity)) ** 2 - plain**2, axis=1))
-        products = over_time((ahead - moved) * errors, times)
-        size = recent_size(over_time(errors, times))
-        findings.append(judge(products, size, frequencies=LEARNING))
+        if not apart:
+            findings.append(_compared(tests, family, ahead, first))
         if progress is not None:
             progress(1)
     square = unit * unit
@@ -121,6 +118,28 @@ def leave_out(
         later * unit,
         rows.positions[first:],
     )
+
+
+def scored(rows: Rows, families: Sequence[tuple[int, ...]], error: float) -> list[Finding]:
+    """Test by scores, for which all rows serve, that a family adds nothing one step ahead.
+
+    ``error`` is the squared error with all variables.
+    """
+    owner = np.asarray(rows.groups)
+    past = Past(
+        windows=rows.windows[:, : -max(WINDOWS) - 1 : -1].astype(np.float64),
+        labels=rows.labels,
+        levels=rows.level[:, None],
+        owner=owner,
+        targets=np.array([int(np.argmax(owner))]),
+        wandering=np.array([rows.wandering]),
+        periods=np.array([rows.period]),
+        positions=rows.positions,
+        drift=slow_waves(rows.positions, len(rows)),
+    )
+    links, _ = find_links(past, rows=len(rows), families=families)
+    found = zip(links.p_value[0], links.detectable[0] * error, strict=True)
+    return [Finding.of(p_value, least, max(1, int(owner.max()))) for p_value, least in found]
 
 
 def combine(
@@ -216,6 +235,18 @@ class _Regression:
             solved = cho_solve(cho_factor(ridge, lower=True), y[:known] - mean)
             pieces.append(mean + kernel[start:end, :known] @ solved)
         return np.asarray(np.concatenate(pieces) + self._base[first:])
+
+
+def _compared(
+    tests: _Regression, family: tuple[int, ...], ahead: FloatArray, first: int
+) -> Finding:
+    """Test whether later rows are forecast worse without a family, each from earlier rows alone."""
+    rows, fewer = tests.rows, tests.without(family)
+    times = None if rows.times is None else rows.times[first:]
+    moved = fewer.ahead(fewer.similarity, first)
+    errors = rows.labels[first:] - moved
+    products = over_time((ahead - moved) * errors, times)
+    return judge(products, recent_size(over_time(errors, times)), frequencies=LEARNING)
 
 
 def _choose(rows: Rows, end: int) -> _Regression | None:

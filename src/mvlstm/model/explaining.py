@@ -28,6 +28,7 @@ from mvlstm.explain.effort import Effort
 from mvlstm.explain.evidence import Control
 from mvlstm.explain.importance import Scrambled, leaning
 from mvlstm.explain.lags import lag_table
+from mvlstm.explain.links import wanders
 from mvlstm.model.decomposition import (
     by_origin,
     count_apart,
@@ -44,7 +45,12 @@ from mvlstm.model.scoring import explained_origins
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Prepared
-from mvlstm.problem.windows import gather_labels, measured_labels, spread_evenly
+from mvlstm.problem.windows import (
+    gather_labels,
+    longest_stretch,
+    measured_labels,
+    spread_evenly,
+)
 from mvlstm.progress import show_tasks
 from mvlstm.results import Explanation
 from mvlstm.table.frame import SeriesFrame
@@ -314,6 +320,7 @@ def _rows(fitted: Fitted, prepared: Prepared, period: int, most: int) -> Rows:
         frame.groups,
         period,
         times,
+        wandering=wanders(frame.target_values[longest_stretch(frame.segments)]),
     )
 
 

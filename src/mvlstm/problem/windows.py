@@ -54,6 +54,19 @@ def origins_in(segments: IntArray, before: int, after: int) -> IntArray:
     return np.asarray(candidates[inside])
 
 
+def longest_stretch(segments: IntArray) -> slice:
+    """Return the rows of the longest segment.
+
+    Examples
+    --------
+    >>> longest_stretch(np.array([0, 0, 1, 1, 1, 2]))
+    slice(2, 5, None)
+    """
+    borders = np.flatnonzero(np.diff(segments, prepend=segments[0] - 1, append=segments[-1] + 1))
+    longest = int(np.argmax(np.diff(borders)))
+    return slice(int(borders[longest]), int(borders[longest + 1]))
+
+
 def gather_windows(values: NDArray[Any], origins: IntArray, window: int) -> NDArray[Any]:
     """Copy the windows that end at ``origins``, (len(origins), window, columns), and only these."""
     if len(origins) == 0:

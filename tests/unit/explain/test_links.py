@@ -24,6 +24,7 @@ def past(series, window=3, rows=1_000):
     return Past(
         windows=np.stack([series[origins - lag] for lag in range(window)], axis=1),
         labels=series[origins + 1],
+        levels=series[origins],
         owner=columns,
         targets=columns,
         wandering=np.array([wanders(column) for column in series.T]),
