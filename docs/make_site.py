@@ -25,7 +25,7 @@ import ziamath
 from make_reference import pages as reference_pages
 
 from mvlstm.plot.theme import DARK, LIGHT
-from mvlstm.report.build import TEMPLATES
+from mvlstm.report.build import plotly_library
 
 PROJECT = Path(__file__).parents[1]
 PARTS = PROJECT / "docs" / "site"
@@ -92,8 +92,9 @@ def stage(pages: Path) -> dict[str, list[str]]:
         nav["Reference"].append(f"docs/reference/{name}")
     assets = pages / "assets"
     assets.mkdir()
-    for path in (PARTS / "site.css", PARTS / "figures.js", TEMPLATES / "plotly-cartesian.min.js"):
+    for path in (PARTS / "site.css", PARTS / "figures.js"):
         shutil.copy(path, assets)
+    (assets / "plotly-cartesian.min.js").write_text(plotly_library(), encoding="utf-8")
     return nav
 
 

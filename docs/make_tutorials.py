@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from mvlstm.plot.theme import LIGHT
-from mvlstm.report.build import TEMPLATES
+from mvlstm.report.build import plotly_library
 from mvlstm.report.encode import figure_spec
 from mvlstm.storage import write_atomic
 
@@ -85,7 +85,7 @@ def write_figures(figures: dict[str, Any], folder: Path) -> None:
         path = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         page = browser.new_page()
-        page.add_script_tag(path=TEMPLATES / "plotly-cartesian.min.js")
+        page.add_script_tag(content=plotly_library())
         for name, spec in figures.items():
             svg = page.evaluate(DRAW, [spec, LIGHT.template(), WIDTH, HEIGHT])
             write_atomic(folder / f"{name}.svg", svg)

@@ -3,8 +3,9 @@
 A folder of records holds ``records-*.jsonl`` and ``forecasts/KEY.npz`` with the errors of single
 forecasts, or the same as ``records-*.parquet``, one compact file per suite: in each row a record's
 key, all of it as JSON, the rows that were forecast, and the errors that are tested, as whole
-multiples of a unit far below their size. Folders of several machines are merged by copying. A line
-that was cut off is reported and left out; all others count.
+multiples of a unit far below their size; methods err alike, so that most are kept as what differs
+from a share of earlier ones. Folders of several machines are merged by copying. A line that was cut
+off is reported and left out; all others count.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 from mvlstm.errors import DataError, is_whole, reachable
 from mvlstm.results._tables import plain
 from mvlstm.storage import write_atomic
+from mvlstm.types import FloatArray, IntArray
 
 SCHEMA = 1
 LOOSE, COMPACT = "records-*.jsonl", "records-*.parquet"
@@ -227,6 +229,7 @@ def compact_arrays(file: Path) -> dict[str, Arrays]:
 
     table = parquet.read_table(file)
     found: dict[str, Arrays] = {}
+    made: list[FloatArray] = []
     for row, key in enumerate(table["key"].to_pylist()):
         lists = {name: table[name][row].values for name in ("rows", *ERRORS)}
         if lists["rows"] is None:
@@ -234,8 +237,18 @@ def compact_arrays(file: Path) -> dict[str, Arrays]:
         found[key] = {"rows": np.cumsum(lists["rows"].to_numpy())}
         for name in ERRORS:
             if lists[name] is not None:
-                unit = table[f"{name}_unit"][row].as_py()
+                unit, like, share = (
+                    table[f"{name}_{part}"][row].as_py() for part in ("unit", "like", "share")
+                )
                 packed = lists[name].to_numpy()  # the sign is in the last bit
                 counts = np.where(packed % 2, -(packed + 1) // 2, packed // 2)
-                found[key][name] = (counts * unit).astype(np.float32)
+                if like is not None:
+                    counts = counts + alike(made[like], share, unit)
+                made.append(counts * unit)
+                found[key][name] = made[-1].astype(np.float32)
     return found
+
+
+def alike(errors: FloatArray, share: float, unit: float) -> IntArray:
+    """Return the multiples of a unit nearest to a share of some errors."""
+    return np.asarray(np.round(share * errors / unit), dtype=np.int64)

@@ -98,7 +98,7 @@ def test_a_compact_file_holds_the_same_records_and_tables(
 ) -> None:
     small = compact(records, tmp_path / "small")
     again = read_records(small)
-    assert again.found == records.found
+    assert [eight_digits(one) for one in again.found] == [eight_digits(r) for r in records.found]
     for one in records.found:
         mine, theirs = again.arrays(one), records.arrays(one)
         assert mine is not None and theirs is not None
@@ -110,6 +110,10 @@ def test_a_compact_file_holds_the_same_records_and_tables(
                 unit = np.sqrt(np.mean(np.square(tested))) / 2**14
                 assert np.abs(mine[name] - tested).max() <= 0.51 * unit
     assert_same_but_for_last_digits(make_tables(small).markdown(), make_tables(folder).markdown())
+
+
+def eight_digits(value: object) -> object:
+    return json.loads(json.dumps(value), parse_float=lambda text: f"{float(text):.8g}")
 
 
 def assert_same_but_for_last_digits(mine: str, theirs: str) -> None:
