@@ -227,3 +227,14 @@ def make_graph(names: tuple[str, ...] = ("a", "b", "c", "d"), found: int = 3) ->
 def make_page(*blocks: TableBlock | FigureBlock) -> str:
     """Return a page of tables and figures."""
     return render_page(Page("T", "", [], [Section("blocks", "Results", "", list(blocks))]))
+
+
+def contribution_sums(explanation: Explanation) -> pd.Series:
+    """Return what the contributions of each (origin, step) add up to, background included."""
+    table = explanation.contribution
+    steps = table.index.get_level_values("step") if table.index.nlevels > 1 else [1] * len(table)
+    keys = pd.MultiIndex.from_arrays(
+        [table.index.get_level_values("origin"), steps], names=["origin", "step"]
+    )
+    start = np.array([explanation.background[step - 1] for step in steps])
+    return pd.Series(table.to_numpy().sum(axis=1) + start, index=keys)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from math import floor, isfinite, log10
 
 MINUS = "−"
 MOST_DECIMALS = 12
+MOST_NAMES = 8  # of a list in a message
 LEAST_P = 0.001  # smaller p-values are not written out
 FINEST_SHARE = 1e-8  # of the largest number; what is smaller need not show beside it
 
@@ -66,6 +67,18 @@ def significant(largest: float, digits: int, finest: float = 0.0) -> int:
     return max(digits, floor(log10(largest)) - floor(log10(finest)) + 2)
 
 
+def name_list(names: Sequence[str]) -> str:
+    """Write names as a list, shortened when there are many.
+
+    Examples
+    --------
+    >>> name_list(["a", "b"])
+    "['a', 'b']"
+    """
+    shown = ", ".join(f"'{name}'" for name in names[:MOST_NAMES])
+    return f"[{shown}, ... {len(names)} in all]" if len(names) > MOST_NAMES else f"[{shown}]"
+
+
 def number(value: float, digits: int = 3, finest: float = 0.0) -> str:
     """Write a number for a person: this many significant digits, thousands marked.
 
@@ -86,6 +99,18 @@ def number(value: float, digits: int = 3, finest: float = 0.0) -> str:
         return f"{value:.{significant(abs(value), digits, finest)}g}".replace("-", MINUS)
     places = decimals(abs(value), digits, finest)
     return f"{round(value, places) + 0.0:,.{places}f}".replace("-", MINUS)
+
+
+def quantile_name(q: float) -> str:
+    """Name the column of a quantile.
+
+    Examples
+    --------
+    >>> quantile_name(0.05), quantile_name(0.975)
+    ('q05', 'q97.5')
+    """
+    whole, _, fraction = f"{100 * q:.6g}".partition(".")
+    return f"q{whole.zfill(2)}" + (f".{fraction}" if fraction else "")
 
 
 def p_text(p: float | None) -> str:

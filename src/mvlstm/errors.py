@@ -132,18 +132,18 @@ def check_whole(name: str, value: object, least: int) -> None:
         raise ParameterError(f"{name}={value!r} must be a whole number, {least} or more.")
 
 
-def check_seconds(name: str, value: float | None) -> float:
+def check_time_limit(value: float | None) -> float:
     """Return a limit of time; infinite for None, and `ParameterError` unless it is positive.
 
     Examples
     --------
-    >>> check_seconds("time_limit", None)
+    >>> check_time_limit(None)
     inf
     """
     if value is None:
         return float("inf")
     if not is_number(value) or not value > 0:
-        raise ParameterError(f"{name}={value!r} must be a positive number of seconds.")
+        raise ParameterError(f"time_limit={value!r} must be a positive number of seconds.")
     return float(value)
 
 

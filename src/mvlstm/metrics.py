@@ -50,6 +50,7 @@ __all__ = [
 Measure = Literal["rmse", "mae"]  # by which settings are chosen
 
 _CHUNK = 131_072  # mixture components held in a temporary array at once (1 MB)
+_ROUNDS = 30  # of expectation maximisation, at most
 _NARROW = 11  # halvings after which few rows are left to decide
 _SQRT_2PI = float(np.sqrt(2.0 * np.pi))
 _SQRT_2 = float(np.sqrt(2.0))
@@ -359,17 +360,17 @@ def energy_score(actual: ArrayLike, paths: ArrayLike) -> FloatArray:
     return np.asarray(np.linalg.norm(x - y, axis=-1).mean(axis=0) - 0.5 * apart)
 
 
-def variogram_score(actual: ArrayLike, paths: ArrayLike, *, power: float = 0.5) -> FloatArray:
+def variogram_score(actual: ArrayLike, paths: ArrayLike) -> FloatArray:
     """Return the variogram score of paths (n, M, H) for what happened (M, H), shape (M,).
 
-    The mean over pairs of steps of the squared error of the expected distance between the two; it
-    tells whether steps depend on one another as they should.
+    The mean over pairs of steps of the squared error of the expected root of the distance between
+    the two; it tells whether steps depend on one another as they should.
     """
     y, x = np.asarray(actual, dtype=np.float64), np.asarray(paths, dtype=np.float64)
     total, H = np.zeros(len(y)), y.shape[1]
     for lag in range(1, H):
-        seen = np.abs(y[:, lag:] - y[:, :-lag]) ** power
-        said = (np.abs(x[..., lag:] - x[..., :-lag]) ** power).mean(axis=0)
+        seen = np.abs(y[:, lag:] - y[:, :-lag]) ** 0.5
+        said = (np.abs(x[..., lag:] - x[..., :-lag]) ** 0.5).mean(axis=0)
         total += np.sum((seen - said) ** 2, axis=-1)
     return np.asarray(total / max(1, H * (H - 1) // 2))
 
@@ -637,7 +638,7 @@ def _inside(mix: _Mixture, y: FloatArray, log_factor: float, level: float) -> Bo
     return np.asarray((at >= tail) & (at <= 1.0 - tail))
 
 
-def _likely_scale(mix: _Mixture, y: FloatArray, settled: float, rounds: int = 30) -> float:
+def _likely_scale(mix: _Mixture, y: FloatArray, settled: float) -> float:
     """Maximum-likelihood factor on the variances, by expectation maximisation.
 
     It ends when the factor changes by a share of no more than ``settled``.
@@ -646,7 +647,7 @@ def _likely_scale(mix: _Mixture, y: FloatArray, settled: float, rounds: int = 30
     with np.errstate(divide="ignore"):
         base = np.log(mix.w) - np.log(mix.sd)
     factor = float(np.mean(np.sum(mix.w * squared, axis=-1)))
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         factor = float(np.clip(factor, 1e-10, 1e10))
         log_joint = base - 0.5 * squared / factor
         share = np.exp(log_joint - log_joint.max(axis=-1, keepdims=True))

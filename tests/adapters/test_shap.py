@@ -64,5 +64,5 @@ def test_without_contributions(explanation: mv.Explanation) -> None:
     none = model.explain(table, effort="quick", contributions=0)
     with pytest.raises(DataError, match=r"has no contributions\. Ask for them"):
         none.to_shap()
-    with pytest.raises(DataError, match="step=3 is none of the 2 steps ahead"):
+    with pytest.raises(DataError, match="step=3 is not among the 2 steps ahead"):
         explanation.to_shap(step=3)

@@ -219,7 +219,7 @@ def test_the_command_goes_on(data: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert (folder / NAME).is_file()
     forgot = invoke(*words(data, out))
     assert forgot.exit_code == 2
-    assert "Add --resume to go on with it, or --no-resume" in forgot.stderr
+    assert "Add --resume to continue it, or --no-resume" in forgot.stderr
     other = invoke(*words(data, out), "--resume", "--seed", "9")
     assert other.exit_code == 2
     assert "seed=0, not 9" in other.stderr

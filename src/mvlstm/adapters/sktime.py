@@ -19,16 +19,14 @@ try:
 except ImportError as error:
     raise ImportError("This adapter needs sktime: pip install mvlstm[sktime].") from error
 
-from mvlstm._words import counted
+from mvlstm._words import counted, name_list, quantile_name
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
 from mvlstm.methods.linear import AR
 from mvlstm.methods.mvlstm import MVLSTM
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.updating import FEWEST, new_windows
 from mvlstm.results import Forecast
-from mvlstm.results.forecast import quantile_name
 from mvlstm.settings import MVLSTMSettings, declared
-from mvlstm.table.columns import name_list
 
 __all__ = ["MVLSTMForecaster", "ModelForecaster"]
 

@@ -59,7 +59,7 @@ def run_job(job: Job, *, device: str = "auto") -> Outcome:
 
 
 def _search_job(job: Job, device: str) -> Outcome:
-    """Try settings on validation rows; the test rows are not looked at."""
+    """Try settings on validation rows; the test rows are not used."""
     started = clock.monotonic()
     cell = build_cell(job, local=find_method(job.base).kind.local)
     best, tried = tune(job, cell, device=device)

@@ -84,7 +84,7 @@ def tune(
     seeds: int = 1,
     records: str | os.PathLike[str] | None = None,
 ) -> Tuned:
-    """Try settings of a forecaster on validation rows; the test rows are not looked at.
+    """Try settings of a forecaster on validation rows; the test rows are not used.
 
     Learning rate, dropout and L2 penalty of `MVLSTM` are tried side by side, as one batch of
     networks. Every other argument of the constructor can be searched too, the window included,
@@ -287,7 +287,7 @@ def _stored(table: pd.DataFrame | str | os.PathLike[str], folder: Path) -> Path:
     return write_atomic(folder.resolve() / "table.parquet", buffer.getvalue())
 
 
-# -------------------------------------------------------------------------------- what came of them
+# ------------------------------------------------------------------------------------ the results
 
 
 def _found(jobs: Sequence[Job], folder: Path) -> tuple[list[dict[str, Any]], dict[str, str]]:

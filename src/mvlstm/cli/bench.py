@@ -77,7 +77,7 @@ def run(
 ) -> None:
     """Run a suite's jobs that are not done yet; each finished job leaves a durable record.
 
-    Killed or interrupted, the same command goes on where it was.
+    After an interruption, even a kill, the same command continues where it was.
     """
     from mvlstm.bench.run import run_suite
     from mvlstm.bench.suite_files import load_suite

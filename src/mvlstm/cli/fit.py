@@ -20,7 +20,7 @@ EXAMPLE = (
 RUNNING = "Interruption"
 ANEW = (
     "The state of an earlier fit, which its time limit ended, lies in '{folder}': this one starts "
-    "anew and deletes it. With --resume it would go on from there, and --no-resume says nothing."
+    "anew and deletes it. --resume would continue from there; --no-resume hides this message."
 )
 
 Split = Annotated[

@@ -78,7 +78,7 @@ def tune(
 ) -> None:
     """Try settings on validation rows, many networks as one batch; print the best and its command.
 
-    The same command goes on where an interrupted search was. The test rows are not looked at.
+    The same command continues an interrupted search. The test rows are not used.
     """
     values = parse_grid(grid) if grid else None
     start = cli.build_model(preset, model, quiet=quiet)

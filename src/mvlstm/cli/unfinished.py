@@ -1,4 +1,4 @@
-"""What `mvlstm fit` does with the state of an unfinished fit: go on with it, or start anew."""
+"""What `mvlstm fit` does with the state of an unfinished fit: continue it, or start anew."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def is_unfinished(folder: Path) -> bool:
 def prepared_checkpoint(folder: Path, *, resume: bool | None) -> Iterator[None]:
     """Make a folder ready for a fit that should or should not go on from it.
 
-    With ``resume`` an unfinished fit that lies there is gone on with; without, it is deleted once
-    the fit has ended or has a checkpoint of its own. None: it is an error, so that none is lost by
+    With ``resume`` an unfinished fit that lies there is continued; without, it is deleted once the
+    new one has ended or has a checkpoint of its own. None: it is an error, so that none is lost by
     mistake, unless the fit ended as it was meant to, at a time limit.
     """
     if reachable(folder).exists() and not folder.is_dir():
@@ -44,7 +44,7 @@ def prepared_checkpoint(folder: Path, *, resume: bool | None) -> Iterator[None]:
         resume = False
     if resume is None and is_unfinished(folder):
         raise ParameterError(
-            f"An unfinished fit lies in '{folder}'. Add --resume to go on with it, or --no-resume "
+            f"An unfinished fit lies in '{folder}'. Add --resume to continue it, or --no-resume "
             "to delete it and start anew."
         )
     if resume is not False:

@@ -182,7 +182,7 @@ def _other_version(version: str) -> str:
     )
 
 
-def check_engine(engine: object, name: str = "engine") -> None:
+def check_engine(engine: object) -> None:
     """Raise `ParameterError` unless an engine is "local", "ray" or the address of a cluster.
 
     Examples
@@ -197,7 +197,7 @@ address of a Ray cluster, such as '10.0.0.1:6379'.
     known = isinstance(engine, str) and (engine in ("local", "ray", "auto") or ":" in engine)
     if not known:
         raise ParameterError(
-            f"{name}={engine!r} is not an option; choose 'local', 'ray' or the address of a Ray "
+            f"engine={engine!r} is not an option; choose 'local', 'ray' or the address of a Ray "
             "cluster, such as '10.0.0.1:6379'."
         )
 

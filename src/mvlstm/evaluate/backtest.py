@@ -22,7 +22,7 @@ from mvlstm.model.window_choice import choose_window
 from mvlstm.progress import show_tasks
 from mvlstm.results import Forecast
 from mvlstm.results._tables import Drawable, as_kind
-from mvlstm.results.nixtla import KEYS, nixtla_frame
+from mvlstm.results.forecast import nixtla_frame
 from mvlstm.settings import expanded
 from mvlstm.table.frame import SeriesFrame, Table, check_table
 from mvlstm.table.kinds import kind_of
@@ -112,7 +112,9 @@ class Backtest(Drawable):
         ]
         whole = tables[0]
         for other in tables[1:]:
-            whole = whole.merge(other.drop(columns="y"), on=KEYS, how="inner")
+            whole = whole.merge(
+                other.drop(columns="y"), on=["unique_id", "ds", "cutoff"], how="inner"
+            )
         if not len(whole):
             raise DataError(
                 "The backtests have no origin in common. Run them on the same table with the same "

@@ -112,7 +112,7 @@ def _too_short(panel: Any, row: int, window: int) -> str:
 def _scores(fitted: Fitted, prepared: Prepared) -> pd.DataFrame | None:
     """Score the unseen rows of each series; None where there are none."""
     try:
-        origins, _, _ = unseen_origins(fitted, prepared, "evaluate")
+        origins, _, _ = unseen_origins(fitted, prepared)
         forecast = fitted.forecast(prepared, origins)
         return score_unseen(fitted, forecast, prepared).by_series
     except DataError:

@@ -48,5 +48,5 @@ class Budget:
         return self.size - BASE
 
     def fit_rows(self, columns: int) -> int:
-        """Return the rows of so many columns that a fit can hold."""
+        """Return the rows of this many columns that a fit can hold."""
         return int(self.free / (FIT_ROW + FIT_VALUE * columns))

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
-from mvlstm.errors import DataError, check_option, check_seconds, check_whole
+from mvlstm.errors import DataError, check_option, check_time_limit, check_whole
 from mvlstm.explain import (
     Attention,
     HeldOut,
@@ -162,7 +162,7 @@ def explain(
     if contributions is not None:
         check_whole("contributions", contributions, 0)
     count = count_apart(effort, fitted.horizon) if contributions is None else contributions
-    limit = check_seconds("time_limit", time_limit)
+    limit = check_time_limit(time_limit)
     end = clock.monotonic() + limit
     seconds = (EXCHANGES if count else 1.0) * limit
     seen = examine(fitted, table, effort, seconds=seconds, every=every)

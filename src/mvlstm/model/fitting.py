@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import DTypeLike
 
+from mvlstm._words import name_list
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.model.calibration import calibrate
 from mvlstm.model.fitted import Background, Fitted
@@ -28,7 +29,6 @@ from mvlstm.problem.preparation import Preparation, transformed
 from mvlstm.problem.problem import Problem, Run
 from mvlstm.problem.splits import WORDS, origins_by_part, split_windows
 from mvlstm.settings import Adapting
-from mvlstm.table.columns import name_list
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.parts import HELD_OUT, Choosing, chronological
 from mvlstm.train.config import Member

@@ -20,7 +20,7 @@ from mvlstm.errors import (
     NotFittedError,
     ParameterError,
     check_option,
-    check_seconds,
+    check_time_limit,
     check_whole,
     warn,
 )
@@ -211,7 +211,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         """
         started = clock.monotonic()
         self.check()
-        limit = None if time_limit is None else check_seconds("time_limit", time_limit)
+        limit = None if time_limit is None else check_time_limit(time_limit)
         check_engine(engine)
         run = Run(None if checkpoint is None else Path(checkpoint), limit, engine=engine)
         require_validation(valid)
@@ -279,7 +279,7 @@ class AbstractForecaster(BaseEstimator, ABC):
             table = fitted.joined(table, future)
         frame = fitted.read(table, "forecast")
         prepared = fitted.prepare(frame)
-        require_ahead(prepared, "forecast")
+        require_ahead(prepared)
         last = frame.last_rows()
         ready = np.isin(last, prepared.origins(fitted.window, 0))
         if not ready.any():
@@ -305,7 +305,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         """
         fitted = self._require_fitted("evaluate")
         prepared = fitted.prepare(fitted.read(table, "evaluate"))
-        origins, _, _ = unseen_origins(fitted, prepared, "evaluate")
+        origins, _, _ = unseen_origins(fitted, prepared)
         forecast = _warned(fitted.forecast(prepared, origins))
         if since is None:
             return replace(score_unseen(fitted, forecast, prepared), kind=kind_of(table))

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm import metrics
-from mvlstm._words import counted
+from mvlstm._words import counted, name_list
 from mvlstm.errors import DataError
 from mvlstm.model.adaptive import adapted
 from mvlstm.model.fitted import Fitted
@@ -22,7 +22,6 @@ from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Prepared
 from mvlstm.problem.windows import measured_labels
 from mvlstm.results import Evaluation, Forecast
-from mvlstm.table.columns import name_list
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.spacing import describe_time
 from mvlstm.transforms import IDENTITY
@@ -72,7 +71,8 @@ def _zero_note(scores: pd.DataFrame) -> tuple[str, ...]:
 
 def _expert_scores(fitted: Fitted, forecast: Forecast) -> pd.DataFrame | None:
     """Score each variable's expert alone, the mean over members, where there is a mixture."""
-    names, means = fitted.layout.names, forecast.by_member(forecast.means)
+    names = fitted.layout.names
+    means = forecast.means.reshape(*forecast.actual.shape, len(forecast.members), -1)
     if len(names) < 2 or means.shape[3] != len(names):
         return None
     each = means.mean(axis=2)  # (M, H, N)
@@ -285,17 +285,15 @@ def _unscored(prepared: Prepared, chosen: Forecast) -> tuple[str, ...]:
     )
 
 
-def unseen_origins(
-    fitted: Fitted, prepared: Prepared, caller: str
-) -> tuple[IntArray, Scored, tuple[str, ...]]:
+def unseen_origins(fitted: Fitted, prepared: Prepared) -> tuple[IntArray, Scored, tuple[str, ...]]:
     """Return the origins whose steps ahead are known and unseen, and what they are.
 
     New ones without a measured step are among them: intervals tell time by all rows, as in
     `predict`.
     """
-    origins, times, names = _known_steps(fitted, prepared, caller)
+    origins, times, names = _known_steps(fitted, prepared, "evaluate")
     rows, part, notes = unseen_rows(fitted.parts, times, names)
-    every, _, named = _known_steps(fitted, prepared, caller, labelled=False)
+    every, _, named = _known_steps(fitted, prepared, "evaluate", labelled=False)
     return np.union1d(origins[rows], every[(named == "new").all(axis=1)]), part, notes
 
 

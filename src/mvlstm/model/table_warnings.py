@@ -8,11 +8,10 @@ from typing import Any, NoReturn
 import numpy as np
 import pandas as pd
 
-from mvlstm._words import counted
+from mvlstm._words import counted, name_list
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Prepared
-from mvlstm.table.columns import name_list
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.spacing import describe_time
 from mvlstm.types import BoolArray, FloatArray, IntArray
@@ -119,7 +118,7 @@ def check_reach(window: int, ahead: int) -> None:
         )
 
 
-def require_ahead(prepared: Prepared, caller: str) -> None:
+def require_ahead(prepared: Prepared) -> None:
     """Raise `DataError` if values known ahead are missing after the last row of every series."""
     frame, horizon = prepared.frame, prepared.preparation.ahead
     if prepared.given is None:
@@ -133,7 +132,7 @@ def require_ahead(prepared: Prepared, caller: str) -> None:
     more = f" The same holds for {len(rows) - 1:,} more series." if len(rows) > 1 else ""
     every = " Fewer steps read them all too." if horizon > 1 else ""
     raise DataError(
-        f"{caller}() needs {name_list(frame.layout.known)}, known ahead, for the "
+        f"forecast() needs {name_list(frame.layout.known)}, known ahead, for the "
         f"{counted(horizon, 'step')} after {describe_time(frame.times[row])}{_whose(frame, row)}; "
         f"of step {there + 1}, {time}, the row is missing or has an empty value.{more}{every} Add "
         "the rows to the end of the table with the target left empty, or pass them with future=...."

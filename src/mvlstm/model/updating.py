@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from mvlstm._words import counted
+from mvlstm._words import counted, name_list
 from mvlstm.errors import DataError, ParameterError, check_option, check_whole, is_number, warn
 from mvlstm.model.calibration import calibrate
 from mvlstm.model.fitted import Fitted
@@ -38,7 +38,6 @@ from mvlstm.problem.problem import Problem
 from mvlstm.problem.windows import spread_evenly
 from mvlstm.results import History
 from mvlstm.results.update import REFITS, Refit, Update
-from mvlstm.table.columns import name_list
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.parts import PartName
 from mvlstm.table.spacing import describe_time

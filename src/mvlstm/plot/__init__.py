@@ -71,7 +71,6 @@ from mvlstm.plot.trust import (
 )
 from mvlstm.plot.waterfall import (
     contribution_lags,
-    contribution_sums,
     contributions,
     lag_table,
     waterfall_table,
@@ -93,7 +92,6 @@ __all__ = [
     "comparison",
     "comparison_table",
     "contribution_lags",
-    "contribution_sums",
     "contributions",
     "coverage_over_time",
     "coverage_over_time_table",

@@ -65,7 +65,7 @@ def calibration(
 def coverage_over_time_table(
     forecast: Forecast, *, level: float = 0.9, part: str | None = None
 ) -> pd.DataFrame:
-    """Return the share of values held of late: time, coverage, low, high, state."""
+    """Return the share of recent values held: time, coverage, low, high, state."""
     chosen = scored_rows(forecast, part)
     actual = np.where(chosen, forecast.actual, np.nan)
     return rolling_coverage(replace(forecast, actual=actual), level)
@@ -74,7 +74,7 @@ def coverage_over_time_table(
 def coverage_over_time(
     forecast: Forecast, *, level: float = 0.9, part: str | None = None, theme: ThemeName = "light"
 ) -> go.Figure:
-    """Draw the share of values that the intervals held of late, with the band chance explains."""
+    """Draw the share of recent values that the intervals held, with the band chance explains."""
     look = get_theme(theme)
     table = coverage_over_time_table(forecast, level=level, part=part)
     figure = new_figure(look, height=320, y=f"coverage of the {100 * level:g} % interval")

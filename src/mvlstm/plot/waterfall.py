@@ -42,17 +42,6 @@ def contribution_at(
     return explanation.at(origin, step)
 
 
-def contribution_sums(explanation: Explanation) -> pd.Series[float]:
-    """Return what the contributions of each (origin, step) add up to, background included."""
-    table = one_series(explanation).taken_apart()
-    several = table.index.nlevels > 1
-    steps = [int(s) for s in table.index.get_level_values("step")] if several else [1] * len(table)
-    origins = table.index.get_level_values(0)
-    keys = pd.MultiIndex.from_arrays([origins, np.array(steps)], names=["origin", "step"])
-    start = np.array([explanation.background[s - 1] for s in steps])
-    return pd.Series(table.to_numpy(dtype=np.float64).sum(axis=1) + start, index=keys)
-
-
 def waterfall_table(
     explanation: Explanation, origin: Any = None, *, step: int = 1, most: int = 10
 ) -> pd.DataFrame:

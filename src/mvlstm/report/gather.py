@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from mvlstm._version import __version__
-from mvlstm.errors import DataError, MVLSTMError, check_seconds, warn
+from mvlstm.errors import DataError, MVLSTMError, check_time_limit, warn
 from mvlstm.model.decomposition import count_apart
 from mvlstm.model.fitting import fit
 from mvlstm.model.registry import forecaster_class, is_registered
@@ -74,7 +74,7 @@ def gather_report(
     time_limit: float | None = None,
 ) -> ReportData:
     """Forecast, score and explain with a fitted model; see `AbstractForecaster.report`."""
-    started, limit = clock.monotonic(), check_seconds("time_limit", time_limit)
+    started, limit = clock.monotonic(), check_time_limit(time_limit)
     given, fitted = future is not None, model.fitted_
     if future is not None:
         table = fitted.joined(table, future)

@@ -282,7 +282,10 @@ class Explanation(Drawable):
         """
         from mvlstm.results.shap import shap_explanation
 
-        return shap_explanation(self, step=step, lags=lags)
+        table = self.taken_apart()
+        assert self.value is not None  # it comes with the contributions
+        own = self.value, self.background, self.target
+        return shap_explanation(table, *own, step=step, lags=lags)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form: the importance table and every aggregate, not the rows per origin."""

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mvlstm import metrics
-from mvlstm._words import counted
+from mvlstm._words import counted, quantile_name
 from mvlstm.errors import DataError, ParameterError, check_option, check_whole, is_number
 from mvlstm.recalibration import ScoreMap
 from mvlstm.results._tables import Drawable, as_kind, page, plain, records, time_index
@@ -218,7 +218,7 @@ class Forecast(Drawable):
         _check_number("q", q)
         if not 0.0 < q < 1.0:
             raise ParameterError(f"q={q!r} must lie strictly between 0 and 1, such as 0.95.")
-        sums = [np.quantile(one.draw(n, seed).sum(axis=2), q, axis=0) for one in self._pieces(n)]
+        sums = [np.quantile(one.draw(n, seed).sum(axis=2), q, axis=0) for one in _pieces(self, n)]
         index = (
             self.origin
             if self.series is None
@@ -237,7 +237,7 @@ class Forecast(Drawable):
                 "No origin has all its steps known; supply a table that reaches further."
             )
         scores = []
-        for few in known._pieces(n):
+        for few in _pieces(known, n):
             paths, total = few.draw(n, seed), few.actual.sum(axis=1)
             low, high = np.quantile(paths.sum(axis=2), (0.05, 0.95), axis=0)
             each = (
@@ -247,15 +247,6 @@ class Forecast(Drawable):
             scores.append(np.stack([*each, (low <= total) & (total <= high)]))
         found = np.concatenate(scores, axis=1).mean(axis=1)
         return dict(zip(("energy", "variogram", "sum_coverage"), map(float, found), strict=True))
-
-    def _pieces(self, n: int) -> Iterator[Forecast]:
-        """Yield a few origins at a time, of which ``n`` joint paths can be held."""
-        size = max(1, PATH_NUMBERS // (n * self.horizon))
-        return (self.take(slice(a, a + size)) for a in range(0, len(self), size))
-
-    def by_member(self, components: FloatArray) -> FloatArray:
-        """Lay out components (M, H, J), one member's after another's, as (M, H, K, J / K)."""
-        return components.reshape(*components.shape[:2], len(self.members), -1)
 
     def pit(self) -> pd.Series[float]:
         """Probability the forecast gave to values up to the actual one; uniform if calibrated."""
@@ -398,8 +389,6 @@ class Forecast(Drawable):
         level : sequence of float
             Percentages that the intervals should hold.
         """
-        from mvlstm.results.nixtla import nixtla_frame
-
         return as_kind(nixtla_frame(self, name, level), self.kind)
 
     def to_pandas(self, quantiles: Sequence[float] = ()) -> pd.DataFrame:
@@ -473,6 +462,36 @@ def _as_slice(rows: slice | NDArray[Any]) -> slice | NDArray[Any]:
     return slice(first, end) if rows[first:end].all() else rows
 
 
+def _pieces(forecast: Forecast, n: int) -> Iterator[Forecast]:
+    """Yield a few origins at a time, of which ``n`` joint paths can be held."""
+    size = max(1, PATH_NUMBERS // (n * forecast.horizon))
+    return (forecast.take(slice(a, a + size)) for a in range(0, len(forecast), size))
+
+
+def nixtla_frame(forecast: Forecast, name: str, levels: Sequence[float]) -> pd.DataFrame:
+    """Return the table of `Forecast.to_nixtla`, whose columns are those of ``cross_validation``.
+
+    A target that is one series alone has its own name as ``unique_id``.
+    """
+    if np.ndim(levels) != 1 or not all(is_number(one) and 1 <= one < 100 for one in levels):
+        raise ParameterError(
+            f"level={levels!r} must be a list of percentages from 1 to below 100. Write level=[90] "
+            "for the 90 % interval."
+        )
+    rows = forecast.to_pandas()
+    columns: dict[str, Any] = {
+        "unique_id": rows.get("series", forecast.target),
+        "ds": rows["time"],
+        "cutoff": rows["origin"],
+        "y": forecast.actual.reshape(-1),
+        name: rows["mean"],
+    }
+    for level in sorted(levels):
+        ends = zip(("lo", "hi"), forecast.interval(level / 100), strict=True)
+        columns |= {f"{name}-{side}-{level:g}": end.to_numpy() for side, end in ends}
+    return pd.DataFrame(columns)
+
+
 def _joined_knots(forecasts: Sequence[Forecast]) -> ScoreMap:
     values = np.concatenate([one.distribution.table[..., 1:-1] for one in forecasts])
     return ScoreMap.of(values)
@@ -506,15 +525,3 @@ def _levels(quantiles: Sequence[float]) -> dict[str, float]:
         )
     named = {quantile_name(q): float(q) for q in (*quantiles, 0.05, 0.95)}
     return dict(sorted(named.items(), key=lambda item: item[1]))
-
-
-def quantile_name(q: float) -> str:
-    """Column name of a quantile.
-
-    Examples
-    --------
-    >>> quantile_name(0.05), quantile_name(0.975)
-    ('q05', 'q97.5')
-    """
-    whole, _, fraction = f"{100 * q:.6g}".partition(".")
-    return f"q{whole.zfill(2)}" + (f".{fraction}" if fraction else "")

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mvlstm.errors import DataError
 
-if TYPE_CHECKING:
-    from mvlstm.results.explanation import Explanation
 
+def shap_explanation(
+    table: pd.DataFrame,
+    values: pd.DataFrame,
+    background: Sequence[float],
+    target: str,
+    *,
+    step: int,
+    lags: bool,
+) -> Any:
+    """Return contributions to forecasts some steps ahead; see `Explanation.to_shap`.
 
-def shap_explanation(explanation: Explanation, *, step: int, lags: bool) -> Any:
-    """Return contributions to forecasts some steps ahead; see `Explanation.to_shap`."""
+    ``table`` has the contributions, ``values`` those of the variables, in the same rows.
+    """
     try:
         import shap
     except ImportError as error:
         raise ImportError("to_shap() needs shap: pip install mvlstm[shap].") from error
-    table, values = explanation.taken_apart(), explanation.value
-    assert values is not None
-    most = len(explanation.background)
+    most = len(background)
     if isinstance(step, bool) or step not in range(1, most + 1):
         raise DataError(
-            f"step={step!r} is none of the {most} steps ahead. Choose one of 1 to {most}."
+            f"step={step!r} is not among the {most} steps ahead. Choose one of 1 to {most}."
         )
     if "step" in table.index.names:
         rows = table.index.get_level_values("step") == step
@@ -37,8 +45,8 @@ def shap_explanation(explanation: Explanation, *, step: int, lags: bool) -> Any:
         data = values[sums.columns].to_numpy(dtype=np.float64)
     return shap.Explanation(
         values=np.ascontiguousarray(shown, dtype=np.float64),
-        base_values=np.full(len(shown), explanation.background[step - 1]),
+        base_values=np.full(len(shown), background[step - 1]),
         data=data,
         feature_names=names,
-        output_names=explanation.target,
+        output_names=target,
     )

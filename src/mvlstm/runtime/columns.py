@@ -17,7 +17,6 @@ from mvlstm.types import FloatArray
 
 EMPTY = {"", "na", "n/a", "nan", "null", "none", "#n/a", "<na>", "-nan"}  # in small letters
 SEPARATORS = ",;\t|"
-SHOWN = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +33,6 @@ class Columns:
     def names(self) -> list[str]:
         """Of the columns."""
         return list(self.values)
-
-
-def name_list(names: Sequence[str]) -> str:
-    """Write names as a list, shortened when there are many."""
-    shown = ", ".join(f"'{name}'" for name in names[:SHOWN])
-    return f"[{shown}, ... {len(names)} in all]" if len(names) > SHOWN else f"[{shown}]"
 
 
 def as_columns(table: Any) -> Columns:

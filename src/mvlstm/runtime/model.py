@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mvlstm._words import name_list, quantile_name
 from mvlstm.errors import (
     DataError,
     MissingExtraError,
@@ -21,7 +22,7 @@ from mvlstm.errors import (
     reachable,
 )
 from mvlstm.recalibration import Arrivals, recalibrate, static_scores
-from mvlstm.runtime.columns import Columns, as_columns, name_list
+from mvlstm.runtime.columns import Columns, as_columns
 from mvlstm.runtime.mixture import STANDARD, scores, to_scale, to_units, values_at
 from mvlstm.runtime.rows import Series, Wanted, clean, read_rows, short_of_rows
 from mvlstm.runtime.times import Clock, Times
@@ -380,14 +381,9 @@ class Runtime:
             for place, level in enumerate(self.told["quantiles"])
         }
         columns["median"] = levels.pop(0.5)
-        columns |= {_quantile_name(level): values for level, values in levels.items()}
+        columns |= {quantile_name(level): values for level, values in levels.items()}
         columns["part"] = np.full(M * steps, "new", dtype=object)
         return columns
-
-
-def _quantile_name(q: float) -> str:
-    whole, _, fraction = f"{100 * q:.6g}".partition(".")
-    return f"q{whole.zfill(2)}" + (f".{fraction}" if fraction else "")
 
 
 def _moment(value: Any, clock: Clock) -> Any:

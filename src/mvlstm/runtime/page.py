@@ -1,4 +1,4 @@
-"""A small page about a served model, for who has no report."""
+"""A small page about a served model, for those who have no report."""
 
 from __future__ import annotations
 

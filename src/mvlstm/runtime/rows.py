@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mvlstm._words import counted
+from mvlstm._words import counted, name_list
 from mvlstm.errors import DataError
-from mvlstm.runtime.columns import Columns, is_missing, name_list, numbers, texts
+from mvlstm.runtime.columns import Columns, is_missing, numbers, texts
 from mvlstm.runtime.times import SPARE_TIMES, Clock, Times, read_times
 from mvlstm.types import BoolArray, FloatArray, IntArray
 

@@ -260,7 +260,9 @@ def _table(
     by_row = isinstance(given, list) and all(isinstance(row, dict) for row in given)
     by_column = isinstance(given, dict) and all(isinstance(one, list) for one in given.values())
     if not by_row and not by_column:
-        raise Refused(422, f"{name!r} must be a list of objects, one a row, or an object of lists.")
+        raise Refused(
+            422, f"{name!r} must be a list of objects, one per row, or an object of lists."
+        )
     if by_row:
         _check_few(len(given), window, most_rows)
         found = as_columns([{n: row[n] for n in used if n in row} for row in given])
@@ -272,7 +274,7 @@ def _table(
         if nested:
             raise DataError(
                 f"Column '{column}' of {name!r} holds a {type(nested[0]).__name__} where a number "
-                "or text is needed. Send one value a cell."
+                "or text is needed. Send one value per cell."
             )
     return found
 

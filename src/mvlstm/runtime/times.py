@@ -12,8 +12,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
+from mvlstm._words import name_list
 from mvlstm.errors import DataError, ModelFileError
-from mvlstm.runtime.columns import Columns, is_missing, name_list
+from mvlstm.runtime.columns import Columns, is_missing
 from mvlstm.types import IntArray
 
 Times = NDArray[Any]  # int64, or datetime64[us]: the local clock, or UTC where there is a zone

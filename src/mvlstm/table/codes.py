@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mvlstm._words import counted
+from mvlstm._words import counted, name_list
 from mvlstm.errors import DataError
-from mvlstm.table.columns import name_list
 from mvlstm.table.layout import Layout
 from mvlstm.table.panel import Rows
 from mvlstm.table.settings import codes_of

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import pandas as pd
 
+from mvlstm._words import name_list
 from mvlstm.errors import DataError, ParameterError, is_number
 from mvlstm.table.settings import codes_of
 from mvlstm.types import BoolArray, FloatArray
 
-_SHOWN = 8
 MOST_WORDS = 5  # different ones that stand for missing numbers; more are rather another fault
 CLOSE = 1e-7  # share by which a code may differ: -3.4028235e38 is written in many ways
 MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
@@ -28,12 +28,6 @@ _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _DRESSED = re.compile(  # a number with marks of thousands, or with a currency or percent sign
     r"[+-]?\s?[$\u20ac\u00a3]?\s?[+-]?\d[\d.,' \u00a0\u202f]*\s?[%$\u20ac\u00a3]?"
 )
-
-
-def name_list(names: Sequence[str]) -> str:
-    """Write names as a list, shortened when there are many."""
-    shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
-    return f"[{shown}, ... {len(names)} in all]" if len(names) > _SHOWN else f"[{shown}]"
 
 
 def check_columns(what: str, wanted: Iterable[str], names: Sequence[str], argument: str) -> None:

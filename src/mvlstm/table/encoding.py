@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mvlstm._words import counted
+from mvlstm._words import counted, name_list
 from mvlstm.errors import DataError, ParameterError, load_extra
-from mvlstm.table.columns import as_names, is_dressed, name_list, reads_as_time
+from mvlstm.table.columns import as_names, is_dressed, reads_as_time
 from mvlstm.table.layout import CALENDAR
 from mvlstm.table.settings import (
     CALENDAR_CYCLES,

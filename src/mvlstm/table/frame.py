@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from mvlstm._words import name_list
 from mvlstm.errors import DataError, warn
 from mvlstm.settings import expanded
 from mvlstm.table.columns import (
@@ -17,7 +18,6 @@ from mvlstm.table.columns import (
     as_names,
     choose_variables,
     column_names,
-    name_list,
 )
 from mvlstm.table.encoding import (
     calendar_columns,

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from mvlstm._words import name_list
 from mvlstm.errors import DataError, warn
-from mvlstm.table.columns import column_names, name_list
+from mvlstm.table.columns import column_names
 from mvlstm.table.frame import (
     Table,
     check_present,

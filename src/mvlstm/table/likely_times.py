@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from mvlstm._words import name_list
 from mvlstm.errors import DataError
-from mvlstm.table.columns import name_list, reads_as_time
+from mvlstm.table.columns import reads_as_time
 from mvlstm.table.layout import Layout
 from mvlstm.table.times import CLOCK_ALONE, CLOCK_PARTS, are_hours, dates_of_numbers, has_day
 

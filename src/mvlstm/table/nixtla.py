@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from mvlstm._words import name_list
 from mvlstm.errors import DataError
-from mvlstm.table.columns import check_columns, column_names, name_list
+from mvlstm.table.columns import check_columns, column_names
 from mvlstm.table.kinds import as_pandas
 from mvlstm.table.settings import Columns
 

@@ -9,14 +9,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from mvlstm._words import counted
+from mvlstm._words import counted, name_list
 from mvlstm.errors import DataError
 from mvlstm.table.codes import check_codes
 from mvlstm.table.columns import (
     as_names,
     check_columns,
     choose_variables,
-    name_list,
     numeric_columns,
     without_codes,
 )

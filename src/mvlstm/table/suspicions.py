@@ -9,9 +9,8 @@ from itertools import islice, pairwise
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from mvlstm._words import counted
+from mvlstm._words import counted, name_list
 from mvlstm.table.codes import plain
-from mvlstm.table.columns import name_list
 from mvlstm.table.layout import Layout
 from mvlstm.table.panel import Panel, Rows
 from mvlstm.table.reading import Raw

@@ -137,8 +137,8 @@ def train_apart(
 ) -> tuple[TrainState, Stopped | None, str]:
     """Train every member by itself; return the state of all, what ended it, and the device.
 
-    ``states`` are those to go on from, where there are any; each turn takes ``seconds``, and
-    ``save`` stores what came of it. Ctrl-C ends all, and what was saved can be gone on from.
+    ``states`` are those to go on from, where there are any; each turn takes ``seconds``, after
+    which ``save`` stores the member's state. Ctrl-C ends all, and a later fit continues from there.
     """
     started, K = time.monotonic(), len(shared.members)
     deadline = None if time_limit is None else started + time_limit

@@ -16,7 +16,7 @@ from mvlstm.train.protocol import Network
 from mvlstm.train.stepper import cut_batch
 
 NUMBER = 4  # bytes of a float32
-COPIES = 9  # weights, two moments and best, in the state and in work; one more while drawing
+COPIES = 9  # weights, two moments and best, in the state and in training; one more while drawing
 KEPT = 12  # values that a step of a cell keeps for each unit until its gradient is known
 KEPT_ON_GPU = 7  # the same where most of them are held in half precision
 

@@ -50,7 +50,7 @@ class Stepper:
         state: TrainState,
     ) -> None:
         self.network, self.data, self.config = network, data, config
-        self.rows = state.running.nonzero().flatten()  # (k,) members of the state in work
+        self.rows = state.running.nonzero().flatten()  # (k,) members of the state that are trained
         chosen = [members[k] for k in self.rows.tolist()]
         device, dtype = data.device, state.flat.dtype
 
@@ -101,7 +101,7 @@ class Stepper:
         self.step_seconds = math.inf  # until a step tells: the first is taken alone
 
     def matches(self, state: TrainState) -> bool:
-        """Say whether these are the members in work, at their present rates."""
+        """Say whether these are the members being trained, at their present rates."""
         rows = state.running.nonzero().flatten()
         return torch.equal(rows, self.rows) and torch.equal(state.lowered[rows], self.lowered)
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import mvlstm as mv
+from made_results import contribution_sums
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.evaluate import backtest as rolling
 from mvlstm.model import decomposition, explaining
@@ -126,7 +127,7 @@ def test_contributions_add_up_to_the_forecast(changes: dict[str, Any]) -> None:
     table = counts()
     model = fitted(**changes)
     explanation = model.explain(table, effort="quick", contributions=6)
-    sums = mv.plot.contribution_sums(explanation)
+    sums = contribution_sums(explanation)
     rows = model.predict(table).to_frame().set_index(["origin", "step"])["mean"]
     known = sums.index.intersection(rows.index)
     assert len(known) >= 4

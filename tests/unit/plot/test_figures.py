@@ -13,6 +13,7 @@ from made_results import (
     HOSTILE,
     LAGS,
     NAMES,
+    contribution_sums,
     make_explanation,
     make_forecast,
     make_history,
@@ -283,7 +284,7 @@ class TestContributions:
             parts = plot.contributions(explanation, step=step).data[1]
             np.testing.assert_allclose(parts.x, inner["value"])
             np.testing.assert_allclose(np.asarray(parts.base, dtype=float), inner["start"])
-        sums = plot.contribution_sums(explanation)
+        sums = contribution_sums(explanation)
         assert sums.iloc[-1] == pytest.approx(future.members.mean(axis=0)[0, -1])
 
     def test_many_variables_are_joined(self, forecast):
@@ -352,7 +353,7 @@ class TestContributions:
 
     def test_one_forecast_taken_apart_is_no_explanation(self, explanation):
         point = explanation.at(explanation.contribution.index[-1])
-        for draw in (plot.contributions, plot.contribution_lags, plot.contribution_sums):
+        for draw in (plot.contributions, plot.contribution_lags):
             with pytest.raises(ParameterError, match=r"contributions\(explanation, origin\)"):
                 draw(point)
 

