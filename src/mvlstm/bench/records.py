@@ -237,14 +237,16 @@ def compact_arrays(file: Path) -> dict[str, Arrays]:
         found[key] = {"rows": np.cumsum(lists["rows"].to_numpy())}
         for name in ERRORS:
             if lists[name] is not None:
-                unit, like, share = (
-                    table[f"{name}_{part}"][row].as_py() for part in ("unit", "like", "share")
-                )
+                own: dict[str, Any] = {  # files from before have the unit alone
+                    part: table[f"{name}_{part}"][row].as_py()
+                    for part in ("unit", "like", "share")
+                    if f"{name}_{part}" in table.column_names
+                }
                 packed = lists[name].to_numpy()  # the sign is in the last bit
                 counts = np.where(packed % 2, -(packed + 1) // 2, packed // 2)
-                if like is not None:
-                    counts = counts + alike(made[like], share, unit)
-                made.append(counts * unit)
+                if own.get("like") is not None:
+                    counts = counts + alike(made[own["like"]], own["share"], own["unit"])
+                made.append(counts * own["unit"])
                 found[key][name] = made[-1].astype(np.float32)
     return found
 
