@@ -197,7 +197,9 @@ def score_shape(scores: FloatArray) -> FloatArray:
     for h, column in enumerate(scores.T):
         sizes = np.abs(column[np.isfinite(column)])
         reach = np.quantile(sizes, levels) if sizes.any() else upper.copy()
-        reach[place:] *= upper[place] / max(reach[place], TINY)
+        edge = max(reach[place], TINY)  # nothing where nine errors in ten are nil
+        most = FARTHEST * upper[-1] / upper[place] * edge  # farther than is kept below
+        reach[place:] = upper[place] * (np.clip(reach[place:], edge, most) / edge)
         reach[:place] = np.minimum(reach[:place], upper[place])
         reach = upper * np.clip(reach / upper, 1.0 / FARTHEST, FARTHEST)
         free = sizes.size / (h + 1)

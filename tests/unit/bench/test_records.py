@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from experiments.compact import write_compact
-from made_records import comparable
+from made_records import assert_alike, comparable
 from mvlstm.bench.records import Records, Writer, pack, read_compact, read_records, unpack
 from mvlstm.bench.run import run_suite
 from mvlstm.bench.spec import Job, Suite
@@ -110,19 +110,6 @@ def test_a_compact_file_holds_the_same_records_and_tables(
                 unit = np.sqrt(np.mean(np.square(tested))) / 2**14
                 assert np.abs(mine[name] - tested).max() <= 0.51 * unit
     assert_same_but_for_last_digits(make_tables(small).markdown(), make_tables(folder).markdown())
-
-
-def assert_alike(mine: Any, theirs: Any) -> None:
-    """Compare nested lists and tables, numbers to eight digits."""
-    if isinstance(theirs, dict):
-        assert mine.keys() == theirs.keys()
-        mine, theirs = list(mine.values()), [theirs[key] for key in mine]
-    if isinstance(theirs, list):
-        assert len(mine) == len(theirs)
-        for one, other in zip(mine, theirs, strict=True):
-            assert_alike(one, other)
-    else:
-        assert mine == (pytest.approx(theirs, rel=1e-8) if isinstance(theirs, float) else theirs)
 
 
 def assert_same_but_for_last_digits(mine: str, theirs: str) -> None:

@@ -213,5 +213,6 @@ def test_the_shape_of_few_errors_is_nearly_a_normals_and_rises(rng) -> None:
     np.testing.assert_allclose(found[0, 6:8], np.minimum(true[:2], SCORES[8]), rtol=0.06)
     np.testing.assert_allclose(found[0, 8:] / SCORES[8], true[2:] / true[2], rtol=0.06)
     np.testing.assert_allclose(found[:, ::-1], -found)
-    for scores in (np.zeros((50, 1)), np.full((50, 1), np.nan), 1e9 * many):
+    rarely = np.where(np.arange(50)[:, None] < 48, 0.0, 4.0)  # most errors are nil
+    for scores in (np.zeros((50, 1)), np.full((50, 1), np.nan), 1e9 * many, rarely):
         assert (np.diff(score_shape(scores), axis=1) >= 0).all()
