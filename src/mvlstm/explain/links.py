@@ -29,18 +29,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from functools import cached_property, wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from scipy.linalg import eigh, lapack
 from scipy.special import gammaincc, gammainccinv
+from threadpoolctl import threadpool_limits
 
 from mvlstm.explain.blocks import HARMONICS, find_period
 from mvlstm.explain.evidence import SIGNIFICANCE, recent_size
 from mvlstm.metrics import variance_of_mean
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
+P = ParamSpec("P")
+R = TypeVar("R")
 WINDOWS = (2, 3, 5, 10)  # lags that are tried
 ROWS = 1_000  # of a piece, at most
 ROWS_EACH = 10  # rows for each column and lag, at least
@@ -156,6 +159,17 @@ class Links:
     lag: IntArray  # at which the forecast moves most with the variable
 
 
+def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
+    """Keep numpy's products in a function to one thread: small ones make a second only wait."""
+
+    @wraps(function)
+    def alone(*args: P.args, **kwargs: P.kwargs) -> R:
+        with threadpool_limits(1, "blas"):
+            return function(*args, **kwargs)
+
+    return alone
+
+
 def one_by_one(
     function: Callable[[Any, int], Any], shared: Any, count: int
 ) -> Iterator[tuple[int, Any]]:
@@ -164,6 +178,7 @@ def one_by_one(
         yield i, function(shared, i)
 
 
+@on_one_thread
 def find_links(
     past: Past,
     choose_lags: bool = True,

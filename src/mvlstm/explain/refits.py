@@ -25,7 +25,7 @@ from mvlstm.explain.blocks import HARMONICS, BlockBootstrap, block_length, inter
 from mvlstm.explain.evidence import LEARNING, Finding, either, judge, recent_size
 from mvlstm.explain.held_out import HeldOut
 from mvlstm.explain.importance import ErrorIncrease, unit_of
-from mvlstm.explain.links import FADING, WINDOWS, Past, find_links, slow_waves
+from mvlstm.explain.links import FADING, WINDOWS, Past, find_links, on_one_thread, slow_waves
 from mvlstm.types import FloatArray, IntArray
 
 FEWEST = 60  # rows that a regression is worth trying with
@@ -82,6 +82,7 @@ class Left:
     positions: IntArray  # (m,) rows in the table of these
 
 
+@on_one_thread
 def leave_out(
     rows: Rows,
     families: Sequence[tuple[int, ...]],
