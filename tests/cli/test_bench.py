@@ -89,6 +89,13 @@ def test_tables_are_printed_as_markdown(run: Run, records: Path) -> None:
     assert "| MV-LSTM (paper) |" in done.stdout and "| validation RMSE |" in done.stdout
 
 
+def test_tables_of_one_suite(run: Run, records: Path) -> None:
+    every, one = (run("bench", "tables", records, *more) for more in ((), ("--suite", "mine")))
+    assert one.code == 0 and one.stdout == every.stdout  # there is no other
+    refused = run("bench", "tables", records, "--suite", "large")
+    assert refused.code == 2 and "'large'" in refused.stderr and "'mine'" in refused.stderr
+
+
 def test_tables_go_to_files_and_a_page(run: Run, records: Path, tmp_path: Path) -> None:
     page = tmp_path / "tables.html"
     done = run("bench", "tables", records, "--out", tmp_path / "t", "--html", page)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from mvlstm.bench.records import Record, Records, read_records
 from mvlstm.bench.score_tables import CELL, CELLS_TEXT, cell_tables, cell_title, score_frame
 from mvlstm.bench.spec import KINDS
 from mvlstm.bench.studies import Study, study_of
+from mvlstm.errors import check_option
 
 IMPORTANCE_TEXT = (
     "Share of the rise in squared error on test rows when a variable's windows are exchanged "
@@ -24,12 +26,19 @@ SAME_ROWS = ("suite", "budget", "part", *CELL)
 SAME_WORK = (*SAME_ROWS, "kind", "method", "setting")
 
 
-def make_tables(folder: str | Path, *, attention: bool = True) -> Document:
+def make_tables(
+    folder: str | Path, *, suite: str | None = None, attention: bool = True
+) -> Document:
     """Return every table that the records of a folder give, or of several copied into one.
 
-    ``attention``: with a study's histograms of attention, one table per network and data set.
+    ``suite``: of these records alone. ``attention``: with a study's histograms of attention, one
+    table per network and data set.
     """
     records = read_records(folder, must_exist=True)
+    if suite is not None:
+        check_option("suite", suite, tuple(sorted({one["job"]["suite"] for one in records.found})))
+        mine = tuple(one for one in records.found if one["job"]["suite"] == suite)
+        records = replace(records, found=mine)
     try:
         return _document(records, attention=attention)
     except DAMAGED:

@@ -127,7 +127,11 @@ def run(
 @cli.command
 def tables(
     output: Output,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of records.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of records.")] = Path(
+        "experiments"
+    )
+    / "records",
+    suite: Annotated[str | None, cli.option("Only the records of this suite.", "NAME")] = None,
     html: Annotated[
         Path | None,
         cli.option(
@@ -151,7 +155,7 @@ def tables(
         raise ParameterError(f"--out '{out}' is a file; tables are written into a folder.")
     from mvlstm.bench.tables import make_tables
 
-    document = make_tables(folder, attention=attention)
+    document = make_tables(folder, suite=suite, attention=attention)
     for problem in document.problems:
         output.warn(problem)
     if out is not None:
