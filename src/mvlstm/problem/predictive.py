@@ -30,6 +30,14 @@ class Mixture:
         variances = np.broadcast_to(spread.T[..., None], means.shape)
         return cls(np.full(means.shape, 1.0 / len(members)), means, variances)
 
+    @classmethod
+    def split(
+        cls, weights: FloatArray, means: FloatArray, variances: FloatArray, members: int
+    ) -> Mixture:
+        """Tell the members of a `joined` mixture apart."""
+        shape = (*means.shape[:2], members, -1)
+        return cls(weights.reshape(shape), means.reshape(shape), variances.reshape(shape))
+
     def take(self, rows: BoolArray) -> Mixture:
         """Return the normals of some of the M origins."""
         return Mixture(self.weights[rows], self.means[rows], self.variances[rows])
