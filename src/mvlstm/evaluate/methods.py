@@ -220,7 +220,7 @@ def own_class(name: str) -> type[AbstractForecaster]:
     if not _is_forecaster(found):
         raise ParameterError(
             f"'{name}' is no forecaster; write it as a subclass of one of mvlstm's, or of "
-            "mvlstm.model.forecaster.AbstractForecaster."
+            "mvlstm.AbstractForecaster."
         )
     _check_contract(found, name)
     return found

@@ -71,7 +71,7 @@ FREE_SETTINGS = ("verbose", "device", "n_jobs")  # may be changed after fit
 
 
 class AbstractForecaster(BaseEstimator, ABC):
-    """One table in, named results out.
+    """What every forecaster is: one table in, named results out.
 
     A subclass has a keyword-only constructor that stores its arguments untouched, ``window``,
     ``horizon``, ``missing``, ``gaps`` and ``verbose`` among them, and supplies `learn` and
