@@ -22,7 +22,7 @@ from mvlstm.plot import future_table
 from mvlstm.problem.part_times import PartTimes
 from mvlstm.progress import Advance, show_tasks
 from mvlstm.report import ReportData, check_libraries, render_report
-from mvlstm.report.command import fit_command
+from mvlstm.report.command import repeat_commands
 from mvlstm.report.encode import are_days, time_text
 from mvlstm.results import Evaluation, Forecast
 from mvlstm.storage import check_place, write_atomic
@@ -294,9 +294,7 @@ def repeat_command(model: AbstractForecaster, frame: SeriesFrame, *, future: boo
         if name not in ("verbose", *always) and not np.array_equal(value, defaults[name])
     }
     options |= {name: params[name] for name in always}
-    fit = fit_command("DATA.csv", options, out="model.safetensors")
-    ahead = " --future FUTURE.csv" if future else ""
-    return f"{fit}\nmvlstm report model.safetensors DATA.csv{ahead} --out report.html"
+    return repeat_commands(options, future=future)
 
 
 def _facts(model: AbstractForecaster, frame: SeriesFrame) -> dict[str, str]:

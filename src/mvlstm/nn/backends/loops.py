@@ -301,6 +301,7 @@ def _forward_loop(
             copies[t + 1].copy_(states[t + 1])
 
 
+# The tensors come one by one: TorchScript takes no dataclasses.
 def _backward_loop(
     gru: bool,
     onednn: bool,
