@@ -60,10 +60,7 @@ def save_model(
     described = Model() if mlflow_model is None else mlflow_model
     described.add_flavor(FLAVOUR, data=FILE, version=__version__, method=type(model).__name__)
     pyfunc.add_to_model(
-        described,
-        loader_module=__name__,
-        data=FILE,
-        pip_requirements=[f"mvlstm=={__version__}"],
+        described, loader_module=__name__, data=FILE, pip_requirements=[f"mvlstm=={__version__}"]
     )
     described.signature = ModelSignature(
         params=ParamSchema(

@@ -39,11 +39,7 @@ class Scored:
 
 
 def forecast_cell(
-    fitted: Fitted,
-    problem: Problem,
-    cell: Cell,
-    *,
-    before: Fitted | None = None,
+    fitted: Fitted, problem: Problem, cell: Cell, *, before: Fitted | None = None
 ) -> Scored:
     """Forecast the rows of a cell that count; validation rows with a model that did not see them.
 

@@ -204,10 +204,7 @@ def backtest(
                 advance("folds fitted")
     pooled = Forecast.join(scored)
     table_of = {
-        name: {
-            **score_against(forecast, frame),
-            "fit_seconds": float(np.sum(spent)),
-        }
+        name: {**score_against(forecast, frame), "fit_seconds": float(np.sum(spent))}
         for name, forecast, spent in [
             *((k + 1, scored[k], [spent]) for k, spent in enumerate(seconds)),
             ("pooled", pooled, seconds),

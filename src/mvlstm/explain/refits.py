@@ -83,9 +83,7 @@ class Left:
 
 
 def leave_out(
-    rows: Rows,
-    families: Sequence[tuple[int, ...]],
-    progress: Callable[[int], None] | None = None,
+    rows: Rows, families: Sequence[tuple[int, ...]], progress: Callable[[int], None] | None = None
 ) -> Left | None:
     """Learn regressions with all variables, and without each family of them.
 

@@ -11,11 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mvlstm.explain.contributions import (
-    Contributions,
-    integrated_gradients,
-    windows_at_once,
-)
+from mvlstm.explain.contributions import Contributions, integrated_gradients, windows_at_once
 from mvlstm.explain.lags import lag_index
 from mvlstm.model.calibration import Calibration
 from mvlstm.model.fitted import Fitted

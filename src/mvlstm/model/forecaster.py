@@ -14,25 +14,14 @@ import pandas as pd
 
 from mvlstm._words import counted
 from mvlstm.engine import check_engine
-from mvlstm.errors import (
-    NotFittedError,
-    ParameterError,
-    check_time_limit,
-    check_whole,
-    warn,
-)
+from mvlstm.errors import NotFittedError, ParameterError, check_time_limit, check_whole, warn
 from mvlstm.model.arguments import placed
 from mvlstm.model.fitted import Fitted
 from mvlstm.model.fitting import fit
 from mvlstm.model.learned import Stopped
 from mvlstm.model.method import AbstractMethod
 from mvlstm.model.scoring import score_unseen, unseen_origins
-from mvlstm.model.table_warnings import (
-    age_warnings,
-    require_ahead,
-    require_rows,
-    series_warnings,
-)
+from mvlstm.model.table_warnings import age_warnings, require_ahead, require_rows, series_warnings
 from mvlstm.model.window_choice import choose_window, sized
 from mvlstm.problem.problem import Run
 from mvlstm.results import Evaluation, Explanation, Forecast, History

@@ -156,10 +156,7 @@ def _declared(
 
 
 def _build(
-    header: dict[str, Any],
-    arrays: Mapping[str, Unread],
-    model: AbstractForecaster,
-    layout: Layout,
+    header: dict[str, Any], arrays: Mapping[str, Unread], model: AbstractForecaster, layout: Layout
 ) -> AbstractForecaster:
     """Build the model; each array is read when its name, shape and type were found to be right."""
     preparation = Preparation.from_dict(header["preparation"], layout)

@@ -196,12 +196,7 @@ def _known_series(fitted: Fitted, frame: SeriesFrame, every_series: bool) -> Boo
 
 
 def _train_further(
-    model: Retrainable,
-    fitted: Fitted,
-    prepared: Prepared,
-    new: NewRows,
-    epochs: int,
-    rate: float,
+    model: Retrainable, fitted: Fitted, prepared: Prepared, new: NewRows, epochs: int, rate: float
 ) -> tuple[Fitted, Record]:
     """Go on from the weights on new windows and a sample of old ones."""
     _require_enough(new, "or train on all rows with refit='full'")

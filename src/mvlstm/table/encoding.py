@@ -13,13 +13,7 @@ from mvlstm._words import counted, name_list
 from mvlstm.errors import DataError, ParameterError, load_extra
 from mvlstm.table.columns import as_names, is_dressed, reads_as_time
 from mvlstm.table.layout import CALENDAR
-from mvlstm.table.settings import (
-    CALENDAR_CYCLES,
-    CALENDAR_PARTS,
-    HOLIDAYS,
-    Calendar,
-    is_part,
-)
+from mvlstm.table.settings import CALENDAR_CYCLES, CALENDAR_PARTS, HOLIDAYS, Calendar, is_part
 from mvlstm.table.spacing import Step, add_steps
 from mvlstm.types import BoolArray, FloatArray
 

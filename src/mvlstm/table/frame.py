@@ -12,13 +12,7 @@ import pandas as pd
 from mvlstm._words import name_list
 from mvlstm.errors import DataError, warn
 from mvlstm.settings import expanded
-from mvlstm.table.columns import (
-    as_in_table,
-    as_name,
-    as_names,
-    choose_variables,
-    column_names,
-)
+from mvlstm.table.columns import as_in_table, as_name, as_names, choose_variables, column_names
 from mvlstm.table.encoding import (
     calendar_columns,
     check_calendar,

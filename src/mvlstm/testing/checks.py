@@ -13,13 +13,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from mvlstm.datasets.synthetic import synthetic
-from mvlstm.errors import (
-    DataError,
-    MVLSTMError,
-    MVLSTMWarning,
-    NotFittedError,
-    ParameterError,
-)
+from mvlstm.errors import DataError, MVLSTMError, MVLSTMWarning, NotFittedError, ParameterError
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.registry import is_registered
 from mvlstm.model.saving import load
