@@ -140,7 +140,7 @@ def past_of(
 ) -> Past:
     """Gather windows and next values, each series in its own units.
 
-    Rows are spread evenly, so many for each of at most this many pieces.
+    There are at most this many pieces, each of ``rows`` windows, spread evenly.
     """
     length = max(WINDOWS) if window is None else window
     origins = origins_in(frame.segments, length, 1)
@@ -201,7 +201,7 @@ def _targets(frame: SeriesFrame, given: Sequence[str] | None) -> list[int]:
         return numbers
     wrong = [name for name in given if frame.variables.index(name) not in numbers]
     if wrong:
-        raise DataError(f"Target '{wrong[0]}' is no column of numbers. Leave it out of targets=.")
+        raise DataError(f"Target '{wrong[0]}' is not a column of numbers. Take it out of targets.")
     return [v for v in numbers if frame.variables[v] in given]
 
 

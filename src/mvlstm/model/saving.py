@@ -38,7 +38,7 @@ def save(model: AbstractForecaster, fitted: Fitted, path: str | Path) -> None:
     """Write a fitted model to ``path``, whole or not at all."""
     if not is_registered(type(model)):
         raise ParameterError(
-            f"{fitted.name} is no forecaster of mvlstm, and mvlstm.load could not read it back. "
+            f"{fitted.name} is not a forecaster of mvlstm, and mvlstm.load could not read it back. "
             "Keep it with pickle, and load that file where the class is at hand."
         )
     arrays, extra = fitted.learned.arrays()
@@ -223,7 +223,7 @@ def _dependence(common: Stored, horizon: int) -> NDArray[np.float64] | None:
         return None
     found = take_array(common, "dependence", (horizon, horizon), np.float64)
     if not np.array_equal(found, found.T) or np.linalg.eigvalsh(found).min() <= 0:
-        raise ModelFileError("its array of the steps' dependence is no correlation matrix.")
+        raise ModelFileError("its array of the steps' dependence is not a correlation matrix.")
     return found
 
 

@@ -1,7 +1,7 @@
 """A fitted model brought up to date with rows that came after those it knew.
 
 The newest of these rows are held out. A network goes on from its weights on the others, with a
-sample of older rows beside them so that it forgets little, and each member is changed only if that
+sample of older rows added so that it forgets little, and each member is changed only if that
 lowers its error on the held-out rows; the intervals are then calibrated on these. Other
 forecasters are fitted anew with their settings. If the error on the new rows is not lower than
 that of the model as it was, it stays as it was, but for its intervals.

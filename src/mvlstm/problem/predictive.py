@@ -67,7 +67,7 @@ class Predictive:
 
     @classmethod
     def gathered(cls, pieces: Iterable[Predictive], count: int) -> Predictive:
-        """Put the forecasts of ``count`` windows one after another, holding one piece besides."""
+        """Put the forecasts of ``count`` windows one after another, holding one piece more."""
         found = None
         for rows, one in numbered(pieces):
             if rows.stop - rows.start == count:
@@ -81,7 +81,7 @@ class Predictive:
         return found
 
     def room(self, count: int) -> Predictive:
-        """Return empty arrays for the forecasts of so many windows."""
+        """Return empty arrays for the forecasts of this many windows."""
         K, _, H = self.members.shape
         mixture = None
         if self.mixture is not None:

@@ -185,8 +185,9 @@ def public_holidays(country: str) -> Any:
         return holidays.country_holidays(name, subdiv=part or None)
     except (NotImplementedError, AttributeError) as error:
         raise ParameterError(
-            f"holidays={country!r} is no country that the library holidays knows, or no part of "
-            "one. Use a code of two letters, such as 'DE', or one with a part, such as 'DE-BY'."
+            f"holidays={country!r} is not a country that the library holidays knows, or not a "
+            "part of one. Use a code of two letters, such as 'DE', or one with a part, such as "
+            "'DE-BY'."
         ) from error
 
 

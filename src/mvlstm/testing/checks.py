@@ -252,7 +252,7 @@ def check_bad_tables(model: AbstractForecaster) -> None:
 
 
 def check_evaluate(model: AbstractForecaster) -> None:
-    """Check that scores are on unseen rows, with persistence beside them."""
+    """Check that scores are on unseen rows, next to those of persistence."""
     table = example_table()
     evaluation = fitted(model, table).evaluate(table)
     assert evaluation.part == "new"
