@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mvlstm.methods.trees import GBT, RF, XGT
     from mvlstm.model.checking import check
     from mvlstm.model.forecaster import AbstractForecaster
-    from mvlstm.model.saving import load
+    from mvlstm.model.loading import load
     from mvlstm.results import Check, Comparison, Evaluation, Explanation, Forecast, Graph, History
     from mvlstm.table.nixtla import from_nixtla
 
@@ -94,7 +94,7 @@ _NAMES = {
     **{name: entry.path for name, entry in _FORECASTERS.items()},
     "AbstractForecaster": "mvlstm.model.forecaster",
     "check": "mvlstm.model.checking",
-    "load": "mvlstm.model.saving",
+    "load": "mvlstm.model.loading",
     "backtest": "mvlstm.evaluate.backtest",
     "compare": "mvlstm.evaluate.compare",
     "from_nixtla": "mvlstm.table.nixtla",

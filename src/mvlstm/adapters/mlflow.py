@@ -26,7 +26,7 @@ except ImportError as error:
 from mvlstm._version import __version__
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
 from mvlstm.model.forecaster import AbstractForecaster
-from mvlstm.model.saving import load
+from mvlstm.model.loading import load
 from mvlstm.table.kinds import as_pandas
 
 __all__ = ["load_model", "log_model", "save_model"]

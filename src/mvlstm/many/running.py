@@ -25,7 +25,8 @@ from mvlstm.many.dataset import Dataset
 from mvlstm.many.memory import Budget
 from mvlstm.model.fitted import Fitted
 from mvlstm.model.forecaster import AbstractForecaster
-from mvlstm.model.saving import KIND, load
+from mvlstm.model.loading import load
+from mvlstm.model.saving import KIND
 from mvlstm.progress import show_tasks
 from mvlstm.settings import RUNNING, setting, settings
 from mvlstm.storage import Packed, write_atomic

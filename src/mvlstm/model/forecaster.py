@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 import pandas as pd
 
-from mvlstm._words import counted
 from mvlstm.engine import check_engine
-from mvlstm.errors import NotFittedError, ParameterError, check_time_limit, check_whole, warn
+from mvlstm.errors import NotFittedError, ParameterError, check_time_limit
 from mvlstm.model.arguments import placed
 from mvlstm.model.fitted import Fitted
 from mvlstm.model.fitting import fit
 from mvlstm.model.learned import Stopped
 from mvlstm.model.method import AbstractMethod
-from mvlstm.model.scoring import score_unseen, unseen_origins
-from mvlstm.model.table_warnings import age_warnings, require_ahead, require_rows, series_warnings
+from mvlstm.model.predicting import forecast, predict
+from mvlstm.model.scoring import forecast_unseen, score_unseen
 from mvlstm.model.window_choice import choose_window, sized
 from mvlstm.problem.problem import Run
 from mvlstm.results import Evaluation, Explanation, Forecast, History
@@ -151,10 +150,7 @@ class AbstractForecaster(AbstractMethod):
         With ``horizon=1`` the forecasts are those of ``table.index[window:]``, in order. Each says
         whether the model had seen the value (``part``).
         """
-        fitted = self._require_fitted("predict")
-        prepared = fitted.prepare(fitted.read(table, "predict"))
-        made = fitted.forecast(prepared, fitted.origins(prepared, "predict"))
-        return _warned(replace(made, kind=kind_of(table)))
+        return predict(self._require_fitted("predict"), table)
 
     @placed
     def forecast(
@@ -177,28 +173,7 @@ class AbstractForecaster(AbstractMethod):
         steps : int, optional
             How many, ``horizon`` at most, which is the default.
         """
-        fitted = self._require_fitted("forecast")
-        kind, steps = kind_of(table), fitted.horizon if steps is None else steps
-        check_whole("steps", steps, 1)
-        if steps > fitted.horizon:
-            raise ParameterError(
-                f"steps={steps} is more than the {counted(fitted.horizon, 'step')} that the model "
-                "learned to forecast, and beyond these the other variables are not known either. "
-                f"Ask for fewer, or fit with horizon={steps}."
-            )
-        if future is not None:
-            table = fitted.joined(table, future)
-        frame = fitted.read(table, "forecast")
-        prepared = fitted.prepare(frame)
-        require_ahead(prepared)
-        last = frame.last_rows()
-        ready = np.isin(last, prepared.origins(fitted.window, 0))
-        if not ready.any():
-            require_rows(prepared, "forecast", fitted.window, fitted.horizon, steps=0)
-        result = fitted.forecast_last(prepared, last[ready]).first(steps)
-        doubts = (*frame.doubts, *age_warnings(frame.clock, fitted.parts))
-        doubts = (*doubts, *series_warnings(prepared, last[ready], last[~ready]))
-        return _warned(replace(result, warnings=(*result.warnings, *doubts), kind=kind))
+        return forecast(self._require_fitted("forecast"), table, future=future, steps=steps)
 
     @placed
     def evaluate(self, table: Table, *, since: Any = None) -> Evaluation:
@@ -215,14 +190,12 @@ class AbstractForecaster(AbstractMethod):
             whether skill or coverage has slipped: see `mvlstm.results.Evaluation`.
         """
         fitted = self._require_fitted("evaluate")
-        prepared = fitted.prepare(fitted.read(table, "evaluate"))
-        origins, _, _ = unseen_origins(fitted, prepared)
-        forecast = _warned(fitted.forecast(prepared, origins))
+        prepared, made = forecast_unseen(fitted, table)
         if since is None:
-            return replace(score_unseen(fitted, forecast, prepared), kind=kind_of(table))
+            return replace(score_unseen(fitted, made, prepared), kind=kind_of(table))
         from mvlstm.model.monitoring import score_since
 
-        scored = score_since(fitted, forecast, prepared, since)
+        scored = score_since(fitted, made, prepared, since)
         return replace(scored, kind=kind_of(table))
 
     def score(self, table: Table) -> float:
@@ -359,9 +332,9 @@ class AbstractForecaster(AbstractMethod):
         """
         from mvlstm.report.gather import write_report
 
-        self._require_fitted("report")
+        fitted = self._require_fitted("report")
         more: dict[str, Any] = {"effort": effort, "title": title, "time_limit": time_limit}
-        return write_report(self, table, path, future=future, **more)
+        return write_report(self, fitted, table, path, future=future, **more)
 
     def save(self, path: str | Path) -> None:
         """Write the model to one ``.safetensors`` file; `mvlstm.load` reads it back."""
@@ -463,10 +436,3 @@ def require_whole(fitted: Fitted) -> None:
 def _same(one: Any, other: Any) -> bool:
     """Say whether two values of a setting are equal; it may be an array."""
     return one is other or bool(np.array_equal(one, other))
-
-
-def _warned(forecast: Forecast) -> Forecast:
-    """Give a forecast's warnings to Python as well, as if its caller's caller had."""
-    for message in forecast.warnings:
-        warn(message)
-    return forecast

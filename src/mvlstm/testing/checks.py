@@ -15,8 +15,8 @@ from sklearn.base import clone
 from mvlstm.datasets.synthetic import synthetic
 from mvlstm.errors import DataError, MVLSTMError, MVLSTMWarning, NotFittedError, ParameterError
 from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.loading import load
 from mvlstm.model.registry import is_registered
-from mvlstm.model.saving import load
 
 Check = Callable[[AbstractForecaster], None]
 TARGET = "y"
