@@ -83,6 +83,11 @@ class Repairs:
     gaps: Gaps = declared_in(CalendarSettings, "gaps")
     duplicates: Duplicates = declared_in(CalendarSettings, "duplicates")
 
+    @property
+    def repairs(self) -> dict[str, Any]:
+        """These settings alone, by name."""
+        return {one.name: getattr(self, one.name) for one in declared(Repairs)}
+
 
 @settings(panel=TABLE, frozen=True)
 class Cleaning(Repairs):
