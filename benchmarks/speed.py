@@ -16,6 +16,7 @@ import json
 import platform
 import resource
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,12 +29,15 @@ import torch
 import mvlstm.nn.mvlstm as network_module
 import mvlstm.nn.recurrence as recurrence_module
 from mvlstm.nn.mvlstm import MVLSTMNetwork
-from mvlstm.nn.reference import reference_attention, reference_recurrence
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.data import WindowData
 from mvlstm.train.loop import train
 from mvlstm.train.state import TrainState
 from mvlstm.train.stepper import Stepper
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from oracles.equations import reference_attention, reference_recurrence
 
 COLUMNS = [
     "n_variables",

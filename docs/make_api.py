@@ -92,7 +92,10 @@ GROUPS = {
         "explain": "importance",
         "plot": "gallery",
     },
-    "Checking a forecaster of one's own": {"testing": "contributing#add-a-forecaster"},
+    "A forecaster of one's own": {
+        "AbstractForecaster": "contributing#add-a-forecaster",
+        "testing": "contributing#add-a-forecaster",
+    },
     "Errors and warnings": {
         "MVLSTMError": "contributing#where-things-go",
         "MVLSTMWarning": "automation#a-crontab",
@@ -132,7 +135,7 @@ def _group(title: str, names: dict[str, str]) -> str:
 def _signature(name: str) -> str:
     """Return a function's or class's call with its arguments and their defaults, on short lines."""
     value = _value(name)
-    if not callable(value) or (isinstance(value, type) and issubclass(value, Exception)):
+    if not callable(value) or inspect.isabstract(value) or _is_exception(value):
         return ""
     arguments = [a for a in inspect.signature(value).parameters.values() if a.name != "self"]
     words: list[str] = []
@@ -144,6 +147,10 @@ def _signature(name: str) -> str:
         words.append(text if len(text) < 60 else f"{one.name}=...")
     text = f"{name}({', '.join(words)})"
     return "\n".join(textwrap.wrap(text, 100, subsequent_indent="    ", break_long_words=False))
+
+
+def _is_exception(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, Exception)
 
 
 def _sentence(name: str) -> str:

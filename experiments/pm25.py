@@ -6,13 +6,14 @@
 Prints the seconds and every member's lowest validation RMSE in micrograms. ``--table`` keeps the
 scaled table in a file (written if absent), for machines without the data or without pandas.
 ``plain`` batches members with one product a time step and lets autograd do the rest;
-``reference`` is the loop of `mvlstm.nn.reference.reference_step`. Both are equal to the fast path
+``reference`` is the loop of `tests/oracles/equations.py`. Both are equal to the fast path
 in double precision.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
@@ -23,10 +24,13 @@ import mvlstm.nn.mvlstm as network_module
 import mvlstm.nn.recurrence as recurrence_module
 from mvlstm.nn.backends.packed import batched_recurrence
 from mvlstm.nn.mvlstm import MVLSTMNetwork
-from mvlstm.nn.reference import reference_attention, reference_recurrence
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.data import WindowData
 from mvlstm.train.loop import train
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from oracles.equations import reference_attention, reference_recurrence
 
 WINDOW, HIDDEN_SIZE = 30, 15
 

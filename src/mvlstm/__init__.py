@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from mvlstm.methods.statespace import ARIMAX, STRX
     from mvlstm.methods.trees import GBT, RF, XGT
     from mvlstm.model.checking import check
-    from mvlstm.model.saving import load
+    from mvlstm.model.forecaster import AbstractForecaster
+    from mvlstm.model.loading import load
     from mvlstm.results import Check, Comparison, Evaluation, Explanation, Forecast, Graph, History
     from mvlstm.table.nixtla import from_nixtla
 
@@ -52,6 +53,7 @@ __all__ = [
     "RF",
     "STRX",
     "XGT",
+    "AbstractForecaster",
     "Check",
     "Comparison",
     "Evaluation",
@@ -90,8 +92,9 @@ _MODULES = {name: f"mvlstm.{name}" for name in _ROOMS}
 _RESULTS = ("Check", "Comparison", "Evaluation", "Explanation", "Forecast", "Graph", "History")
 _NAMES = {
     **{name: entry.path for name, entry in _FORECASTERS.items()},
+    "AbstractForecaster": "mvlstm.model.forecaster",
     "check": "mvlstm.model.checking",
-    "load": "mvlstm.model.saving",
+    "load": "mvlstm.model.loading",
     "backtest": "mvlstm.evaluate.backtest",
     "compare": "mvlstm.evaluate.compare",
     "from_nixtla": "mvlstm.table.nixtla",

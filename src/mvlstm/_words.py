@@ -10,7 +10,7 @@ MINUS = "−"
 MOST_DECIMALS = 12
 MOST_NAMES = 8  # of a list in a message
 LEAST_P = 0.001  # smaller p-values are not written out
-FINEST_SHARE = 1e-8  # of the largest number; what is smaller need not show beside it
+FINEST_SHARE = 1e-8  # of the largest number; what is smaller need not show next to it
 
 
 def counted(count: int, word: str) -> str:
@@ -54,7 +54,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def significant(largest: float, digits: int, finest: float = 0.0) -> int:
-    """Return the digits that numbers up to ``largest`` need so that ``finest`` shows beside them.
+    """Return the digits that numbers up to ``largest`` need so that ``finest`` shows next to them.
 
     Examples
     --------

@@ -88,7 +88,7 @@ def run_demo(out: str | Path = "mvlstm-demo", *, verbose: int = 0) -> Demo:
     truth = data.truth
     assert truth is not None and truth.oracle_rmse and truth.oracle_mae, "made-up data has a truth"
     model = MVLSTM(**SETTINGS, verbose=verbose).fit(data.frame, data.target, test=0.2)
-    found = gather_report(model, data.frame)
+    found = gather_report(model, model.fitted_, data.frame)
     evaluation, explanation, forecast = found.evaluation, found.explanation, found.future
     names = ("model.safetensors", "scores.json", "importance.csv", "forecast.csv")
     files = tuple(folder / name for name in names)

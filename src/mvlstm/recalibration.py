@@ -298,7 +298,7 @@ def track(
     rank, shift = np.repeat(rank, sizes), np.repeat(shift, sizes)
     block, within = np.divmod(place + shift, TOGETHER)
     counts = np.bincount(block[(within == 0) | (place == 0)])  # series with a first, a second, ...
-    begins = np.cumsum([0, len(sizes), *counts])  # of states after so many blocks, by rank
+    begins = np.cumsum([0, len(sizes), *counts])  # of states after this many blocks, by rank
     passed = (arrivals.known + shift[:, None]) // TOGETHER
     in_force = (begins[passed] + rank[:, None]) * H + np.arange(H)
     slot = begins[block + 1] - len(sizes) + rank, within

@@ -107,7 +107,7 @@ class Packed:
             strange = sorted(name for name, part in parts.items() if part.get_dtype() not in KINDS)
             shapes = {name: tuple(part.get_shape()) for name, part in parts.items()}
         if not isinstance(header, dict):
-            raise ModelFileError(f"'{path}' is no {what}: its header is no table of fields.")
+            raise ModelFileError(f"'{path}' is not a {what}: its header is not a table of fields.")
         if strange:
             raise ModelFileError(f"'{path}' holds arrays of an unknown type: {strange}.")
         kinds = {name: np.dtype(KINDS[part.get_dtype()]) for name, part in parts.items()}
@@ -153,9 +153,9 @@ def _reading(path: Path, what: str) -> Iterator[None]:
     except OSError as error:
         raise ModelFileError(f"'{path}' cannot be read: {error.strerror or error}.") from error
     except (SafetensorError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ModelFileError(f"'{path}' is no {what}, or is damaged ({error}).") from error
+        raise ModelFileError(f"'{path}' is not a {what}, or is damaged ({error}).") from error
     except RecursionError as error:
-        raise ModelFileError(f"'{path}' is no {what}: its header is nested too deep.") from error
+        raise ModelFileError(f"'{path}' is not a {what}: its header is nested too deep.") from error
 
 
 def _check_sizes(path: Path, what: str) -> None:
@@ -170,14 +170,14 @@ def _check_sizes(path: Path, what: str) -> None:
     if len(start) < 8 or length > size - 8:
         table = path.suffix.lower() in (".csv", ".parquet", ".txt")
         hint = " It looks like a table; the model comes first." if table else ""
-        raise ModelFileError(f"'{path}' is no {what}, or is cut off.{hint}")
+        raise ModelFileError(f"'{path}' is not a {what}, or is cut off.{hint}")
     if length > LARGEST_HEADER or size > LARGEST_FILE:
         raise ModelFileError(f"'{path}' is too large to be a {what} ({size:,} bytes).")
     on_disk = 512 * getattr(found, "st_blocks", size)
     if size > LARGEST_HOLE and on_disk < size / 64:  # numbers never pack that tightly
         raise ModelFileError(
-            f"'{path}' is no whole {what}: of its {size:,} bytes the disk holds {on_disk:,}. Copy "
-            "it again."
+            f"'{path}' is not a whole {what}: of its {size:,} bytes the disk holds {on_disk:,}. "
+            "Copy it again."
         )
 
 
@@ -196,7 +196,7 @@ def array_bytes(array: NDArray[Any]) -> memoryview:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 def _plain(value: Any) -> Any:
@@ -215,7 +215,7 @@ def check_place(path: str | os.PathLike[str]) -> Path:
     if file.is_dir():
         raise DataError(f"'{file}' is a folder; give the name of a file to write.")
     if file.exists() and not file.is_file():  # a name such as /dev/null must not be taken away
-        raise DataError(f"'{file}' is no file but a device or a stream; give the name of a file.")
+        raise DataError(f"'{file}' is a device or a stream; give the name of a file.")
     if not file.parent.is_dir():
         raise DataError(f"The folder '{file.parent}' does not exist; create it first.")
     return file

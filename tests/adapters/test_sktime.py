@@ -207,7 +207,7 @@ def another_column() -> Any:
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        (bad_model, ParameterError, "is no forecaster of mvlstm"),
+        (bad_model, ParameterError, "is not a forecaster of mvlstm"),
         (no_future, DataError, r"predict\(\) needs X with \['weather', 'noise'\]"),
         (half_a_future, DataError, "X has no values of .* at 2020-04-29"),
         (a_hole_in_the_future, DataError, r"X has no values of \['noise'\] at 2020-04-28"),

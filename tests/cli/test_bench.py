@@ -387,7 +387,7 @@ def test_tune_notices_that_the_table_has_changed(run: Run, tmp_path: Path) -> No
     [
         (("--grid", "foo=1"), "names 'foo'"),
         (("--grid", "0.1,0.2"), "give names with values"),
-        (("--grid", "lr=0.01,x"), "learning_rate the value 'x', which is no number"),
+        (("--grid", "lr=0.01,x"), "learning_rate the value 'x', which is not a number"),
         (("--preset", "best"), "preset='best'"),
         (("--grid", "cell=lstn"), "cell='lstn' is not an option"),
         (("--grid", "l2=1e-5,-1"), "l2=-1 must not be negative"),

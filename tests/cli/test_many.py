@@ -59,7 +59,7 @@ def test_what_pieces_need_is_asked_for(run: Run, panel: Path, tmp_path: Path) ->
     done = run("fit", panel, "--target", "y", *TINY, "--out", model)
     assert done.code == 2 and "--series says which column names them" in done.stderr
     done = run("fit", panel, "--target", "y", "--series", "id", "--memory", "a lot", "--out", model)
-    assert done.code == 2 and "is no size" in done.stderr
+    assert done.code == 2 and "is not a size" in done.stderr
     model.touch()
     for command in ("forecast", "explain"):
         done = run(command, model, panel)

@@ -105,13 +105,10 @@ def _package(path: Path) -> list[str]:
     return ["mvlstm", *path.relative_to(ROOT).parts[:-1]]
 
 
-def _imports(path: Path, *, types: bool = True) -> Iterator[Import]:
-    """Yield what a file imports, inside functions too; without ``types``, not for annotations."""
+def _imports(path: Path) -> Iterator[Import]:
+    """Yield what a file imports, inside functions and for annotations too."""
     late: set[ast.AST] = set()
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if not types and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            node.body = []
     for node in ast.walk(tree):
         typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         if typing_only or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -176,7 +173,7 @@ def _module(path: Path) -> str:
 
 
 def test_no_cycle_between_modules() -> None:
-    """Imports inside functions count; a package's __init__ that names its own modules does not."""
+    """Imports inside functions and for annotations count; those of a package's __init__ do not."""
     known = {_module(path): path for path in _python_files()}
 
     def owner(name: str) -> str | None:
@@ -187,7 +184,7 @@ def test_no_cycle_between_modules() -> None:
     graph = {
         module: {
             found
-            for one in _imports(path, types=False)
+            for one in _imports(path)
             if (found := owner(one.module)) not in (None, module)
             and not module.startswith(f"{found}.")
         }

@@ -30,7 +30,9 @@ def _public_objects() -> dict[str, object]:
         if inspect.isclass(value):
             found |= {
                 f"{name}.{key}": getattr(value, key)
-                for key, member in vars(value).items()
+                for base in value.__mro__
+                if base.__module__.startswith("mvlstm.")
+                for key, member in vars(base).items()
                 if not key.startswith("_")
                 and (inspect.isfunction(member) or isinstance(member, classmethod))
             }

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mvlstm.nn.cell import Layer
 from mvlstm.nn.parameters import Parameters
-from mvlstm.nn.reference import membership
+from oracles.equations import membership
 
 
 def assemble(layer: Layer, p: Parameters) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -158,7 +158,7 @@ def test_a_file_of_holes_is_refused_before_any_array_is_read(
 ) -> None:
     monkeypatch.setattr(Packed, "read", lambda *_: pytest.fail("arrays were read"))
     path = sparse(GOLDEN / f"{name}.safetensors", tmp_path / "m.safetensors", tensor, 3 * 2**28)
-    with pytest.raises(ModelFileError, match="no whole model"):
+    with pytest.raises(ModelFileError, match="not a whole model"):
         mv.load(path)
 
 

@@ -229,7 +229,7 @@ def test_a_level_and_a_series_that_training_did_not_have_are_named(
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "text.onnx").write_text("no model")
-    with pytest.raises(ModelFileError, match="is no model exported by mvlstm"):
+    with pytest.raises(ModelFileError, match="is not a model exported by mvlstm"):
         load(tmp_path / "text.onnx")
     with pytest.raises(ModelFileError, match="does not exist"):
         load(tmp_path / "none.onnx")

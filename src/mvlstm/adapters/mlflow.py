@@ -26,7 +26,7 @@ except ImportError as error:
 from mvlstm._version import __version__
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
 from mvlstm.model.forecaster import AbstractForecaster
-from mvlstm.model.saving import load
+from mvlstm.model.loading import load
 from mvlstm.table.kinds import as_pandas
 
 __all__ = ["load_model", "log_model", "save_model"]
@@ -60,10 +60,7 @@ def save_model(
     described = Model() if mlflow_model is None else mlflow_model
     described.add_flavor(FLAVOUR, data=FILE, version=__version__, method=type(model).__name__)
     pyfunc.add_to_model(
-        described,
-        loader_module=__name__,
-        data=FILE,
-        pip_requirements=[f"mvlstm=={__version__}"],
+        described, loader_module=__name__, data=FILE, pip_requirements=[f"mvlstm=={__version__}"]
     )
     described.signature = ModelSignature(
         params=ParamSchema(

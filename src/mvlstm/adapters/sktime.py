@@ -382,7 +382,7 @@ class ModelForecaster(_Adapter):
     def _new_model(self) -> AbstractForecaster:
         if not isinstance(self.model, AbstractForecaster):
             raise ParameterError(
-                f"model={self.model!r} is no forecaster of mvlstm. Pass one with its settings, "
+                f"model={self.model!r} is not a forecaster of mvlstm. Pass one with its settings, "
                 "such as mvlstm.AR(window=24)."
             )
         copied: AbstractForecaster = clone(self.model)

@@ -151,12 +151,7 @@ def _shares(job: Job, found: Rows) -> Cell:
 
 
 def plain_cell(
-    found: Rows,
-    *,
-    end: int,
-    test: int,
-    valid: int,
-    scored: BoolArray | None = None,
+    found: Rows, *, end: int, test: int, valid: int, scored: BoolArray | None = None
 ) -> Cell:
     """Return the rows up to ``end`` as a cell, the last ``test`` of them to be scored on."""
     table, test = fold_frame(found.frame, end - test, end)

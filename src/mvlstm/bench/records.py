@@ -165,7 +165,7 @@ def _lines(file: Path, problems: list[str]) -> Iterable[Record]:
             )
             continue
         if not _is_record(record):
-            problems.append(f"Line {place} of '{file}' is no record and is left out.")
+            problems.append(f"Line {place} of '{file}' is not a record and is left out.")
         elif record["schema"] != SCHEMA:
             problems.append(
                 f"Line {place} of '{file}' has schema {record['schema']!r}, not {SCHEMA}, and is "

@@ -19,13 +19,7 @@ from mvlstm.bench.pool import pool_records
 from mvlstm.bench.records import Arrays, Record, Records, Writer, read_records
 from mvlstm.bench.spec import Job, Suite
 from mvlstm.engine import check_engine, opened
-from mvlstm.errors import (
-    DataError,
-    MVLSTMWarning,
-    ParameterError,
-    check_whole,
-    reachable,
-)
+from mvlstm.errors import DataError, MVLSTMWarning, ParameterError, check_whole, reachable
 from mvlstm.progress import show_tasks
 from mvlstm.settings import RunningSettings, expanded
 from mvlstm.storage import hold_lock

@@ -39,11 +39,7 @@ class Scored:
 
 
 def forecast_cell(
-    fitted: Fitted,
-    problem: Problem,
-    cell: Cell,
-    *,
-    before: Fitted | None = None,
+    fitted: Fitted, problem: Problem, cell: Cell, *, before: Fitted | None = None
 ) -> Scored:
     """Forecast the rows of a cell that count; validation rows with a model that did not see them.
 
@@ -115,7 +111,7 @@ def score(scored: Scored, cell: Cell) -> dict[str, Any]:
 
 
 def worst_month(scored: Scored, cell: Cell) -> float | None:
-    """Return the least coverage of any month with enough rows; None where times are no dates."""
+    """Return the least coverage of any month with enough rows; None where times are not dates."""
     if not isinstance(cell.times, pd.DatetimeIndex):
         return None
     low, high = scored.test.interval(0.9)

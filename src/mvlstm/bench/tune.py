@@ -195,7 +195,7 @@ def _check_values(name: str, values: Sequence[Any], default: Any) -> None:
     for value in values:
         if isinstance(value, bool | str):
             raise ParameterError(
-                f"The grid gives {name} the value '{value}', which is no number; give numbers, "
+                f"The grid gives {name} the value '{value}', which is not a number; give numbers, "
                 f"such as {default}."
             )
 

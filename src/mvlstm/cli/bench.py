@@ -95,12 +95,7 @@ def run(
         output.show(*(job.key for job in chosen.jobs))
         return
     summary = run_suite(
-        chosen,
-        out,
-        **running,
-        **place,
-        retry_failed=retry_failed,
-        verbose=0 if quiet else 1,
+        chosen, out, **running, **place, retry_failed=retry_failed, verbose=0 if quiet else 1
     )
     for problem in summary.problems:
         output.warn(problem)

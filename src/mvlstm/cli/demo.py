@@ -35,7 +35,4 @@ def demo(
         f"{', '.join(result.called_important) or 'none'}.",
     )
     output.notes(result.explanation.notes)
-    output.show(
-        *(f"wrote {path}" for path in result.files),
-        f"took {result.seconds:.0f} s",
-    )
+    output.show(*(f"wrote {path}" for path in result.files), f"took {result.seconds:.0f} s")

@@ -21,8 +21,7 @@ def export(
         Path, cli.option("The .onnx file to write.", "FILE", name="--out"), cli.Written((".onnx",))
     ] = Path("model.onnx"),
     quantiles: Annotated[
-        str | None,
-        cli.option("Quantiles besides 0.05, 0.5 and 0.95, such as 0.1,0.9.", "Q[,Q...]"),
+        str | None, cli.option("Quantiles besides 0.05, 0.5 and 0.95, such as 0.1,0.9.", "Q[,Q...]")
     ] = None,
     data: Annotated[
         Path | None,

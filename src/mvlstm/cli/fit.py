@@ -77,12 +77,7 @@ def fit(
     """
     model = cli.build_model(preset, settings, quiet=quiet)
 
-    from mvlstm.cli.unfinished import (
-        ENDED,
-        is_unfinished,
-        prepared_checkpoint,
-        remove_checkpoint,
-    )
+    from mvlstm.cli.unfinished import ENDED, is_unfinished, prepared_checkpoint, remove_checkpoint
 
     folder = checkpoint or out.with_suffix(".checkpoint")
     if resume is None and (folder / ENDED).is_file():

@@ -9,15 +9,14 @@ from mvlstm._words import counted
 from mvlstm.cli import options as cli
 from mvlstm.cli.session import Output, first_of, table
 from mvlstm.cli.words import named_columns
-from mvlstm.table.settings import Cleaning
 from mvlstm.table.settings import Columns as TableColumns
+from mvlstm.table.settings import Repairs
 
 EXAMPLE = (
     "Example: mvlstm graph air.csv --time year,month,day,hour --exclude No,cbwd --missing drop "
     "--gaps close --out graph.html"
 )
 COLUMNS = ("time", "series", "variables", "exclude", "categorical", "na_values")
-ROWS = ("missing", "fill_limit", "gaps", "duplicates")
 LINKS_SHOWN = 30  # on a screen; --json and --out have all
 
 
@@ -26,7 +25,7 @@ def graph(
     output: Output,
     data: cli.DataFile,
     columns: Annotated[cli.Given, cli.option_group(TableColumns, *COLUMNS)],
-    cleaning: Annotated[cli.Given, cli.option_group(Cleaning, *ROWS)],
+    cleaning: Annotated[cli.Given, cli.option_group(Repairs)],
     reading: cli.Reading,
     targets: Annotated[
         list[str] | None,

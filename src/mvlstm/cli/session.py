@@ -141,7 +141,7 @@ def table(
 
     The largest has ``digits`` digits. Numbers of the columns ``exact``, settings, are written as
     they were given; ``shares`` of one whole with three decimals however small; of those ``beside``
-    others only what shows beside the largest matters.
+    others only what shows next to the largest matters.
     """
     from pandas import isna
     from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
@@ -204,7 +204,7 @@ def _numbers(values: list[float], digits: int, finest: float = 0.0) -> list[str]
     sizes = [abs(v) for v in values if isfinite(v) and v]
     spread = sizes and max(sizes) > 10**DECADES * min(sizes)
     if spread and min(sizes) * 10 ** decimals(max(sizes), digits, finest) < 10:
-        own = digits + 2 if finest else digits  # which has to show beside large numbers
+        own = digits + 2 if finest else digits  # which has to show next to large numbers
         return [_numbers_alike([v], own)[0] for v in values]
     return _numbers_alike(values, digits, finest)
 

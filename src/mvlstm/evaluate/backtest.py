@@ -204,10 +204,7 @@ def backtest(
                 advance("folds fitted")
     pooled = Forecast.join(scored)
     table_of = {
-        name: {
-            **score_against(forecast, frame),
-            "fit_seconds": float(np.sum(spent)),
-        }
+        name: {**score_against(forecast, frame), "fit_seconds": float(np.sum(spent))}
         for name, forecast, spent in [
             *((k + 1, scored[k], [spent]) for k, spent in enumerate(seconds)),
             ("pooled", pooled, seconds),
@@ -315,7 +312,7 @@ def refit_rows(
     check_whole("refit_every", between, 1)
     if between % every:
         raise ParameterError(
-            f"refit_every={between} is no multiple of every={every}, so that refits would fall "
+            f"refit_every={between} is not a multiple of every={every}, so that refits would fall "
             "between two origins. Choose a multiple."
         )
     first = chronological(n_rows, test=test, valid=valid).b

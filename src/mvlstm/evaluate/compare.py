@@ -33,7 +33,9 @@ from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.scoring import score_against
 from mvlstm.model.transform_choice import TRANSFORM_CHOICES, choose_transform
 from mvlstm.model.window_choice import choose_window
+from mvlstm.problem.predictive import Mixture
 from mvlstm.problem.splits import split_windows
+from mvlstm.problem.target_scale import location_of_member, mean_of_members
 from mvlstm.problem.windows import measured_labels, origin_rows
 from mvlstm.progress import show_tasks
 from mvlstm.results import Comparison, Forecast
@@ -271,33 +273,27 @@ def first_member(run: FoldRun) -> Forecast:
     factor that makes the 90 % interval cover on the validation rows; of several series, on the
     scale of each.
     """
-    recent, transform = run.recent, run.recent.transform
-    own = recent.means.shape[-1] // len(recent.members)  # components of a member
-    share = recent.weights[..., :own]
-    location = np.sum(share * recent.means[..., :own], axis=-1) / share.sum(axis=-1)
-    if not transform:
-        location = recent.members[0]
+    recent, transform, fitted = run.recent, run.recent.transform, run.model.fitted_
+    mixtures = Mixture.split(recent.weights, recent.means, recent.variances, len(recent.members))
+    location = location_of_member(transform, mixtures, recent.members, 0)
     actual = transform.forward(recent.actual)
-    means = location[..., None]  # (M, H, 1)
     errors = (location - actual) / run.units[:, None]
     spread = np.maximum(np.nanmean(errors[run.stop] ** 2, axis=0), np.finfo(float).tiny)
-    variances = (spread * run.units[:, None] ** 2)[..., None]  # (M, H, 1)
+    variances = (spread * run.units[:, None] ** 2)[..., None, None]  # (M, H, 1, 1)
+    one = Mixture(np.ones_like(variances), location[..., None, None], variances)
     rows = run.stop | run.calibration
-    mixture = (np.ones_like(variances[rows]), means[rows], variances[rows])
-    factors = cover_factors(mixture, actual[rows], np.asarray(recent.origin)[rows])
-    variances = variances * factors[:, None]
-    mixture = (*mixture[:2], variances[rows])
-    correction = run.model.fitted_.calibration.mean_factor[:, None]
+    times = np.asarray(recent.origin)[rows]
+    one = one.widened(cover_factors(one.take(rows).joined, actual[rows], times))
+    weights, means, variances = one.joined
     alone = replace(
         recent,
-        weights=np.ones_like(means),
+        weights=weights,
         means=means,
         variances=variances,
-        members=np.moveaxis(transform.mean(means, variances * correction), -1, 0),
+        members=mean_of_members(transform, one.widened(fitted.calibration.mean_factor)),
         knots=None,
-        shape=score_shape(metrics.mixture_score(*mixture, actual[rows])),
+        shape=score_shape(metrics.mixture_score(*one.take(rows).joined, actual[rows])),
     )
-    fitted = run.model.fitted_
     return adapted(alone, fitted.parts) if fitted.adaptive else alone
 
 

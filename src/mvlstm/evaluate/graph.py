@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Literal
 
 import numpy as np
@@ -32,11 +33,11 @@ from mvlstm.problem.windows import (
 )
 from mvlstm.progress import show_tasks
 from mvlstm.results.graph import CONTROLS, LINK_COLUMNS, OWN_COLUMNS, Graph
-from mvlstm.settings import FILL_LIMIT, Duplicates
+from mvlstm.settings import expanded
 from mvlstm.table.columns import as_in_table, as_name, as_names, column_names
 from mvlstm.table.frame import SeriesFrame, Table, check_table
 from mvlstm.table.layout import CALENDAR
-from mvlstm.table.settings import Cleaning, Codes, Columns, Gaps, Missing, Names
+from mvlstm.table.settings import Cleaning, Codes, Columns, Names, Repairs
 from mvlstm.table.spacing import natural_cycles
 from mvlstm.types import FloatArray
 
@@ -50,6 +51,7 @@ NOTES = (
 )
 
 
+@expanded(repairs=Repairs)
 def graph(
     table: Table,
     *,
@@ -60,10 +62,7 @@ def graph(
     exclude: Names = None,
     categorical: Names = None,
     na_values: Codes = None,
-    missing: Missing = "error",
-    fill_limit: int = FILL_LIMIT,
-    gaps: Gaps = "error",
-    duplicates: Duplicates = "error",
+    repairs: Repairs,
     window: int | None = None,
     control: Literal["family", "fdr"] = "family",
     effort: Literal["quick", "default", "full"] = "default",
@@ -81,8 +80,8 @@ def graph(
     table : DataFrame or SeriesFrame
     targets : str or sequence of str, optional
         Columns whose drivers are looked for; by default all that hold numbers.
-    time, series, variables, exclude, categorical, na_values, missing, fill_limit, gaps, duplicates
-        What the columns are and how rows are cleaned, as for ``fit``.
+    time, series, variables, exclude, categorical, na_values
+        What the columns are, as for ``fit``.
     window : int, optional
         Lags that are read; by default 2, 3, 5 or 10, whichever forecasts best.
     control : {"family", "fdr"}
@@ -123,8 +122,7 @@ def graph(
         categorical=categorical,
         na_values=na_values,
     )
-    cleaning = Cleaning(missing=missing, fill_limit=fill_limit, gaps=gaps, duplicates=duplicates)
-    frame = check_table(table, columns, cleaning)
+    frame = check_table(table, columns, Cleaning(**asdict(repairs)))
     chosen = _targets(frame, None if targets is None else names)
     work = len(frame.variables) * len(chosen) * level.rows**3  # of one regression and all its links
     pieces = max(1, int(SHARE * level.work / work))
@@ -142,7 +140,7 @@ def past_of(
 ) -> Past:
     """Gather windows and next values, each series in its own units.
 
-    Rows are spread evenly, so many for each of at most this many pieces.
+    There are at most this many pieces, each of ``rows`` windows, spread evenly.
     """
     length = max(WINDOWS) if window is None else window
     origins = origins_in(frame.segments, length, 1)
@@ -203,7 +201,7 @@ def _targets(frame: SeriesFrame, given: Sequence[str] | None) -> list[int]:
         return numbers
     wrong = [name for name in given if frame.variables.index(name) not in numbers]
     if wrong:
-        raise DataError(f"Target '{wrong[0]}' is no column of numbers. Leave it out of targets=.")
+        raise DataError(f"Target '{wrong[0]}' is not a column of numbers. Take it out of targets.")
     return [v for v in numbers if frame.variables[v] in given]
 
 

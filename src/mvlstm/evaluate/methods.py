@@ -219,8 +219,8 @@ def own_class(name: str) -> type[AbstractForecaster]:
     found = getattr(module, wanted)
     if not _is_forecaster(found):
         raise ParameterError(
-            f"'{name}' is no forecaster; write it as a subclass of one of mvlstm's, or of "
-            "mvlstm.model.forecaster.AbstractForecaster."
+            f"'{name}' is not a forecaster; write it as a subclass of one of mvlstm's, or of "
+            "mvlstm.AbstractForecaster."
         )
     _check_contract(found, name)
     return found

@@ -26,6 +26,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from mvlstm.explain.blocks import BlockBootstrap, block_length, interval, over_time
 from mvlstm.explain.conditional import Others
@@ -41,6 +43,7 @@ Scrambled = Callable[[tuple[int, ...], IntArray], FloatArray]
 """Forecasts (K, M, H) with the given variables' windows taken from the donors (M,)."""
 
 PATIENCE = 4  # block length in multiples of a slow rise's memory
+CORRELATED = 0.9  # from which two variables are also judged together
 RELEVANCE = 0.005  # an important variable's share of the model's squared error, at least
 
 
@@ -184,9 +187,9 @@ def verdicts(adjusted: FloatArray, estimate: FloatArray, error: float) -> NDArra
 
 
 def correlated_groups(
-    values: FloatArray, groups: Sequence[int], *, target: int | None = None, threshold: float = 0.9
+    values: FloatArray, groups: Sequence[int], *, target: int | None = None
 ) -> list[tuple[int, ...]]:
-    """Find sets of two or more exogenous variables linked by correlations above ``threshold``.
+    """Find sets of two or more exogenous variables linked by correlations above `CORRELATED`.
 
     ``values`` (rows, C) are the columns over time and ``groups`` (C,) the variable that owns each;
     variables with several columns are linked by any of them. ``target`` is left out.
@@ -195,22 +198,13 @@ def correlated_groups(
     centred = values - values.mean(axis=0)
     scale = np.sqrt(np.sum(centred**2, axis=0))
     unit = centred / np.where(scale > 0, scale, 1.0)
-    linked = np.abs(unit.T @ unit) > threshold
-    parent = list(range(int(owner.max(initial=-1)) + 1))
-
-    def root(v: int) -> int:
-        while parent[v] != v:
-            v = parent[v]
-        return v
-
-    for i, j in zip(*np.nonzero(np.triu(linked, 1)), strict=True):
-        a, b = int(owner[i]), int(owner[j])
-        if target not in (a, b):
-            parent[root(b)] = root(a)
-    sets: dict[int, list[int]] = {}
-    for v in range(len(parent)):
-        sets.setdefault(root(v), []).append(v)
-    return [tuple(members) for members in sets.values() if len(members) > 1]
+    linked = owner[np.argwhere(np.abs(unit.T @ unit) > CORRELATED)]  # (pairs, 2) variables
+    linked = linked[(linked != target).all(axis=1)]
+    size = int(owner.max(initial=-1)) + 1
+    graph = coo_array((np.ones(len(linked)), tuple(linked.T)), shape=(size, size))
+    count, places = connected_components(graph, directed=False)
+    sets = (np.flatnonzero(places == one) for one in range(count))
+    return [tuple(one.tolist()) for one in sets if len(one) > 1]
 
 
 # ------------------------------------------------------------------------------------- inner parts

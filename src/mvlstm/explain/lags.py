@@ -20,7 +20,6 @@ def lag_table(
     attention: FloatArray | None,
     *,
     leads: Sequence[int] = (),
-    seed: int = 0,
 ) -> pd.DataFrame | None:
     """Lay out `Explanation.lags`, what is known about every variable and lag; None if nothing is.
 
@@ -32,12 +31,12 @@ def lag_table(
         return None
     tables = []
     if contributions is not None:
-        size, low, high = _sizes(contributions[..., ::-1], seed)  # (N, T), lag 1 first
+        size, low, high = _sizes(contributions[..., ::-1])  # (N, T), lag 1 first
         total = np.maximum(size.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         shown = {"contribution": size, "low": low, "high": high, "share": size / total}
         tables.append(_tidy(variables, shown, leads, first=1))
     if attention is not None:
-        mean, low, high = _over_members(attention[..., ::-1], seed)
+        mean, low, high = _over_members(attention[..., ::-1])
         shown = {"attention": mean, "attention_low": low, "attention_high": high}
         tables.append(_tidy(variables, shown, leads, first=2))
     joined = tables[0] if len(tables) == 1 else tables[0].join(tables[1])  # the first has all lags
@@ -65,10 +64,10 @@ def _tidy(
     return pd.DataFrame({name: values.reshape(-1) for name, values in columns.items()}, index)
 
 
-def _sizes(members: FloatArray, seed: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _sizes(members: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean absolute contribution (N, T) over forecasts and steps, with its interval."""
     K, M, H = members.shape[:3]
-    rng = np.random.default_rng([seed, 3])
+    rng = np.random.default_rng([0, 3])
     blocks = np.array_split(np.arange(M), min(BLOCKS, M))
     weights, drawn = np.empty((DRAWS, K)), np.empty((DRAWS, len(blocks)))
     for draw in range(DRAWS):
@@ -84,9 +83,9 @@ def _sizes(members: FloatArray, seed: int) -> tuple[FloatArray, FloatArray, Floa
     return estimate, *interval(draws, estimate)
 
 
-def _over_members(values: FloatArray, seed: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _over_members(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean over members (N, L), with the interval from resampling them."""
     K = len(values)
-    weights = np.random.default_rng([seed, 4]).multinomial(K, np.full(K, 1 / K), size=DRAWS) / K
+    weights = np.random.default_rng([0, 4]).multinomial(K, np.full(K, 1 / K), size=DRAWS) / K
     estimate = values.mean(axis=0)
     return estimate, *interval(np.tensordot(weights, values, axes=1), estimate)

@@ -262,7 +262,7 @@ def shared_cycles(values: FloatArray, natural: tuple[int, ...] = ()) -> IntArray
 
 
 def slow_waves(positions: IntArray, rows: int) -> FloatArray:
-    """Return the slow waves at rows of a table, (n, k), for regressions of so many ``rows``."""
+    """Return the slow waves at rows of a table, (n, k), for regressions of this many ``rows``."""
     start, length = positions[0], positions[-1] - positions[0] + 1
     count = int(min(2 * length // DRIFT, DRIFTING * min(rows, len(positions))))
     angle = np.pi * (positions[:, None] - start + 0.5) / length * np.arange(1, count + 1)

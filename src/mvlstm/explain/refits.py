@@ -84,9 +84,7 @@ class Left:
 
 @on_one_thread
 def leave_out(
-    rows: Rows,
-    families: Sequence[tuple[int, ...]],
-    progress: Callable[[int], None] | None = None,
+    rows: Rows, families: Sequence[tuple[int, ...]], progress: Callable[[int], None] | None = None
 ) -> Left | None:
     """Learn regressions with all variables, and without each family of them.
 

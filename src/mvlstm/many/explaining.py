@@ -15,27 +15,26 @@ from mvlstm.errors import check_option
 from mvlstm.explain import EFFORTS
 from mvlstm.explain.importance import verdicts
 from mvlstm.many.forecasting import scaled_alone
-from mvlstm.many.running import Failure, Job, Summary, Treated, read_kind, run
+from mvlstm.many.running import Failure, Job, Running, Summary, Treated, read_kind, run
 from mvlstm.model.explaining import LEAST_WINDOWS
 from mvlstm.model.explaining import explain as explain_table
 from mvlstm.model.fitted import Fitted
 from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.settings import expanded
 
 KINDS = ("blocks", "importance")
 RISES = ("error_increase", "error_increase_low", "error_increase_high")
 LEAST_P = 1e-4  # of a block: draws cannot tell smaller ones apart
 
 
+@expanded(running=Running)
 def explain(
     model: AbstractForecaster | str | Path,
     path: str | Path,
     out: str | Path,
     *,
-    memory: str | int = "4GB",
     effort: Literal["quick", "default", "full"] = "default",
-    engine: str = "local",
-    retry: bool = False,
-    verbose: int = 1,
+    running: Running,
 ) -> Summary:
     """Say which variables the forecasts rest on, in every series of a dataset and over all.
 
@@ -53,15 +52,7 @@ def explain(
         Folder for the files ``importance/*.parquet``, one row per series and variable,
         ``blocks/*.parquet``, one row per variable of some 100 series together, and
         ``failures/*.parquet``.
-    memory : str or int
-        Most memory that each process may take, such as "4GB".
     effort : {"quick", "default", "full"}
-    engine : str
-        "local", "ray", or the address of a Ray cluster, where each block is a task.
-    retry : bool
-        Whether to try again what failed though its part has not been changed.
-    verbose : int
-        0 shows no progress.
 
     Returns
     -------
@@ -73,8 +64,7 @@ def explain(
     """
     check_option("effort", effort, EFFORTS)
     job = Job("explanations", KINDS, explain_series, {"effort": effort})
-    told: dict[str, Any] = {"memory": memory, "engine": engine, "retry": retry}
-    found = run(model, path, out, job, **told, verbose=verbose)
+    found = run(model, path, out, job, running)
     blocks = read_kind(found.folder, KINDS[0])
     return replace(found, importance=over_all(blocks) if len(blocks) else None)
 

@@ -12,27 +12,26 @@ import pandas as pd
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError
-from mvlstm.many.running import Failure, Job, Summary, Treated, run
+from mvlstm.many.running import Failure, Job, Running, Summary, Treated, run
 from mvlstm.model.fitted import Fitted
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.scoring import score_unseen, unseen_origins
 from mvlstm.problem.preparation import Prepared
+from mvlstm.settings import expanded
 from mvlstm.table.frame import SeriesFrame
 
 KINDS = ("scores", "forecasts")
 
 
+@expanded(running=Running)
 def forecast(
     model: AbstractForecaster | str | Path,
     path: str | Path,
     out: str | Path,
     *,
-    memory: str | int = "4GB",
     quantiles: Sequence[float] = (),
     scores: bool = True,
-    engine: str = "local",
-    retry: bool = False,
-    verbose: int = 1,
+    running: Running,
 ) -> Summary:
     """Forecast the next steps of every series of a dataset, and score the unseen rows.
 
@@ -49,18 +48,10 @@ def forecast(
     out : path
         Folder for the files ``forecasts/*.parquet``, ``scores/*.parquet`` and
         ``failures/*.parquet``.
-    memory : str or int
-        Most memory that each process may take, such as "4GB".
     quantiles : sequence of float
         Further quantiles.
     scores : bool
         Whether to score the rows that the model has not seen, next to naive forecasts.
-    engine : str
-        "local", "ray", or the address of a Ray cluster, where each block is a task.
-    retry : bool
-        Whether to try again what failed though its part has not been changed.
-    verbose : int
-        0 shows no progress.
 
     Returns
     -------
@@ -68,8 +59,7 @@ def forecast(
     """
     settings = {"quantiles": list(quantiles), "scores": scores}
     job = Job("forecasts", KINDS, forecast_series, settings)
-    told: dict[str, Any] = {"memory": memory, "engine": engine, "retry": retry}
-    return run(model, path, out, job, **told, verbose=verbose)
+    return run(model, path, out, job, running)
 
 
 def forecast_series(fitted: Fitted, table: pd.DataFrame, settings: Mapping[str, Any]) -> Treated:

@@ -29,11 +29,11 @@ class Budget:
         >>> Budget.of("much")
         Traceback (most recent call last):
             ...
-        mvlstm.errors.ParameterError: memory='much' is no size; give one such as memory='4GB'.
+        mvlstm.errors.ParameterError: memory='much' is not a size; give one such as memory='4GB'.
         """
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?B)?\s*", str(memory).upper())
         if found is None:
-            raise ParameterError(f"memory={memory!r} is no size; give one such as memory='4GB'.")
+            raise ParameterError(f"memory={memory!r} is not a size; give one such as memory='4GB'.")
         size = int(float(found[1]) * UNITS[found[2] or ""])
         if size < BASE + 2**26:
             raise ParameterError(

@@ -25,8 +25,10 @@ from mvlstm.many.dataset import Dataset
 from mvlstm.many.memory import Budget
 from mvlstm.model.fitted import Fitted
 from mvlstm.model.forecaster import AbstractForecaster
-from mvlstm.model.saving import KIND, load
+from mvlstm.model.loading import load
+from mvlstm.model.saving import KIND
 from mvlstm.progress import show_tasks
+from mvlstm.settings import RUNNING, setting, settings
 from mvlstm.storage import Packed, write_atomic
 
 FAILURES = "failures"
@@ -84,6 +86,24 @@ def read_kind(folder: Path, kind: str) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
+@settings(panel=RUNNING, frozen=True)
+class Running:
+    """How a job over many series runs."""
+
+    memory: str | int = setting(
+        default="4GB", doc='Most memory that each process may take, such as "4GB".'
+    )
+    engine: str = setting(
+        default="local",
+        doc='"local", "ray", or the address of a Ray cluster, where each block is a task.',
+    )
+    retry: bool = setting(
+        default=False,
+        doc="Whether to try again what failed though its part has not been changed.",
+    )
+    verbose: int = setting(default=1, doc="0 shows no progress.")
+
+
 class _Shared(NamedTuple):
     model: bytes  # its file
     dataset: Dataset
@@ -96,15 +116,11 @@ def run(
     path: str | Path,
     out: str | Path,
     job: Job,
-    *,
-    memory: str | int,
-    engine: str,
-    retry: bool,
-    verbose: int,
+    running: Running,
 ) -> Summary:
     """Do a job with every series that is not done."""
-    check_engine(engine)
-    budget = Budget.of(memory)
+    check_engine(running.engine)
+    budget = Budget.of(running.memory)
     whole = load(model) if isinstance(model, str | Path) else model
     layout = whole.fitted_.layout
     if layout.series is None:
@@ -117,9 +133,9 @@ def run(
     blocks = list(divide(dataset, wanted, budget.free))
     _begin(folder, job, {"model": checksum, **job.settings})
     _forget(folder, {block.name for block in blocks})
-    left = [block for block in blocks if not _is_done(folder, job, block, retry)]
-    with opened(engine) as spread:
-        _work(spread, _Shared(stored, dataset, wanted, job), left, folder, verbose)
+    left = [block for block in blocks if not _is_done(folder, job, block, running.retry)]
+    with opened(running.engine) as spread:
+        _work(spread, _Shared(stored, dataset, wanted, job), left, folder, running.verbose)
     failures = read_kind(folder, FAILURES)
     if not len(failures):
         failures = pd.DataFrame(columns=list(Failure._fields))

@@ -67,7 +67,7 @@ class SeasonalPersistence(AbstractForecaster, SeasonalPersistenceSettings):
     local: ClassVar[bool] = False  # a cycle may be longer than the window
 
     def check(self) -> None:
-        """Refuse a period that is no number of rows."""
+        """Refuse a period that is not a number of rows."""
         super().check()
         if self.period != "auto" and (not is_whole(self.period) or self.period < 1):
             raise ParameterError(

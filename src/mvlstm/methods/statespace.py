@@ -215,7 +215,7 @@ class ARIMAX(AbstractStateSpace, ARIMAXSettings):
     """
 
     def check(self) -> None:
-        """Refuse orders that are none."""
+        """Refuse what cannot be an order."""
         super().check()
         if self.order is None:
             return

@@ -11,14 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from mvlstm.errors import (
-    ParameterError,
-    check_option,
-    check_whole,
-    is_number,
-    is_whole,
-    load_extra,
-)
+from mvlstm.errors import ParameterError, check_option, check_whole, is_number, is_whole, load_extra
 from mvlstm.methods.network.link import LINKS, Link, LinkName
 from mvlstm.methods.tree_arrays import Trees, from_forest, from_histogram, from_xgboost
 from mvlstm.model.forecaster import AbstractForecaster

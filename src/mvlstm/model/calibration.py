@@ -356,10 +356,7 @@ def cover_factors(
 
 
 def _student_factor(
-    step: tuple[FloatArray, FloatArray, FloatArray],
-    y: FloatArray,
-    prior: float | None,
-    free: float,
+    step: tuple[FloatArray, FloatArray, FloatArray], y: FloatArray, prior: float | None, free: float
 ) -> float:
     """Return the factor that makes an interval as wide as Student's t would have it.
 

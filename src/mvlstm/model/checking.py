@@ -164,7 +164,7 @@ def _read(source: Table, reading: Reading) -> pd.DataFrame:
 def _tried(
     table: pd.DataFrame, attempt: Attempt
 ) -> tuple[SeriesFrame | None, list[str], DataError | None]:
-    """Try to read the table and to divide its rows; return what comes of it, and warnings."""
+    """Try to read the table and to divide its rows; return what comes back, and warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MVLSTMWarning)
         try:

@@ -11,11 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mvlstm.explain.contributions import (
-    Contributions,
-    integrated_gradients,
-    windows_at_once,
-)
+from mvlstm.explain.contributions import Contributions, integrated_gradients, windows_at_once
 from mvlstm.explain.lags import lag_index
 from mvlstm.model.calibration import Calibration
 from mvlstm.model.fitted import Fitted
@@ -38,7 +34,7 @@ TOLERANCE = 1e-3  # of a sum of contributions, in standard deviations of the tar
 ROUGH = 1e-2  # from which a note tells of it
 SCALE_NOTE = (
     "The model works on {scale}. Contributions are found on that scale and brought to the "
-    "target's units by one factor a forecast, so that they add up there."
+    "target's units by one factor per forecast, so that they add up there."
 )
 
 
@@ -127,7 +123,7 @@ def take_apart(
 
 
 def _values(frame: SeriesFrame, rows: IntArray, horizon: int) -> pd.DataFrame:
-    """Return the variables' values at origins, for each step; NaN where a variable has no one."""
+    """Return the variables' values at origins, for each step; NaN where there is no single one."""
     columns = [np.flatnonzero(np.asarray(frame.groups) == n) for n in range(frame.n_variables)]
     measured = np.asarray(frame.layout.measured)
     values = np.full((len(rows), frame.n_variables), np.nan)

@@ -45,12 +45,7 @@ from mvlstm.model.scoring import explained_origins
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Prepared
-from mvlstm.problem.windows import (
-    gather_labels,
-    longest_stretch,
-    measured_labels,
-    spread_evenly,
-)
+from mvlstm.problem.windows import gather_labels, longest_stretch, measured_labels, spread_evenly
 from mvlstm.progress import show_tasks
 from mvlstm.results import Explanation
 from mvlstm.table.frame import SeriesFrame

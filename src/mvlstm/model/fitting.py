@@ -5,20 +5,17 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
-from numpy.typing import DTypeLike
 
 from mvlstm._words import name_list
 from mvlstm.errors import DataError, ParameterError
 from mvlstm.model.calibration import calibrate
 from mvlstm.model.fitted import Background, Fitted
-from mvlstm.model.learned import Learned
+from mvlstm.model.method import AbstractMethod
 from mvlstm.model.table_warnings import check_reach, require_rows
 from mvlstm.model.transform_choice import (
-    TransformChoice,
     check_bounds,
     check_target,
     choose_transform,
@@ -28,38 +25,12 @@ from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Preparation, transformed
 from mvlstm.problem.problem import Problem, Run
 from mvlstm.problem.splits import WORDS, origins_by_part, split_windows
-from mvlstm.settings import Adapting
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.parts import HELD_OUT, Choosing, chronological
 from mvlstm.train.config import Member
 from mvlstm.types import BoolArray
 
 LARGEST = 1e140  # size of a target that can be squared and added up
-
-
-class Method(Protocol):
-    """What is fitted: settings, and a way to learn from a problem."""
-
-    window: Any  # a whole number by then
-    horizon: int
-    transform: TransformChoice
-    bounds: Sequence[float | None] | None
-    calibration: Adapting
-
-    @property
-    def one_series(self) -> bool:
-        """Whether a table of several series is refused."""
-
-    @property
-    def difference(self) -> str:
-        """Whether columns with a unit root are differenced: "none" or "auto"."""
-
-    @property
-    def precision(self) -> DTypeLike:
-        """Precision of the prepared table."""
-
-    def learn(self, problem: Problem) -> Learned:
-        """Learn from the training windows, choosing on the stopping ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +43,7 @@ class Start:
 
 
 def fit(
-    method: Method,
+    method: AbstractMethod,
     frame: SeriesFrame,
     *,
     test: float,
@@ -131,7 +102,7 @@ def fit(
 
 
 def begin(
-    method: Method,
+    method: AbstractMethod,
     frame: SeriesFrame,
     *,
     test: float,
@@ -178,7 +149,7 @@ def begin(
 
 
 def _learn_preparation(
-    method: Method, frame: SeriesFrame, rows: BoolArray
+    method: AbstractMethod, frame: SeriesFrame, rows: BoolArray
 ) -> tuple[Preparation, tuple[str, ...]]:
     """Choose transform and differencing, and learn the scaling, on the training rows."""
     T, H = int(method.window), int(method.horizon)

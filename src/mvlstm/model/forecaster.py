@@ -4,139 +4,49 @@ from __future__ import annotations
 
 import copy
 import time as clock
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import DTypeLike
 
-from mvlstm._words import counted
 from mvlstm.engine import check_engine
-from mvlstm.errors import (
-    NotFittedError,
-    ParameterError,
-    check_option,
-    check_time_limit,
-    check_whole,
-    warn,
-)
-from mvlstm.model.arguments import placed, told
-from mvlstm.model.fitted import BACKGROUND, Fitted
+from mvlstm.errors import NotFittedError, ParameterError, check_time_limit
+from mvlstm.model.arguments import placed
+from mvlstm.model.fitted import Fitted
 from mvlstm.model.fitting import fit
-from mvlstm.model.learned import Learned, Saved, Stopped
-from mvlstm.model.scoring import score_unseen, unseen_origins
-from mvlstm.model.table_warnings import (
-    age_warnings,
-    require_ahead,
-    require_rows,
-    series_warnings,
-)
-from mvlstm.model.transform_choice import TRANSFORM_CHOICES, TransformChoice
+from mvlstm.model.learned import Stopped
+from mvlstm.model.method import AbstractMethod
+from mvlstm.model.predicting import forecast, predict
+from mvlstm.model.scoring import forecast_unseen, score_unseen
 from mvlstm.model.window_choice import choose_window, sized
-from mvlstm.problem.problem import Problem, Run
-from mvlstm.problem.windows import check_window
+from mvlstm.problem.problem import Run
 from mvlstm.results import Evaluation, Explanation, Forecast, History
 from mvlstm.results.update import Refit, Update
-from mvlstm.settings import FILL_LIMIT, Adapting, Duplicates, Gaps, Missing
-from mvlstm.table.encoding import check_calendar
 from mvlstm.table.frame import check_table
 from mvlstm.table.kinds import kind_of
-from mvlstm.table.layout import Layout
 from mvlstm.table.parts import require_validation
-from mvlstm.table.settings import Calendar, Cleaning, Codes, Columns
-from mvlstm.transforms import read_bounds
+from mvlstm.table.settings import Cleaning, Codes, Columns
 
 if TYPE_CHECKING:
     from mvlstm.report import ReportData
 
-    class BaseEstimator:
-        """What is used of scikit-learn's class of this name, which has no types."""
-
-        def get_params(self, deep: bool = True) -> dict[str, Any]:
-            """Return the constructor's arguments."""
-
-        def set_params(self, **params: Any) -> Self:
-            """Change some of them."""
-else:
-    from sklearn.base import BaseEstimator
-
-Difference = Literal["none", "auto"]
 Table = Any  # a DataFrame of pandas, polars or another library, a SeriesFrame, or a path
-SPARE = 2**22  # numbers of a model file besides its windows, and a network's weights
 FREE_SETTINGS = ("verbose", "device", "n_jobs")  # may be changed after fit
 
 
-class AbstractForecaster(BaseEstimator, ABC):
-    """One table in, named results out.
+class AbstractForecaster(AbstractMethod):
+    """What every forecaster is: one table in, named results out.
 
     A subclass has a keyword-only constructor that stores its arguments untouched, ``window``,
     ``horizon``, ``missing``, ``gaps`` and ``verbose`` among them, and supplies `learn` and
     `restore`. What a fit found is `fitted_`, one frozen value; the methods below only read it.
     """
 
-    window: Any  # a whole number, or "auto"
-    horizon: int
-    missing: Missing
-    gaps: Gaps
-    fill_limit: int = FILL_LIMIT
-    duplicates: Duplicates = "error"
-    difference: Difference = "none"
-    calendar: Calendar = "none"
-    holidays: Calendar = "none"
-    transform: TransformChoice = "none"
-    bounds: Sequence[float | None] | None = None
-    calibration: Adapting = "adaptive"
-    verbose: int
-    ensemble: ClassVar[bool] = False  # whether there are members with seeds of their own
-    members_differ: ClassVar[bool] = False  # whether each of them may have settings of its own
-    seed_matters: ClassVar[bool] = True  # whether another seed, if there is one, fits another model
-    local: ClassVar[bool] = True  # whether a forecast depends on its window alone
-    one_series: ClassVar[bool] = False  # whether a table of several series is refused
-    precision: DTypeLike = np.float64  # of the prepared table
-
     fitted_: Fitted
     settings_: dict[str, Any]
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        own = vars(cls).get("__annotations__", {}).values()  # settings get a constructor later
-        made_later = any("ClassVar" not in str(one) for one in own)
-        if cls.__init__ is not object.__init__ and not made_later:
-            cls.__init__ = told(cls.__init__)  # type: ignore[method-assign]
-
-    # -------------------------------------------------------------------- what a subclass supplies
-
-    @abstractmethod
-    def learn(self, problem: Problem) -> Learned:
-        """Learn from the training windows, choosing on the stopping ones."""
-
-    @abstractmethod
-    def restore(self, saved: Saved) -> Learned:
-        """Rebuild what was learned from a model file, checking every shape."""
-
-    def learn_again(self, learned: Any, problem: Problem) -> Learned:
-        """Learn from all training windows of a problem, with the settings chosen before."""
-        return self.learn(problem)
-
-    def check(self) -> None:
-        """Raise `ParameterError` for a setting with a value it cannot have."""
-        check_window(2 if self.window == "auto" else self.window, self.horizon)
-        if not isinstance(self.verbose, int | np.integer):
-            raise ParameterError(f"verbose={self.verbose!r} must be a whole number; 0 is silent.")
-        check_option("difference", self.difference, ("none", "auto"))
-        check_calendar(self.calendar, self.holidays)
-        check_option("transform", self.transform, TRANSFORM_CHOICES)
-        read_bounds(self.bounds)
-        check_option("calibration", self.calibration, ("adaptive", "static"))
-
-    def most_numbers(self, layout: Layout) -> float:
-        """Most numbers that a file of such a model can hold, and some to spare."""
-        background = 4 * BACKGROUND * int(self.window) * int(self.horizon) * len(layout.inputs)
-        return SPARE + background + int(self.horizon) ** 2  # the steps' dependence
 
     # -------------------------------------------------------------------------------- the contract
 
@@ -240,10 +150,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         With ``horizon=1`` the forecasts are those of ``table.index[window:]``, in order. Each says
         whether the model had seen the value (``part``).
         """
-        fitted = self._require_fitted("predict")
-        prepared = fitted.prepare(fitted.read(table, "predict"))
-        made = fitted.forecast(prepared, fitted.origins(prepared, "predict"))
-        return _warned(replace(made, kind=kind_of(table)))
+        return predict(self._require_fitted("predict"), table)
 
     @placed
     def forecast(
@@ -266,28 +173,7 @@ class AbstractForecaster(BaseEstimator, ABC):
         steps : int, optional
             How many, ``horizon`` at most, which is the default.
         """
-        fitted = self._require_fitted("forecast")
-        kind, steps = kind_of(table), fitted.horizon if steps is None else steps
-        check_whole("steps", steps, 1)
-        if steps > fitted.horizon:
-            raise ParameterError(
-                f"steps={steps} is more than the {counted(fitted.horizon, 'step')} that the model "
-                "learned to forecast, and beyond these the other variables are not known either. "
-                f"Ask for fewer, or fit with horizon={steps}."
-            )
-        if future is not None:
-            table = fitted.joined(table, future)
-        frame = fitted.read(table, "forecast")
-        prepared = fitted.prepare(frame)
-        require_ahead(prepared)
-        last = frame.last_rows()
-        ready = np.isin(last, prepared.origins(fitted.window, 0))
-        if not ready.any():
-            require_rows(prepared, "forecast", fitted.window, fitted.horizon, steps=0)
-        result = fitted.forecast_last(prepared, last[ready]).first(steps)
-        doubts = (*frame.doubts, *age_warnings(frame.clock, fitted.parts))
-        doubts = (*doubts, *series_warnings(prepared, last[ready], last[~ready]))
-        return _warned(replace(result, warnings=(*result.warnings, *doubts), kind=kind))
+        return forecast(self._require_fitted("forecast"), table, future=future, steps=steps)
 
     @placed
     def evaluate(self, table: Table, *, since: Any = None) -> Evaluation:
@@ -304,14 +190,12 @@ class AbstractForecaster(BaseEstimator, ABC):
             whether skill or coverage has slipped: see `mvlstm.results.Evaluation`.
         """
         fitted = self._require_fitted("evaluate")
-        prepared = fitted.prepare(fitted.read(table, "evaluate"))
-        origins, _, _ = unseen_origins(fitted, prepared)
-        forecast = _warned(fitted.forecast(prepared, origins))
+        prepared, made = forecast_unseen(fitted, table)
         if since is None:
-            return replace(score_unseen(fitted, forecast, prepared), kind=kind_of(table))
+            return replace(score_unseen(fitted, made, prepared), kind=kind_of(table))
         from mvlstm.model.monitoring import score_since
 
-        scored = score_since(fitted, forecast, prepared, since)
+        scored = score_since(fitted, made, prepared, since)
         return replace(scored, kind=kind_of(table))
 
     def score(self, table: Table) -> float:
@@ -448,9 +332,9 @@ class AbstractForecaster(BaseEstimator, ABC):
         """
         from mvlstm.report.gather import write_report
 
-        self._require_fitted("report")
+        fitted = self._require_fitted("report")
         more: dict[str, Any] = {"effort": effort, "title": title, "time_limit": time_limit}
-        return write_report(self, table, path, future=future, **more)
+        return write_report(self, fitted, table, path, future=future, **more)
 
     def save(self, path: str | Path) -> None:
         """Write the model to one ``.safetensors`` file; `mvlstm.load` reads it back."""
@@ -552,10 +436,3 @@ def require_whole(fitted: Fitted) -> None:
 def _same(one: Any, other: Any) -> bool:
     """Say whether two values of a setting are equal; it may be an array."""
     return one is other or bool(np.array_equal(one, other))
-
-
-def _warned(forecast: Forecast) -> Forecast:
-    """Give a forecast's warnings to Python as well, as if its caller's caller had."""
-    for message in forecast.warnings:
-        warn(message)
-    return forecast

@@ -102,10 +102,7 @@ def part_names(
 
 
 def require_finite(
-    members: FloatArray,
-    frame: SeriesFrame,
-    origins: IntArray,
-    mixture: Iterable[FloatArray] = (),
+    members: FloatArray, frame: SeriesFrame, origins: IntArray, mixture: Iterable[FloatArray] = ()
 ) -> None:
     """Raise `DataError` if a forecast (K, M, H) made at an origin is not finite, or its square.
 

@@ -80,7 +80,9 @@ def read_time(fitted: Fitted, since: Any) -> Any:
         raise
     except (ValueError, TypeError) as error:
         kind = "a whole number" if layout.time_kind == "integer" else "a date such as 2024-05-01"
-        raise ParameterError(f"since={since!r} is no time of this table; give {kind}.") from error
+        raise ParameterError(
+            f"since={since!r} is not a time of this table; give {kind}."
+        ) from error
     if layout.time_zone is None:
         if time.tz is not None:
             raise ParameterError(

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mvlstm.errors import check_option
-
-if TYPE_CHECKING:
-    from mvlstm.model.forecaster import AbstractForecaster
 
 Settings = Mapping[str, Any]
 
@@ -127,14 +124,14 @@ FORECASTERS: dict[str, Entry] = {
 }
 
 
-def is_registered(kind: type[AbstractForecaster]) -> bool:
+def is_registered(kind: type) -> bool:
     """Say whether a class is one of the package's own, and no other of its name."""
     name = kind.__name__
     return name in FORECASTERS and forecaster_class(name) is kind
 
 
-def forecaster_class(name: str) -> type[AbstractForecaster]:
+def forecaster_class(name: str) -> type[Any]:
     """Return the class of a forecaster by its public name."""
     check_option("method", name, FORECASTERS)
-    found: type[AbstractForecaster] = getattr(import_module(FORECASTERS[name].path), name)
+    found: type[Any] = getattr(import_module(FORECASTERS[name].path), name)
     return found

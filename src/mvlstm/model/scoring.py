@@ -17,6 +17,7 @@ from mvlstm.model.adaptive import adapted
 from mvlstm.model.fitted import Fitted
 from mvlstm.model.forecasting import part_names
 from mvlstm.model.naive import CYCLE, LAST, Naive
+from mvlstm.model.predicting import warned
 from mvlstm.model.table_warnings import numbered_rows
 from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Prepared
@@ -60,6 +61,13 @@ def score_unseen(
         by_step=_by_step(chosen, own, each),
         experts=_expert_scores(fitted, chosen),
     )
+
+
+def forecast_unseen(fitted: Fitted, table: Any) -> tuple[Prepared, Forecast]:
+    """Forecast the rows of a table that can be scored; return it as prepared, too."""
+    prepared = fitted.prepare(fitted.read(table, "evaluate"))
+    origins, _, _ = unseen_origins(fitted, prepared)
+    return prepared, warned(fitted.forecast(prepared, origins))
 
 
 def _zero_note(scores: pd.DataFrame) -> tuple[str, ...]:

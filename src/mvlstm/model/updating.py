@@ -1,7 +1,7 @@
 """A fitted model brought up to date with rows that came after those it knew.
 
 The newest of these rows are held out. A network goes on from its weights on the others, with a
-sample of older rows beside them so that it forgets little, and each member is changed only if that
+sample of older rows added so that it forgets little, and each member is changed only if that
 lowers its error on the held-out rows; the intervals are then calibrated on these. Other
 forecasters are fitted anew with their settings. If the error on the new rows is not lower than
 that of the model as it was, it stays as it was, but for its intervals.
@@ -21,7 +21,7 @@ from __future__ import annotations
 import time as clock
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,6 @@ from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Prepared
 from mvlstm.problem.problem import Problem
 from mvlstm.problem.windows import spread_evenly
-from mvlstm.results import History
 from mvlstm.results.update import REFITS, Refit, Update
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.parts import PartName
@@ -64,23 +63,6 @@ class NewRows:
     rows: int
     first: Any  # time of the new rows
     last: Any
-
-
-class Retrainable(Protocol):
-    """A forecaster whose members can be trained further, or again, from the weights they have."""
-
-    def train_further(
-        self, learned: Any, problem: Problem, *, max_epochs: int, learning_rate: float
-    ) -> tuple[Any, int]:
-        """Go on from the weights; return the result and how many members changed."""
-
-    def train_again(
-        self, learned: Any, problem: Problem, epochs: IntArray, finishing: IntArray
-    ) -> Any:
-        """Train from the seeds for given numbers of epochs (K,), at the full and the lower rate."""
-
-    def epochs_over(self, history: History, had: int, windows: int) -> tuple[IntArray, IntArray]:
-        """Return each member's epochs over ``windows`` that make the steps its fit took."""
 
 
 def update(
@@ -196,12 +178,7 @@ def _known_series(fitted: Fitted, frame: SeriesFrame, every_series: bool) -> Boo
 
 
 def _train_further(
-    model: Retrainable,
-    fitted: Fitted,
-    prepared: Prepared,
-    new: NewRows,
-    epochs: int,
-    rate: float,
+    model: Any, fitted: Fitted, prepared: Prepared, new: NewRows, epochs: int, rate: float
 ) -> tuple[Fitted, Record]:
     """Go on from the weights on new windows and a sample of old ones."""
     _require_enough(new, "or train on all rows with refit='full'")

@@ -3,7 +3,7 @@ r"""The multi-variable recurrent cell: a hidden state that is a matrix, one row 
 Letters are the paper's. ``K`` members, ``B`` windows, ``T`` steps, ``C`` input columns, ``N``
 variables, ``d`` hidden units per variable, ``D = N d``. A variable may own several columns (a
 category one-hot encoded, a stacked layer's state); ``groups[c]`` is the variable of column c. In
-the paper every variable owns one column. `mvlstm.nn.reference` holds the equations as code, and
+the paper every variable owns one column. `tests/oracles/equations.py` holds the equations as code,
 `mvlstm.nn.recurrence` what runs.
 """
 

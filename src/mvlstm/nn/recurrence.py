@@ -1,6 +1,6 @@
 """The recurrence over a window, by the fastest path the device has, and layers of it.
 
-Every path computes what `mvlstm.nn.reference.reference_recurrence` computes:
+Every path computes what `tests/oracles/equations.py` computes:
 
 - on the CPU loops over time, member by member;
 - on a GPU one launch per time step for all members, through Triton, in single precision;

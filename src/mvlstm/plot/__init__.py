@@ -69,12 +69,7 @@ from mvlstm.plot.trust import (
     stability,
     stability_table,
 )
-from mvlstm.plot.waterfall import (
-    contribution_lags,
-    contributions,
-    lag_table,
-    waterfall_table,
-)
+from mvlstm.plot.waterfall import contribution_lags, contributions, lag_table, waterfall_table
 
 __all__ = [
     "EXPLAINED",

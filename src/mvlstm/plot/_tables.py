@@ -65,19 +65,15 @@ def one_forecast(forecast: Forecast) -> Forecast:
 def at_step(table: pd.DataFrame, step: int) -> pd.DataFrame:
     """Return the rows of one step ahead of a table by origin, or by origin and step."""
     if "step" not in table.index.names:
-        _check_step(step, 1, "explanation")
+        check_step(step, 1, "explanation")
         return table
     steps = table.index.get_level_values("step")
-    _check_step(step, int(steps.max()), "explanation")
+    check_step(step, int(steps.max()), "explanation")
     return table[steps == step].droplevel("step")
 
 
-def check_step(forecast: Forecast, step: int) -> None:
-    """Raise `DataError` unless a forecast reaches this many steps ahead."""
-    _check_step(step, forecast.horizon, "forecast")
-
-
-def _check_step(step: int, most: int, what: str) -> None:
+def check_step(step: int, most: int, what: str = "forecast") -> None:
+    """Raise `DataError` unless something reaches this many steps ahead."""
     if not 1 <= step <= most:
         steps = "step 1 alone" if most == 1 else f"steps 1 to {most}"
         raise DataError(f"step={step} is not in the {what}, which has {steps}.")
@@ -111,7 +107,7 @@ def plain_times(figure: go.Figure, times: NDArray[Any]) -> None:
 
 def step_rows(forecast: Forecast, step: int) -> pd.DataFrame:
     """Return one step ahead of every origin as a table: `Forecast.to_frame` of that step."""
-    check_step(forecast, step)
+    check_step(step, forecast.horizon)
     table = one_forecast(forecast).to_pandas()
     rows = table[table["step"] == step].reset_index(drop=True)
     if "actual" not in rows:

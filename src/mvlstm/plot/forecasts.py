@@ -99,7 +99,7 @@ def future_table(forecast: Forecast) -> pd.DataFrame:
 
 def members_table(forecast: Forecast, *, step: int = 1, last: int = 120) -> pd.DataFrame:
     """Return the members' point forecasts of the last rows: time, mean, one column per member."""
-    check_step(forecast, step)
+    check_step(step, forecast.horizon)
     values = one_forecast(forecast).members[:, -last:, step - 1]  # (K, rows)
     columns: dict[str, Any] = {
         "time": wall_times(forecast.time[-last:, step - 1]),

@@ -304,7 +304,7 @@ def _day(time: Any) -> str:
 
 
 def _residuals(forecast: Forecast, step: int, part: str | None) -> tuple[Any, Any, Any]:
-    check_step(forecast, step)
+    check_step(step, forecast.horizon)
     rows = scored_rows(one_forecast(forecast), part)[:, step - 1]
     mean = forecast.members[:, rows, step - 1].mean(axis=0)
     return (wall_times(forecast.time[rows, step - 1]), mean, forecast.actual[rows, step - 1] - mean)

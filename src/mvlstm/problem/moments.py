@@ -32,11 +32,7 @@ class Moments:
 
     @classmethod
     def each(
-        cls,
-        table: NDArray[np.floating],
-        lags: int,
-        part: Part,
-        read: BoolArray | None = None,
+        cls, table: NDArray[np.floating], lags: int, part: Part, read: BoolArray | None = None
     ) -> Iterator[Moments]:
         """Yield the moments of all steps ahead or, where labels are unknown, of one after another.
 
@@ -128,11 +124,7 @@ def as_lags(weights: FloatArray, lags: int, n_columns: int, read: BoolArray | No
 
 
 def _sums(
-    table: NDArray[np.floating],
-    lags: int,
-    origins: IntArray,
-    y: FloatArray,
-    read: BoolArray | None,
+    table: NDArray[np.floating], lags: int, origins: IntArray, y: FloatArray, read: BoolArray | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Add up windows (p,) and their products with themselves (p, p) and y (p, H), in pieces."""
     p = count_features(lags, table.shape[1], read)

@@ -99,5 +99,5 @@ def _time(value: Any) -> Any:
         time = pd.Timestamp(value["time"])
         return time if value["zone"] is None else time.tz_convert(value["zone"])
     if not is_whole(value):
-        raise ValueError(f"{value!r} is no time")
+        raise ValueError(f"{value!r} is not a time")
     return value

@@ -30,6 +30,14 @@ class Mixture:
         variances = np.broadcast_to(spread.T[..., None], means.shape)
         return cls(np.full(means.shape, 1.0 / len(members)), means, variances)
 
+    @classmethod
+    def split(
+        cls, weights: FloatArray, means: FloatArray, variances: FloatArray, members: int
+    ) -> Mixture:
+        """Tell the members of a `joined` mixture apart."""
+        shape = (*means.shape[:2], members, -1)
+        return cls(weights.reshape(shape), means.reshape(shape), variances.reshape(shape))
+
     def take(self, rows: BoolArray) -> Mixture:
         """Return the normals of some of the M origins."""
         return Mixture(self.weights[rows], self.means[rows], self.variances[rows])
@@ -59,7 +67,7 @@ class Predictive:
 
     @classmethod
     def gathered(cls, pieces: Iterable[Predictive], count: int) -> Predictive:
-        """Put the forecasts of ``count`` windows one after another, holding one piece besides."""
+        """Put the forecasts of ``count`` windows one after another, holding one piece more."""
         found = None
         for rows, one in numbered(pieces):
             if rows.stop - rows.start == count:
@@ -73,7 +81,7 @@ class Predictive:
         return found
 
     def room(self, count: int) -> Predictive:
-        """Return empty arrays for the forecasts of so many windows."""
+        """Return empty arrays for the forecasts of this many windows."""
         K, _, H = self.members.shape
         mixture = None
         if self.mixture is not None:

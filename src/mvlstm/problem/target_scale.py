@@ -110,6 +110,19 @@ def mean_of_members(transform: Transform, mixture: Mixture) -> FloatArray:
     return np.moveaxis(each.sum(axis=-1) / share, -1, 0)
 
 
+def location_of_member(
+    transform: Transform, mixture: Mixture, members: FloatArray, k: int
+) -> FloatArray:
+    """Return where the normals of member ``k`` lie on average, (M, H), on the transformed target.
+
+    ``members`` (K, M, H) are the means in units of the target, which without a transform say so.
+    """
+    if not transform:
+        return np.asarray(members[k])
+    share = mixture.weights[:, :, k]
+    return np.asarray((share * mixture.means[:, :, k]).sum(axis=-1) / share.sum(axis=-1))
+
+
 # ------------------------------------------------------------------------------------ contributions
 
 

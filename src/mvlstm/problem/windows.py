@@ -76,11 +76,7 @@ def gather_windows(values: NDArray[Any], origins: IntArray, window: int) -> NDAr
 
 
 def iterate_windows(
-    values: NDArray[Any],
-    origins: IntArray,
-    window: int,
-    *,
-    chunk: int = 4096,
+    values: NDArray[Any], origins: IntArray, window: int, *, chunk: int = 4096
 ) -> Iterator[tuple[IntArray, NDArray[Any]]]:
     """Yield ``(origins, windows)`` in chunks, so that memory stays bounded."""
     for start in range(0, len(origins), chunk):

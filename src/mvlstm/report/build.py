@@ -18,14 +18,7 @@ from mvlstm.errors import load_extra
 from mvlstm.plot._tables import short_verdict
 from mvlstm.plot.theme import DARK, LIGHT, graph_objects
 from mvlstm.report.data import ReportData
-from mvlstm.report.encode import (
-    are_days,
-    compact,
-    figure_spec,
-    table_data,
-    time_text,
-    to_script,
-)
+from mvlstm.report.encode import are_days, compact, figure_spec, table_data, time_text, to_script
 from mvlstm.report.page import FigureBlock, Page, TableBlock, View
 from mvlstm.report.sections import report_page
 from mvlstm.results._tables import finest

@@ -1,4 +1,7 @@
-"""The `mvlstm fit` command of a model, for a person to run again or to change."""
+"""The commands that fit a model, for a person to run again or to change.
+
+They stand here and not in `cli`, which uses them too: a page shows them whoever asked for it.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,16 @@ def fit_command(file: str, options: Mapping[str, Any], *, out: str) -> str:
     return shlex.join(["mvlstm", "fit", file, *words, "--out", out])
 
 
+def repeat_commands(options: Mapping[str, Any], *, future: bool) -> str:
+    """Return the commands that fit a model and write its report, files to be named by the reader.
+
+    With ``future`` the report reads what is known ahead from a file.
+    """
+    fit = fit_command("DATA.csv", options, out="model.safetensors")
+    ahead = " --future FUTURE.csv" if future else ""
+    return f"{fit}\nmvlstm report model.safetensors DATA.csv{ahead} --out report.html"
+
+
 def _option(name: str, value: Any) -> list[str]:
     """Return the words that say one thing, none if it need not be said."""
     option = f"--{name.replace('_', '-')}"
@@ -48,6 +61,6 @@ def _option(name: str, value: Any) -> list[str]:
 def _columns(option: str, names: Sequence[str]) -> list[str]:
     """Return the texts that name columns: one for all of them, unless it would be misread."""
     if not names:
-        return [""] if option == "variables" else []  # none beside the target
+        return [""] if option == "variables" else []  # none but the target
     plain = all(name and name == name.strip() and "," not in name for name in names)
     return [",".join(names)] if plain else list(names)

@@ -7,7 +7,7 @@ import time as clock
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,23 +15,25 @@ import pandas as pd
 from mvlstm._version import __version__
 from mvlstm.errors import DataError, MVLSTMError, check_time_limit, warn
 from mvlstm.model.decomposition import count_apart
+from mvlstm.model.explaining import explain
+from mvlstm.model.fitted import Fitted
 from mvlstm.model.fitting import fit
+from mvlstm.model.method import AbstractMethod
+from mvlstm.model.predicting import forecast as forecast_next
+from mvlstm.model.predicting import predict
 from mvlstm.model.registry import forecaster_class, is_registered
-from mvlstm.model.scoring import score_unseen
+from mvlstm.model.scoring import forecast_unseen, score_unseen
 from mvlstm.plot import future_table
 from mvlstm.problem.part_times import PartTimes
 from mvlstm.progress import Advance, show_tasks
 from mvlstm.report import ReportData, check_libraries, render_report
-from mvlstm.report.command import fit_command
+from mvlstm.report.command import repeat_commands
 from mvlstm.report.encode import are_days, time_text
 from mvlstm.results import Evaluation, Forecast
 from mvlstm.storage import check_place, write_atomic
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.spacing import describe_time
 from mvlstm.types import BoolArray
-
-if TYPE_CHECKING:
-    from mvlstm.model.forecaster import AbstractForecaster
 
 CONTRIBUTIONS = 48  # forecasts taken apart, of several steps fewer
 PAGE_SHARE = 0.85  # of a time limit until the page is drawn
@@ -46,7 +48,8 @@ LIBRARIES = ("torch", "numpy", "pandas", "scikit-learn")
 
 
 def write_report(
-    model: AbstractForecaster,
+    method: AbstractMethod,
+    fitted: Fitted,
     table: Any,
     path: str | Path | None,
     *,
@@ -59,14 +62,16 @@ def write_report(
     check_libraries()
     if path is not None:
         check_place(path)  # before all the work
-    data = gather_report(model, table, future=future, effort=effort, time_limit=time_limit)
+    told: dict[str, Any] = {"effort": effort, "time_limit": time_limit}
+    data = gather_report(method, fitted, table, future=future, **told)
     if path is not None:
         write_atomic(path, render_report(data, title=title))
     return data
 
 
 def gather_report(
-    model: AbstractForecaster,
+    method: AbstractMethod,
+    fitted: Fitted,
     table: Any,
     *,
     future: pd.DataFrame | None = None,
@@ -75,25 +80,27 @@ def gather_report(
 ) -> ReportData:
     """Forecast, score and explain with a fitted model; see `AbstractForecaster.report`."""
     started, limit = clock.monotonic(), check_time_limit(time_limit)
-    given, fitted = future is not None, model.fitted_
+    given = future is not None
     if future is not None:
         table = fitted.joined(table, future)
     frame = fitted.read(table, "report")  # checked once: what follows takes the frame
-    with show_tasks(model.verbose, "report", 2 + len(RIVALS)) as advance:
-        forecast = model.predict(frame)
+    with show_tasks(method.verbose, "report", 2 + len(RIVALS)) as advance:
+        forecast = predict(fitted, frame)
         advance("rows forecast")
         scores = score_unseen(fitted, forecast, fitted.prepare(frame))
         advance("forecasts scored")
         time = (limit, started + RIVAL_SHARE * limit)
-        evaluation, notes = _with_rivals(model, scores, frame, time, advance)
-    ahead, next_notes = _next(model, frame, forecast)
+        evaluation, notes = _with_rivals(method, fitted, scores, frame, time, advance)
+    ahead, next_notes = _next(fitted, frame, forecast)
     count = min(CONTRIBUTIONS, count_apart("default", fitted.horizon))
     left = PAGE_SHARE * limit - (clock.monotonic() - started)
-    explanation = model.explain(
+    explanation = explain(
+        fitted,
         frame,
         effort=effort,
         contributions=count if frame.panel is None else 0,
         time_limit=None if time_limit is None else max(left, 1.0),
+        verbose=method.verbose,
     )
     shown, values, others = "", None, {}
     if explanation.by_series is not None:  # the figures of forecasts show one series at a time
@@ -107,17 +114,17 @@ def gather_report(
         forecast, ahead = _one_series(forecast, shown), _one_series(ahead, shown)
         next_notes = (*next_notes, _series_note(evaluation, shown))
     return ReportData(
-        model=type(model).__name__,
+        model=fitted.name,
         forecast=forecast,
         future=ahead,
         evaluation=evaluation,
         explanation=explanation,
-        history=model.history_,
-        settings={k: v for k, v in model.get_params().items() if k != "verbose"},
-        facts=_facts(model, frame),
+        history=fitted.history,
+        settings={k: v for k, v in method.get_params().items() if k != "verbose"},
+        facts=_facts(method, fitted, frame),
         profile=_profile(frame),
-        command=repeat_command(model, frame, future=given),
-        notes=(*model.notes_, *frame.notes, *notes, *next_notes),
+        command=repeat_command(method, fitted, frame, future=given),
+        notes=(*fitted.notes, *frame.notes, *notes, *next_notes),
         series=shown,
         next_values=values,
         others=others,
@@ -125,7 +132,7 @@ def gather_report(
 
 
 def _next(
-    model: AbstractForecaster, frame: SeriesFrame, forecast: Forecast
+    fitted: Fitted, frame: SeriesFrame, forecast: Forecast
 ) -> tuple[Forecast, tuple[str, ...]]:
     """Forecast what comes next; where that cannot be forecast, return the last forecasts."""
     if frame.layout.known and frame.future is None:
@@ -137,7 +144,7 @@ def _next(
         )
     else:
         try:
-            return model.forecast(frame), ()
+            return forecast_next(fitted, frame), ()
         except DataError as error:
             note = (
                 "There is no look ahead, and the forecasts shown at the end are of the last rows "
@@ -184,7 +191,8 @@ def _series_note(evaluation: Evaluation, shown: str) -> str:
 
 
 def _with_rivals(
-    model: AbstractForecaster,
+    method: AbstractMethod,
+    fitted: Fitted,
     evaluation: Evaluation,
     frame: SeriesFrame,
     time: tuple[float, float],
@@ -195,11 +203,11 @@ def _with_rivals(
     ``time`` is the limit of the report, and when none of them is begun any more.
     """
     tables, notes = [evaluation.scores], []
-    for name in [name for name in RIVALS if name != type(model).__name__]:
+    for name in [name for name in RIVALS if name != fitted.name]:
         scores: pd.DataFrame | str
         try:
             late = clock.monotonic() > time[1]
-            scores = LATE if late else _rival_scores(name, model, frame, time[0])
+            scores = LATE if late else _rival_scores(name, method, fitted, frame, time[0])
         except MVLSTMError as error:
             scores = f"it could not be fitted: {error}"
         if isinstance(scores, str):
@@ -214,10 +222,9 @@ def _with_rivals(
 
 
 def _rival_scores(
-    name: str, model: AbstractForecaster, frame: SeriesFrame, limit: float
+    name: str, method: AbstractMethod, fitted: Fitted, frame: SeriesFrame, limit: float
 ) -> pd.DataFrame | str:
     """Return a rival's scores, or why it has none."""
-    fitted = model.fitted_
     valid, test = part_sizes(fitted.parts, frame)
     if frame.clock[0] != fitted.parts.start or not valid:
         return "the table does not hold the rows the model was fitted to."
@@ -225,18 +232,18 @@ def _rival_scores(
     rows = most / (fitted.window * len(frame.columns) * fitted.horizon)
     if (few := _latest(frame, rows, valid + test)) is None:
         return "there are too many columns and steps ahead to grow trees in a moment."
-    make: Any = forecaster_class(name)
-    rival: AbstractForecaster = make(
+    rival: AbstractMethod = forecaster_class(name)(
         window=fitted.window,
         horizon=fitted.horizon,
         calendar=fitted.layout.calendar or "none",
-        **{name: getattr(model, name) for name in KEPT},
+        **{name: getattr(method, name) for name in KEPT},
         transform=fitted.preparation.transform.name,
         verbose=0,
         **RIVALS[name],
     )
     found, _ = fit(rival, few, test=test, valid=valid)
-    return rival.holding(found).evaluate(few).scores.loc[[name]]
+    prepared, made = forecast_unseen(found, few)
+    return score_unseen(found, made, prepared).scores.loc[[name]]
 
 
 def _latest(frame: SeriesFrame, rows: float, kept: int) -> SeriesFrame | None:
@@ -262,18 +269,20 @@ def _parts(parts: PartTimes, frame: SeriesFrame) -> tuple[BoolArray, BoolArray]:
     return names == "validation", np.asarray(frame.clock > parts.calibration)
 
 
-def repeat_command(model: AbstractForecaster, frame: SeriesFrame, *, future: bool = False) -> str:
+def repeat_command(
+    method: AbstractMethod, fitted: Fitted, frame: SeriesFrame, *, future: bool = False
+) -> str:
     """Return the commands that fit the same model to the same rows and report it again.
 
     With ``future`` the report reads what is known ahead from a file. There are no commands, and
     the text is empty, for what the command line does not fit: other forecasters, updated models,
     and those without validation rows.
     """
-    valid, test = part_sizes(model.fitted_.parts, frame)
-    ours = type(model).__name__ == "MVLSTM" and is_registered(type(model))
-    if not ours or model.updates_ or not valid:
+    valid, test = part_sizes(fitted.parts, frame)
+    ours = fitted.name == "MVLSTM" and is_registered(type(method))
+    if not ours or fitted.updates or not valid:
         return ""
-    layout, params, defaults = model.fitted_.layout, model.get_params(), type(model)().get_params()
+    layout, params, defaults = fitted.layout, method.get_params(), type(method)().get_params()
     time = list(layout.time)
     if not time and isinstance(frame.times, pd.DatetimeIndex):
         time = [str(frame.times.name or "time")]  # the index, as a file would hold it
@@ -294,24 +303,22 @@ def repeat_command(model: AbstractForecaster, frame: SeriesFrame, *, future: boo
         if name not in ("verbose", *always) and not np.array_equal(value, defaults[name])
     }
     options |= {name: params[name] for name in always}
-    fit = fit_command("DATA.csv", options, out="model.safetensors")
-    ahead = " --future FUTURE.csv" if future else ""
-    return f"{fit}\nmvlstm report model.safetensors DATA.csv{ahead} --out report.html"
+    return repeat_commands(options, future=future)
 
 
-def _facts(model: AbstractForecaster, frame: SeriesFrame) -> dict[str, str]:
-    parts = model.fitted_.parts
+def _facts(method: AbstractMethod, fitted: Fitted, frame: SeriesFrame) -> dict[str, str]:
+    parts = fitted.parts
     valid, test = (int(part[frame.order].sum()) for part in _parts(parts, frame))  # rows
     days = are_days(frame.clock)
     ends = (frame.clock[0], frame.clock[-1], parts.start, parts.train, parts.calibration)
     first, last, start, train, calibration = (time_text(t, days=days) for t in ends)
     numbered = not isinstance(frame.times, pd.DatetimeIndex) and frame.times.name is None
     unit = "rows " if numbered else ""
-    transform, life = model.fitted_.preparation.transform, {}
+    transform, life = fitted.preparation.transform, {}
     if transform:
         life["Modelled as"] = transform.scale_name(frame.target)
-    if model.updates_:
-        life["Updates"] = f"{len(model.updates_)}, the last {model.updates_[-1].when}"
+    if fitted.updates:
+        life["Updates"] = f"{len(fitted.updates)}, the last {fitted.updates[-1].when}"
     series = "" if frame.panel is None else f", {len(frame.last_rows()):,} series"
     facts = {
         "Target": frame.target,
@@ -320,9 +327,9 @@ def _facts(model: AbstractForecaster, frame: SeriesFrame) -> dict[str, str]:
         "Trained on": f"{unit}{start} to {train}",
         "Validation": f"to {'row ' if numbered else ''}{calibration}, {valid:,} rows",
         "Unseen": f"{test:,} rows",
-        "Fit took": f"{model.fit_seconds_:.0f} s",
+        "Fit took": f"{fitted.seconds:.0f} s",
         **life,
-        "Seed": str(getattr(model, "seed", "none")),
+        "Seed": str(getattr(method, "seed", "none")),
         "mvlstm": __version__,
         "Python": platform.python_version(),
     }

@@ -44,8 +44,8 @@ def rolling_coverage(forecast: Forecast, level: float = 0.9) -> pd.DataFrame:
     )
 
 
-def coverage_in_words(table: pd.DataFrame, level: float = 0.9) -> str:
-    """Say whether the latest intervals are too narrow or too wide, and since when.
+def coverage_in_words(table: pd.DataFrame) -> str:
+    """Say whether the latest 90 % intervals are too narrow or too wide, and since when.
 
     Examples
     --------
@@ -54,14 +54,13 @@ def coverage_in_words(table: pd.DataFrame, level: float = 0.9) -> str:
     >>> coverage_in_words(table)
     'The 90 % intervals have been too narrow since 2: lately they held 60% of the values.'
     """
-    promised = f"The {100 * level:g} % intervals"
     if table.empty:
-        return f"Whether the {100 * level:g} % intervals hold cannot be told from so few times."
+        return "Whether the 90 % intervals hold cannot be told from so few times."
     state, latest = table["state"].iloc[-1], table["coverage"].iloc[-1]
     if state == "fine":
-        return f"{promised} hold what they promise: lately {latest:.0%} of the values."
+        return f"The 90 % intervals hold what they promise: lately {latest:.0%} of the values."
     since = table["time"][table["state"].ne(state)[::-1].cummax()[::-1].eq(False)].iloc[0]
     return (
-        f"{promised} have been too {state} since {plain(since)}: lately they held {latest:.0%} of "
-        "the values."
+        f"The 90 % intervals have been too {state} since {plain(since)}: lately they held "
+        f"{latest:.0%} of the values."
     )

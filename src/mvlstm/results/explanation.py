@@ -18,19 +18,9 @@ from mvlstm.types import Kind
 VERDICTS = ("important", "weak", "not distinguishable from noise")
 LEAST = 0.005  # of the rises of one series, what is called important
 IMPORTANCE_COLUMNS = (
-    "variable",
-    "importance",
-    "low",
-    "high",
-    "posterior",
-    "prior",
-    "error_increase",
-    "error_increase_low",
-    "error_increase_high",
-    "verdict",
+    *("variable", "importance", "low", "high", "posterior", "prior"),
+    *("error_increase", "error_increase_low", "error_increase_high", "verdict"),
 )
-
-
 BY_ORIGIN = ("prior", "posterior", "contribution", "response", "expert", "value")
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from numbers import Real
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,19 +13,16 @@ from numpy.typing import NDArray
 from mvlstm import metrics
 from mvlstm._words import counted, quantile_name
 from mvlstm.errors import DataError, ParameterError, check_option, check_whole, is_number
-from mvlstm.recalibration import ScoreMap
-from mvlstm.results._tables import Drawable, as_kind, page, plain, records, time_index
-from mvlstm.results.distribution import Distribution, Later
-from mvlstm.transforms import IDENTITY, Transform
-from mvlstm.types import BoolArray, FloatArray, Kind
+from mvlstm.results._tables import as_kind, page, plain, records, time_index
+from mvlstm.results.predictions import Predictions, check_number
+from mvlstm.types import BoolArray, FloatArray
 
 PARTS = ("train", "validation", "new")
 PATH_NUMBERS = 2_000_000  # values of joint paths held at once
-BY_ORIGIN = ("time", "weights", "means", "variances", "part", "actual")  # arrays (M, H, ...)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Forecast(Drawable):
+class Forecast(Predictions):
     """Forecasts of M origins, H steps ahead each, as predictive mixtures of J normals.
 
     Parameters
@@ -71,100 +66,6 @@ class Forecast(Drawable):
         Of the tables that `to_frame`, `sample` and `to_nixtla` return: that of the table forecast.
     """
 
-    origin: pd.Index[Any]
-    time: NDArray[Any]
-    target: str
-    weights: FloatArray
-    means: FloatArray
-    variances: FloatArray
-    members: FloatArray
-    part: NDArray[np.str_]
-    actual: FloatArray
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    transform: Transform = IDENTITY
-    series: NDArray[Any] | None = None
-    knots: Later[ScoreMap] | None = None
-    shape: FloatArray | None = None
-    dependence: FloatArray | None = None
-    shared: float = 1.0
-    tied: Later[FloatArray] | None = None
-    kind: Kind = "pandas"
-    _quantiles: dict[float, FloatArray] = field(default_factory=dict, init=False)
-
-    def __post_init__(self) -> None:
-        rows = (len(self.origin), self.time.shape[1] if self.time.ndim == 2 else -1)
-        shapes = {name: getattr(self, name).shape[:2] for name in BY_ORIGIN}
-        shapes["members"] = self.members.shape[1:]
-        wrong = {name: shape for name, shape in shapes.items() if shape != rows}
-        assert not wrong, f"Forecast of {rows} (origins, steps) got leading shapes {wrong}"
-
-    # ------------------------------------------------------------------------------ values
-
-    @property
-    def horizon(self) -> int:
-        """Number of steps ahead H."""
-        return int(self.time.shape[1])
-
-    @property
-    def index(self) -> pd.Index[Any]:
-        """Index of every answer: the time for one step ahead, else (origin, step).
-
-        Where there are several series, their name comes first.
-        """
-        m, h = self.time.shape
-        levels: dict[str, Any] = {} if self.series is None else {"series": self.series.repeat(h)}
-        if h == 1:
-            times = time_index(self.time[:, 0], self.origin)
-            if not levels:
-                return times
-            levels["time"] = times
-        else:
-            levels |= {"origin": self.origin.repeat(h), "step": np.tile(np.arange(1, h + 1), m)}
-        return pd.MultiIndex.from_arrays(list(levels.values()), names=list(levels))
-
-    @property
-    def distribution(self) -> Distribution:
-        """The calibrated predictive distributions (M, H)."""
-        mixture = self.weights, self.means, self.variances
-        knots = None if self.knots is None else self.knots.found
-        if knots is None and self.shape is not None:
-            knots = ScoreMap.fixed(self.shape, len(self))
-        return Distribution(*mixture, self.transform, knots)
-
-    @property
-    def mean(self) -> pd.Series[float]:
-        """Point forecast: the mean of the members."""
-        return self._series(self.members.mean(axis=0), "mean")
-
-    @property
-    def median(self) -> pd.Series[float]:
-        """Median of the predictive distribution."""
-        return self._series(self._quantile(0.5), "median")
-
-    @property
-    def variance(self) -> pd.Series[float]:
-        """Variance of the predictive distribution."""
-        return self._series(self.distribution.variance(), "variance")
-
-    def quantile(self, q: float) -> pd.Series[float]:
-        """Quantile ``q`` (between 0 and 1) of the predictive distribution."""
-        _check_number("q", q)
-        return self._series(self._quantile(q), quantile_name(q))
-
-    def interval(self, level: float = 0.9) -> tuple[pd.Series[float], pd.Series[float]]:
-        """Central interval that should hold the value with probability ``level``."""
-        _check_number("level", level)
-        if not 0.0 < level < 1.0:
-            raise ParameterError(f"level={level!r} must lie strictly between 0 and 1, such as 0.9.")
-        tail = round(0.5 * (1.0 - level), 12)
-        low, high = self._quantile(tail), self._quantile(round(1.0 - tail, 12))
-        return self._series(low, "low"), self._series(high, "high")
-
-    def crps(self) -> pd.Series[float]:
-        """Continuous ranked probability score of every row; NaN where ``actual`` is unknown."""
-        return self._series(self.distribution.crps(self.actual), "crps")
-
     # ------------------------------------------------------------------------------- joint paths
 
     def draw(self, n: int = 100, seed: int = 0) -> FloatArray:
@@ -176,25 +77,15 @@ class Forecast(Drawable):
         """
         check_whole("n", n, 1)
         rng = np.random.default_rng(seed)
-        normal = self._normal(rng, n, self.horizon)
+        normal = _normal(self, rng, n, self.horizon)
         if self.dependence is not None:
             normal = normal @ np.linalg.cholesky(self.dependence).T
         if self.tied is not None:
             share = self.tied.found[:, None]  # (M, 1)
-            alike, apart = (self._normal(rng, n, width) for width in (1, self.horizon))
+            alike, apart = (_normal(self, rng, n, width) for width in (1, self.horizon))
             other = np.where(share > 0, alike, apart)
             normal = np.sqrt(1.0 - abs(share)) * normal + np.sqrt(abs(share)) * other
         return self.distribution.values_at(normal)
-
-    def _normal(self, rng: np.random.Generator, n: int, width: int) -> FloatArray:
-        """Draw standard normal numbers (n, 1, width), or (n, M, width) of several series."""
-        common = rng.standard_normal((n, 1, width))
-        if self.series is None or self.shared == 1.0:
-            return common
-        codes, names = pd.factorize(self.series)
-        own = rng.standard_normal((n, len(names), width))
-        both = np.sqrt(self.shared) * common + np.sqrt(1.0 - self.shared) * own
-        return np.asarray(both[:, codes])
 
     def sample(self, n: int = 100, seed: int = 0) -> Any:
         """Joint paths as a table: path, [series,] origin, step, time, value; see `draw`.
@@ -215,7 +106,7 @@ class Forecast(Drawable):
         The energy needed over the next day, say; the sum of the steps' own quantiles would be
         that of a day on which every hour goes wrong together.
         """
-        _check_number("q", q)
+        check_number("q", q)
         if not 0.0 < q < 1.0:
             raise ParameterError(f"q={q!r} must lie strictly between 0 and 1, such as 0.95.")
         sums = [np.quantile(one.draw(n, seed).sum(axis=2), q, axis=0) for one in _pieces(self, n)]
@@ -247,10 +138,6 @@ class Forecast(Drawable):
             scores.append(np.stack([*each, (low <= total) & (total <= high)]))
         found = np.concatenate(scores, axis=1).mean(axis=1)
         return dict(zip(("energy", "variogram", "sum_coverage"), map(float, found), strict=True))
-
-    def pit(self) -> pd.Series[float]:
-        """Probability the forecast gave to values up to the actual one; uniform if calibrated."""
-        return self._series(self.distribution.pit(self.actual), "pit")
 
     # ------------------------------------------------------------------------------ scores
 
@@ -322,49 +209,6 @@ class Forecast(Drawable):
 
     # ------------------------------------------------------------------------------ tables
 
-    def take(self, rows: slice | NDArray[Any]) -> Forecast:
-        """Forecast of some origins only, chosen by position or mask."""
-        rows = _as_slice(rows)
-        return replace(
-            self,
-            origin=self.origin[rows],
-            members=self.members[:, rows],
-            series=None if self.series is None else self.series[rows],
-            knots=None if self.knots is None else self.knots[rows],
-            tied=None if self.tied is None else self.tied[rows],
-            **{name: getattr(self, name)[rows] for name in BY_ORIGIN},
-        )
-
-    def first(self, steps: int) -> Forecast:
-        """Forecast of the first ``steps`` ahead only."""
-        dependence = self.dependence
-        return replace(
-            self,
-            members=self.members[:, :, :steps],
-            knots=None if self.knots is None else self.knots[:, :steps],
-            shape=None if self.shape is None else self.shape[:steps],
-            dependence=None if dependence is None else dependence[:steps, :steps],
-            **{name: getattr(self, name)[:, :steps] for name in BY_ORIGIN},
-        )
-
-    @classmethod
-    def join(cls, forecasts: Sequence[Forecast]) -> Forecast:
-        """Put forecasts of one target one after another."""
-        first = forecasts[0]
-        if len(forecasts) == 1:
-            return first
-        names = [*BY_ORIGIN, *(["series"] if first.series is not None else [])]
-        parts: dict[str, Any] = {
-            name: np.concatenate([getattr(one, name) for one in forecasts]) for name in names
-        }
-        if any(one.knots is not None or one.shape is not first.shape for one in forecasts):
-            parts["knots"] = Later(partial(_joined_knots, tuple(forecasts)))
-        if any(one.tied is not None for one in forecasts):
-            parts["tied"] = Later(partial(_joined_ties, tuple(forecasts)))
-        origin = first.origin.append([one.origin for one in forecasts[1:]])
-        members = np.concatenate([one.members for one in forecasts], axis=1)
-        return replace(first, origin=origin, members=members, **parts)
-
     def to_frame(self, quantiles: Sequence[float] = ()) -> Any:
         """One row per origin and step: origin, step, time, mean, median, q05, q95, part[, actual].
 
@@ -420,9 +264,6 @@ class Forecast(Drawable):
             "rows": records(self.to_pandas(quantiles)),
         }
 
-    def __len__(self) -> int:
-        return len(self.origin)
-
     def __repr__(self) -> str:
         steps = counted(self.horizon, "step")
         span = ""
@@ -443,23 +284,16 @@ class Forecast(Drawable):
         shown = self if rows <= 10 else self.take(np.r_[0:5, rows - 5 : rows])
         return page(repr(self), shown.to_pandas())
 
-    # ------------------------------------------------------------------------------ inner parts
 
-    def _quantile(self, q: float) -> FloatArray:
-        if q not in self._quantiles:
-            self._quantiles[q] = self.distribution.quantile(q)
-        return self._quantiles[q]
-
-    def _series(self, values: FloatArray, name: str) -> pd.Series[float]:
-        return pd.Series(values.reshape(-1), index=self.index, name=name)
-
-
-def _as_slice(rows: slice | NDArray[Any]) -> slice | NDArray[Any]:
-    """Return a mask of rows next to one another as a slice, which takes them without a copy."""
-    if isinstance(rows, slice) or rows.dtype != bool or not rows.any():
-        return rows
-    first, end = int(rows.argmax()), len(rows) - int(rows[::-1].argmax())
-    return slice(first, end) if rows[first:end].all() else rows
+def _normal(forecast: Forecast, rng: np.random.Generator, n: int, width: int) -> FloatArray:
+    """Draw standard normal numbers (n, 1, width), or (n, M, width) of several series."""
+    common = rng.standard_normal((n, 1, width))
+    if forecast.series is None or forecast.shared == 1.0:
+        return common
+    codes, names = pd.factorize(forecast.series)
+    own = rng.standard_normal((n, len(names), width))
+    both = np.sqrt(forecast.shared) * common + np.sqrt(1.0 - forecast.shared) * own
+    return np.asarray(both[:, codes])
 
 
 def _pieces(forecast: Forecast, n: int) -> Iterator[Forecast]:
@@ -492,28 +326,9 @@ def nixtla_frame(forecast: Forecast, name: str, levels: Sequence[float]) -> pd.D
     return pd.DataFrame(columns)
 
 
-def _joined_knots(forecasts: Sequence[Forecast]) -> ScoreMap:
-    values = np.concatenate([one.distribution.table[..., 1:-1] for one in forecasts])
-    return ScoreMap.of(values)
-
-
-def _joined_ties(forecasts: Sequence[Forecast]) -> FloatArray:
-    return np.concatenate(
-        [np.zeros(len(one)) if one.tied is None else one.tied.found for one in forecasts]
-    )
-
-
 def _part_counts(part: NDArray[np.str_], where: BoolArray) -> str:
     counts = {p: int((where & (part == p)).sum()) for p in PARTS}
     return ", ".join(f"{n} {p}" for p, n in counts.items() if n)
-
-
-def _check_number(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ParameterError(
-            f"{name}={value!r} must be one number strictly between 0 and 1, such as 0.9; for "
-            "several, call once for each."
-        )
 
 
 def _levels(quantiles: Sequence[float]) -> dict[str, float]:

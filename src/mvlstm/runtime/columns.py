@@ -56,7 +56,7 @@ def as_columns(table: Any) -> Columns:
 
 def _of_file(file: Path) -> Columns:
     if not file.is_file():
-        raise DataError(f"'{file}' does not exist, or is no file. Check the path.")
+        raise DataError(f"'{file}' does not exist, or is not a file. Check the path.")
     try:
         return read_csv(file.read_text(encoding="utf-8-sig"), f"'{file}'")
     except UnicodeError as error:

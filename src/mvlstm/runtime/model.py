@@ -68,7 +68,7 @@ def load(path: str | os.PathLike[str], *, threads: int = 1) -> Runtime:
         told = json.loads(session.get_modelmeta().custom_metadata_map[FORMAT])
     except Exception as error:  # onnxruntime has many of its own, without a common base
         raise ModelFileError(
-            f"'{file}' is no model exported by mvlstm ({type(error).__name__}). Write one with: "
+            f"'{file}' is not a model exported by mvlstm ({type(error).__name__}). Write one with: "
             "mvlstm export MODEL --out model.onnx"
         ) from error
     return Runtime(session, _understood(told, str(file)))

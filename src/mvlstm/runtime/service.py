@@ -240,7 +240,7 @@ def _whole(text: str) -> int:
 
 def _json(text: str) -> dict[str, Any]:
     def constant(name: str) -> None:
-        raise ValueError(f"{name} is no number of JSON; send null for a missing value")
+        raise ValueError(f"{name} is not a number in JSON; send null for a missing value")
 
     try:
         asked = json.loads(text, parse_constant=constant)

@@ -42,7 +42,7 @@ class Clock:
         if unit == "duration":
             found = DURATION.fullmatch(count)
             if found is None:
-                raise ModelFileError(f"its step {count!r} is no duration.")
+                raise ModelFileError(f"its step {count!r} is not a duration.")
             days, hours, minutes, seconds = map(float, found.groups())
             count = round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1e6)
         dates = layout["time_kind"] == "datetime"

@@ -256,7 +256,7 @@ def _as_floats(column: pd.Series[Any]) -> tuple[FloatArray | None, int]:
 
 
 class _NotNumeric(NamedTuple):
-    """A column with entries that are no numbers."""
+    """A column with entries that are not numbers."""
 
     name: str
     row: int  # of the first such entry

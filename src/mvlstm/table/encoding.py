@@ -13,13 +13,7 @@ from mvlstm._words import counted, name_list
 from mvlstm.errors import DataError, ParameterError, load_extra
 from mvlstm.table.columns import as_names, is_dressed, reads_as_time
 from mvlstm.table.layout import CALENDAR
-from mvlstm.table.settings import (
-    CALENDAR_CYCLES,
-    CALENDAR_PARTS,
-    HOLIDAYS,
-    Calendar,
-    is_part,
-)
+from mvlstm.table.settings import CALENDAR_CYCLES, CALENDAR_PARTS, HOLIDAYS, Calendar, is_part
 from mvlstm.table.spacing import Step, add_steps
 from mvlstm.types import BoolArray, FloatArray
 
@@ -191,8 +185,9 @@ def public_holidays(country: str) -> Any:
         return holidays.country_holidays(name, subdiv=part or None)
     except (NotImplementedError, AttributeError) as error:
         raise ParameterError(
-            f"holidays={country!r} is no country that the library holidays knows, or no part of "
-            "one. Use a code of two letters, such as 'DE', or one with a part, such as 'DE-BY'."
+            f"holidays={country!r} is not a country that the library holidays knows, or not a "
+            "part of one. Use a code of two letters, such as 'DE', or one with a part, such as "
+            "'DE-BY'."
         ) from error
 
 

@@ -177,7 +177,7 @@ def _parse(
 
 
 def _broken(file: Path, sep: str, encoding: str, columns: int, error: Exception) -> str:
-    """Name the first line that is no row of the table, and say what is wrong with it."""
+    """Name the first line that is not a row of the table, and say what is wrong with it."""
     opener: Any = gzip.open if file.suffix.lower() == ".gz" else open
     with opener(file, "rt", encoding=encoding, newline="") as stream:
         reader = csv.reader(stream, delimiter=sep, skipinitialspace=True)

@@ -12,13 +12,7 @@ import pandas as pd
 from mvlstm._words import name_list
 from mvlstm.errors import DataError, warn
 from mvlstm.settings import expanded
-from mvlstm.table.columns import (
-    as_in_table,
-    as_name,
-    as_names,
-    choose_variables,
-    column_names,
-)
+from mvlstm.table.columns import as_in_table, as_name, as_names, choose_variables, column_names
 from mvlstm.table.encoding import (
     calendar_columns,
     check_calendar,
@@ -122,10 +116,7 @@ def _read_table(
         target=as_in_table(as_name("target", columns.target), names),
         time=as_names("time", columns.time, [*names, str(table.index.name)]),
         exclude=as_names("exclude", columns.exclude, names),
-        missing=cleaning.missing,
-        fill_limit=cleaning.fill_limit,
-        gaps=cleaning.gaps,
-        duplicates=cleaning.duplicates,
+        **cleaning.repairs,
         na_values=read_codes(columns.na_values),
         known=as_names("known", columns.known, names),
         series=None if own is None else as_in_table(as_name("series", own), names),
@@ -184,10 +175,7 @@ def _chosen_again(frame: SeriesFrame, columns: Columns, cleaning: Cleaning) -> L
         variables=variables,
         exclude=tuple(dict.fromkeys([*old.exclude, *exclude])),
         known=tuple(name for name in known if name in variables),
-        missing=cleaning.missing,
-        fill_limit=cleaning.fill_limit,
-        gaps=cleaning.gaps,
-        duplicates=cleaning.duplicates,
+        **cleaning.repairs,
         typical=old.typical if cleaning.missing == "mask" else (),
     )
 

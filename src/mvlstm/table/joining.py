@@ -10,13 +10,7 @@ import pandas as pd
 from mvlstm._words import name_list
 from mvlstm.errors import DataError, warn
 from mvlstm.table.columns import column_names
-from mvlstm.table.frame import (
-    Table,
-    check_present,
-    needed_columns,
-    time_columns,
-    with_fitted_names,
-)
+from mvlstm.table.frame import Table, check_present, needed_columns, time_columns, with_fitted_names
 from mvlstm.table.kinds import as_pandas
 from mvlstm.table.layout import Layout
 from mvlstm.table.panel import is_row_number, series_codes, stacked_rows

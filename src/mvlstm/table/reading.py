@@ -105,13 +105,7 @@ def read_values(
         table = table.iloc[order]
     codes = layout.na_values or ()
     values = numeric_columns(
-        table,
-        names,
-        layout.columns,
-        rows.where,
-        skip=categories,
-        na_values=codes,
-        fitting=fitting,
+        table, names, layout.columns, rows.where, skip=categories, na_values=codes, fitting=fitting
     )
     levels: dict[str, tuple[str, ...]] = {}
     missing = MISSING if layout.missing == "mask" else None

@@ -15,14 +15,7 @@ from mvlstm.errors import DataError
 from mvlstm.table.encoding import calendar_columns
 from mvlstm.table.layout import Layout
 from mvlstm.table.panel import Panel, after_last
-from mvlstm.table.spacing import (
-    Step,
-    add_steps,
-    describe_step,
-    describe_time,
-    ticks,
-    usual_clock,
-)
+from mvlstm.table.spacing import Step, add_steps, describe_step, describe_time, ticks, usual_clock
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
 

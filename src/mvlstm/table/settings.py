@@ -75,13 +75,24 @@ class Reading:
 
 
 @settings(panel=TABLE, frozen=True)
-class Cleaning:
-    """What is done to the rows of a table before a model sees them."""
+class Repairs:
+    """What is done about missing values, gaps and times that occur twice."""
 
     missing: Missing = declared_in(CalendarSettings, "missing")
     fill_limit: int = declared_in(CalendarSettings, "fill_limit")
     gaps: Gaps = declared_in(CalendarSettings, "gaps")
     duplicates: Duplicates = declared_in(CalendarSettings, "duplicates")
+
+    @property
+    def repairs(self) -> dict[str, Any]:
+        """These settings alone, by name."""
+        return {one.name: getattr(self, one.name) for one in declared(Repairs)}
+
+
+@settings(panel=TABLE, frozen=True)
+class Cleaning(Repairs):
+    """What is done to the rows of a table before a model sees them."""
+
     calendar: Calendar = declared_in(CalendarSettings, "calendar")
     holidays: Calendar = declared_in(CalendarSettings, "holidays")
 

@@ -13,16 +13,10 @@ import pandas as pd
 from sklearn.base import clone
 
 from mvlstm.datasets.synthetic import synthetic
-from mvlstm.errors import (
-    DataError,
-    MVLSTMError,
-    MVLSTMWarning,
-    NotFittedError,
-    ParameterError,
-)
+from mvlstm.errors import DataError, MVLSTMError, MVLSTMWarning, NotFittedError, ParameterError
 from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.loading import load
 from mvlstm.model.registry import is_registered
-from mvlstm.model.saving import load
 
 Check = Callable[[AbstractForecaster], None]
 TARGET = "y"
@@ -258,7 +252,7 @@ def check_bad_tables(model: AbstractForecaster) -> None:
 
 
 def check_evaluate(model: AbstractForecaster) -> None:
-    """Check that scores are on unseen rows, with persistence beside them."""
+    """Check that scores are on unseen rows, next to those of persistence."""
     table = example_table()
     evaluation = fitted(model, table).evaluate(table)
     assert evaluation.part == "new"

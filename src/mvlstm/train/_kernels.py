@@ -1,6 +1,7 @@
 """GPU kernels of the training step outside the network: dropout and Adam.
 
-Imported only where a CUDA device is used, since it needs Triton.
+Imported only where a CUDA device is used, since it needs Triton. Kernels take pointers and sizes
+one by one.
 """
 
 # mypy: ignore-errors

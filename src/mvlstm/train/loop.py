@@ -125,7 +125,7 @@ class Clock:
 def pause(
     control: Control, stepper: Stepper, state: TrainState, clock: Clock, steps: int = 1
 ) -> bool:
-    """Save the state if it is time to, after so many more steps; say whether to stop here."""
+    """Save the state if it is time to, after this many more steps; say whether to stop here."""
     stops = control.must_stop(clock.closing_seconds(steps))
     if stops or control.save_is_due:
         stepper.write_back(state)

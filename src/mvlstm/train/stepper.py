@@ -36,7 +36,7 @@ class Stepper:
     Members do not see one another, so a step may be taken in any order. On the CPU the cores work
     through the members, or through pieces of their batches where these are large. How a batch is
     cut depends on the network alone: a member has the same bits on any number of cores, whoever
-    trains beside it. On a GPU all members move at once; the step reads its batch through counters
+    trains with it. On a GPU all members move at once; the step reads its batch through counters
     that live on the device and never looks at a value on the host, so that it can be replayed as
     one recorded graph.
     """

@@ -1,8 +1,8 @@
 """Random numbers that are a pure function of (member, step, place), the same on every device.
 
-A draw depends on a key and a counter alone, never on what was drawn before. So what a member
-draws does not depend on who trains beside it, and a
-run resumed from a checkpoint goes on exactly as one never stopped, with no generator state to save.
+A draw depends on a key and a counter alone, never on what was drawn before. So what a member draws
+does not depend on who trains with it, and a run resumed from a checkpoint goes on exactly as one
+never stopped, with no generator state to save.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class KeyedDropout:
     def part(self, members: slice, windows: slice, ahead: int = 0) -> KeyedDropout:
         """Return the dropout of some members and windows: what it drops, the whole drops too.
 
-        Or it will, so many steps ahead.
+        Or it will, this many steps ahead.
         """
         part = copy(self)
         part.step = self.step + ahead if ahead else self.step

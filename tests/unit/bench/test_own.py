@@ -196,8 +196,8 @@ def test_other_code_makes_other_jobs(folder: Path) -> None:
     [
         ({"method": "owm.py:Raised"}, ("'owm.py' cannot be read", "No such file")),
         ({"method": "own.py:Rased"}, ("no class 'Rased' in 'own.py'", "Did you mean 'Raised'?")),
-        ({"method": "own.py:Nothing"}, ("'own.py:Nothing' is no forecaster", "subclass")),
-        ({"method": "own.py:MODEL"}, ("'own.py:MODEL' is no forecaster",)),
+        ({"method": "own.py:Nothing"}, ("'own.py:Nothing' is not a forecaster", "subclass")),
+        ({"method": "own.py:MODEL"}, ("'own.py:MODEL' is not a forecaster",)),
         ({"method": "own.py:Half"}, ("lacks learn, restore",)),
         ({"method": "own.py:Loose"}, ("'own.py:Loose' does not name window", "without **")),
         ({"method": "own.py:Needy"}, ("'own.py:Needy' has no default for depth",)),

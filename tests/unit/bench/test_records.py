@@ -188,7 +188,7 @@ def test_a_line_without_a_job_or_a_key_is_left_out(
     (tmp_path / "records-x.jsonl").write_text(json.dumps({**record("b"), **damage}) + "\n")
     found = read_records(tmp_path)
     assert set(found.done) == {"a"}
-    assert len(found.problems) == 1 and "is no record" in found.problems[0]
+    assert len(found.problems) == 1 and "is not a record" in found.problems[0]
 
 
 @pytest.mark.parametrize(

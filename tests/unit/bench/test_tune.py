@@ -83,7 +83,7 @@ def test_the_table_is_cleaned_as_the_model_says() -> None:
     [
         ({"grid": {"horizon": [1, 2]}}, "names 'horizon', which cannot be searched"),
         ({"grid": {"windw": [1, 2]}}, "choose from window, calibration, "),
-        ({"grid": {"window": ["4"]}}, "window the value '4', which is no number"),
+        ({"grid": {"window": ["4"]}}, "window the value '4', which is not a number"),
         ({"grid": {"window": []}}, "no list of values for window"),
         ({"grid": {"transform": "log1p"}}, "no list of values for transform"),
         ({"grid": {}}, "The grid is empty"),

@@ -205,7 +205,7 @@ def test_a_network_keeps_its_members_when_its_link_is_refitted() -> None:
 
 
 def test_what_cannot_be_refitted_is_refused() -> None:
-    with pytest.raises(ParameterError, match="no multiple of every=24"):
+    with pytest.raises(ParameterError, match="not a multiple of every=24"):
         backtest(ar(), hourly(), "y", **DAILY | {"refit_every": 36})
     with pytest.raises(ParameterError, match="refit='sometimes'"):
         backtest(ar(), hourly(), "y", refit="sometimes", **DAILY)  # type: ignore[arg-type]

@@ -96,7 +96,7 @@ def test_a_day_that_could_be_a_month_is_refused() -> None:
     for since in ("1.2.2024", "01/02/2024"):
         with pytest.raises(ParameterError, match=both):
             model.evaluate(rows, since=since)
-    with pytest.raises(ParameterError, match="is no time of this table"):
+    with pytest.raises(ParameterError, match="is not a time of this table"):
         model.evaluate(rows, since="2024-13-01")
     for since in ("2024-02-01", "2/2/2024", "25.1.2024"):
         found = model.evaluate(rows, since=since)
@@ -110,7 +110,7 @@ def test_a_number_is_the_date_it_spells() -> None:
     found = model.evaluate(rows, since=20240125)
     assert found.period[0] == pd.Timestamp("2024-01-25 00:00")
     for wrong in (True, 20240125.5, float("nan"), pd.NaT):
-        with pytest.raises(ParameterError, match="is no time of this table"):
+        with pytest.raises(ParameterError, match="is not a time of this table"):
             model.evaluate(rows, since=wrong)
 
 

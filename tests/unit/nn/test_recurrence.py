@@ -18,7 +18,7 @@ from mvlstm.nn.cell import Layer
 from mvlstm.nn.mvlstm import MVLSTMNetwork
 from mvlstm.nn.parameters import Parameters, count, unflatten
 from mvlstm.nn.recurrence import recurrence
-from mvlstm.nn.reference import reference_attention, reference_recurrence
+from oracles.equations import reference_attention, reference_recurrence
 from oracles.standard_cell import assemble
 
 Path = Callable[[Layer, Parameters, Tensor], Tensor]

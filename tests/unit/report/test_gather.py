@@ -13,7 +13,7 @@ from made_results import contribution_sums
 from mvlstm.cli.app import app
 from mvlstm.errors import DataError, MissingExtraError
 from mvlstm.report import build, render_report
-from mvlstm.report.gather import _profile, gather_report, part_sizes, repeat_command
+from mvlstm.report.gather import _profile, part_sizes, repeat_command
 from mvlstm.table.frame import build_frame
 
 TINY = {"window": 4, "hidden_size": 2, "members": 2, "max_epochs": 2, "verbose": 0}
@@ -34,7 +34,7 @@ def model() -> mv.MVLSTM:
 
 @pytest.fixture(scope="module")
 def data(model):
-    return gather_report(model, make_table(), effort="quick")
+    return model.report(make_table(), effort="quick")
 
 
 def test_results_are_those_of_the_model(model, data):
@@ -78,7 +78,7 @@ def test_contributions_add_up_exactly(data):
 
 
 def test_new_rows_alone_have_no_rival(model):
-    data = gather_report(model, make_table().tail(60), effort="quick")
+    data = model.report(make_table().tail(60), effort="quick")
     assert "AR" not in data.evaluation.scores.index
     assert any(note.startswith("AR is not compared") for note in data.notes)
     assert "How was it made?" in render_report(data)
@@ -101,7 +101,9 @@ def test_the_command_repeats_the_fit_of_a_target_alone(tmp_path, monkeypatch):
     table = make_table()
     table.to_csv("DATA.csv")
     model = mv.MVLSTM(**TINY).fit(table, "y", exclude=["x", "z'; rm"], test=0.2)
-    fit = shlex.split(repeat_command(model, model.fitted_.read(table, "report")).splitlines()[0])
+    fit = shlex.split(
+        repeat_command(model, model.fitted_, model.fitted_.read(table, "report")).splitlines()[0]
+    )
     app([*fit[1:], "--quiet"], standalone_mode=False)
     assert mv.load("model.safetensors").fitted_.layout.names == ("y",)
 
@@ -110,7 +112,7 @@ def test_the_command_reads_what_is_known_ahead_from_a_file():
     table = make_table().rename(columns={"z'; rm": "z"})
     model = mv.MVLSTM(**TINY).fit(table.iloc[:-1], "y", known="x", test=0.2)
     ahead = table.iloc[-1:][["x"]]
-    data = gather_report(model, table.iloc[:-1], future=ahead, effort="quick")
+    data = model.report(table.iloc[:-1], future=ahead, effort="quick")
     assert data.command.splitlines()[1] == (
         "mvlstm report model.safetensors DATA.csv --future FUTURE.csv --out report.html"
     )
@@ -118,7 +120,7 @@ def test_the_command_reads_what_is_known_ahead_from_a_file():
 
 def test_days_are_written_without_hours():
     table = make_table().set_index(pd.date_range("2023-01-01", periods=300, name="day"))
-    data = gather_report(mv.AR(window=4).fit(table, "y", test=0.2), table, effort="quick")
+    data = mv.AR(window=4).fit(table, "y", test=0.2).report(table, effort="quick")
     assert data.facts["Period"] == "2023-01-01 to 2023-10-27"
     assert not any("00:00" in text for text in data.facts.values())
 
@@ -126,13 +128,13 @@ def test_days_are_written_without_hours():
 def test_a_setting_that_is_an_array_is_repeated():
     model = mv.MVLSTM(**TINY, calendar=np.array(["hour", "weekday"]))
     model.fit(make_table(), "y", test=0.2)
-    data = gather_report(model, make_table(), effort="quick")
+    data = model.report(make_table(), effort="quick")
     assert "--calendar hour,weekday " in data.command
 
 
 def test_the_rival_finds_the_times_of_an_index_that_became_a_column():
     model = mv.MVLSTM(**TINY, calendar=["hour"]).fit(make_table(), "y", test=0.2)
-    data = gather_report(model, make_table().reset_index(), effort="quick")
+    data = model.report(make_table().reset_index(), effort="quick")
     assert "AR" in data.evaluation.scores.index
 
 
@@ -140,7 +142,7 @@ def test_an_updated_model_has_no_command_that_would_repeat_it(data):
     table = make_table()
     model = mv.MVLSTM(**TINY).fit(table.iloc[:200], "y", test=0.2)
     model = model.update(table.iloc[:260], refit="full")
-    assert data.command and not gather_report(model, table, effort="quick").command
+    assert data.command and not model.report(table, effort="quick").command
 
 
 @pytest.mark.parametrize("name", ["AR", "Persistence", "GBT"])
@@ -158,7 +160,7 @@ def test_any_forecaster_can_be_reported(name, tmp_path):
 def test_rows_of_the_future_are_explained_too():
     table, later = make_table().iloc[:-2], make_table().iloc[-2:][["x"]]
     model = mv.MVLSTM(**TINY, horizon=2).fit(table, "y", known="x", test=0.2)
-    data = gather_report(model, table, future=later, effort="quick")
+    data = model.report(table, future=later, effort="quick")
     assert data.is_ahead and table.index[
         -1
     ] in data.explanation.contribution.index.get_level_values("origin")
@@ -169,14 +171,14 @@ def test_a_look_ahead_that_lacks_rows_is_left_out():
     table.iloc[-1, table.columns.get_loc("y")] = np.nan
     model = mv.AR(window=4, horizon=2, verbose=0).fit(table.iloc[:-1], "y", known="x", test=0.2)
     with pytest.warns(mv.MVLSTMWarning, match="There is no look ahead.*of step 2"):
-        data = gather_report(model, table, effort="quick")
+        data = model.report(table, effort="quick")
     assert not data.is_ahead and len(data.future) == 1
 
 
 @pytest.mark.filterwarnings("ignore::mvlstm.errors.MVLSTMWarning")
 def test_without_a_look_ahead_the_last_rows_are_called_last():
     model = mv.MVLSTM(**TINY).fit(make_table(), "y", known="x", test=0.2)
-    data = gather_report(model, make_table(), effort="quick")
+    data = model.report(make_table(), effort="quick")
     assert not data.is_ahead
     page = build.report_page(data)
     assert page.sections[0].title == "What happened last?"
@@ -201,7 +203,7 @@ def test_series_without_a_skill_are_left_out_of_its_range():
     flat = one.assign(y=one["y"].where(np.arange(200) < 120, 3.0))  # persistence errs nowhere
     rows = pd.concat([one.assign(shop="a"), (10 * one).assign(shop="b"), flat.assign(shop="c")])
     model = mv.AR(window=3, verbose=0).fit(rows, "y", series="shop", test=0.2)
-    notes = gather_report(model, rows, effort="quick").notes
+    notes = model.report(rows, effort="quick").notes
     (note,) = [text for text in notes if "The skill lies between" in text]
     assert "'a'" in note and "'b'" in note and "nan" not in note
 
@@ -210,7 +212,7 @@ def test_a_report_of_several_series_names_the_one_shown_and_has_tables_of_all(tm
     one = make_table(200)
     rows = pd.concat([one.assign(shop="b"), (10 * one).assign(shop="a"), one.assign(shop="c")])
     model = mv.MVLSTM(**TINY, horizon=2).fit(rows, "y", series="shop", test=0.2)
-    data = gather_report(model, rows, effort="quick")
+    data = model.report(rows, effort="quick")
     assert data.series == "a" and data.forecast.series is None
     future = model.forecast(rows).to_frame()
     assert data.next_values["series"].tolist() == future["series"].tolist()
@@ -235,7 +237,7 @@ def test_a_report_of_several_series_names_the_one_shown_and_has_tables_of_all(tm
 
 
 def test_rivals_are_left_out_where_time_is_short(model):
-    short = gather_report(model, make_table(), effort="quick", time_limit=1e-3)
+    short = model.report(make_table(), effort="quick", time_limit=1e-3)
     assert list(short.evaluation.scores.index) == ["MVLSTM", "persistence", "seasonal"]
     told = [note for note in short.notes if "the time limit left no room for it" in note]
     assert [note.split()[0] for note in told] == ["AR", "GBT"]

@@ -69,7 +69,7 @@ def test_forecasts_do_not_see_later_rows():
 
 @pytest.mark.parametrize("wrong", ["XX", "DE-ZZ", ["DE", "ZZ"]])
 def test_a_country_that_there_is_not_is_refused(wrong):
-    with pytest.raises(ParameterError, match=r"holidays='(XX|DE-ZZ|ZZ)' is no country"):
+    with pytest.raises(ParameterError, match=r"holidays='(XX|DE-ZZ|ZZ)' is not a country"):
         mv.AR(window=3, holidays=wrong, verbose=0).fit(shop(), "y")
 
 

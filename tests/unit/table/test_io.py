@@ -227,7 +227,7 @@ def test_a_link_stays_one_and_its_file_is_written(tmp_path: Path) -> None:
 def test_a_device_or_a_stream_is_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(DataError, match="no file but a device or a stream"):
+    with pytest.raises(DataError, match="is a device or a stream"):
         write_atomic(pipe, "new")
     assert pipe.is_fifo()
 

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from mvlstm.nn.mvlstm import MVLSTMNetwork
-from mvlstm.nn.reference import reference_attention, reference_recurrence
 from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.data import WindowData
 from mvlstm.train.loop import train
 from mvlstm.train.state import TrainState
+from oracles.equations import reference_attention, reference_recurrence
 
 NETWORK = MVLSTMNetwork((0, 1, 2), 3, 8, isolation=1e-3)
 CONFIG = TrainConfig(batch_size=16, max_epochs=4, patience=4, averaging=0.9)

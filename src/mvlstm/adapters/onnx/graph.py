@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -75,6 +75,16 @@ class Graph:
         return parts[0] if len(parts) == 1 else self.apply("Concat", *parts, axis=axis)
 
 
+def _operator(kind: str, *, swap: bool = False) -> Callable[[Value, Operand], Value]:
+    """Return a method that adds a node of two operands, the other one first with ``swap``."""
+
+    def apply(self: Value, other: Operand) -> Value:
+        operands = (self._of(other), self) if swap else (self, self._of(other))
+        return self.graph.apply(kind, *operands)
+
+    return apply
+
+
 @dataclass(frozen=True, eq=False)
 class Value:
     """What a node gives; operations on it add nodes."""
@@ -88,39 +98,12 @@ class Value:
     def _of(self, other: Operand) -> Value:
         return other if isinstance(other, Value) else self.graph.constant(other, self.dtype)
 
-    def _with(self, kind: str, other: Operand, *, swap: bool = False) -> Value:
-        operands = (self._of(other), self) if swap else (self, self._of(other))
-        return self.graph.apply(kind, *operands)
-
-    def __add__(self, other: Operand) -> Value:
-        return self._with("Add", other)
-
-    def __radd__(self, other: Operand) -> Value:
-        return self._with("Add", other, swap=True)
-
-    def __sub__(self, other: Operand) -> Value:
-        return self._with("Sub", other)
-
-    def __rsub__(self, other: Operand) -> Value:
-        return self._with("Sub", other, swap=True)
-
-    def __mul__(self, other: Operand) -> Value:
-        return self._with("Mul", other)
-
-    def __rmul__(self, other: Operand) -> Value:
-        return self._with("Mul", other, swap=True)
-
-    def __truediv__(self, other: Operand) -> Value:
-        return self._with("Div", other)
-
-    def __rtruediv__(self, other: Operand) -> Value:
-        return self._with("Div", other, swap=True)
-
-    def __mod__(self, other: Operand) -> Value:
-        return self._with("Mod", other)
-
-    def __matmul__(self, other: Operand) -> Value:
-        return self._with("MatMul", other)
+    __add__, __radd__ = _operator("Add"), _operator("Add", swap=True)
+    __sub__, __rsub__ = _operator("Sub"), _operator("Sub", swap=True)
+    __mul__, __rmul__ = _operator("Mul"), _operator("Mul", swap=True)
+    __truediv__, __rtruediv__ = _operator("Div"), _operator("Div", swap=True)
+    __mod__, __matmul__ = _operator("Mod"), _operator("MatMul")
+    least, most = _operator("Min"), _operator("Max")  # the smaller and the larger of two
 
     def __lt__(self, other: Operand) -> Value:
         return self.graph.apply("Less", self, self._of(other), dtype=bool)
@@ -136,14 +119,6 @@ class Value:
     def map(self, kind: str, **more: Any) -> Value:
         """Apply a function of one operand, such as Tanh."""
         return self.graph.apply(kind, self, **more)
-
-    def least(self, other: Operand) -> Value:
-        """Take the smaller of two."""
-        return self._with("Min", other)
-
-    def most(self, other: Operand) -> Value:
-        """Take the larger of two."""
-        return self._with("Max", other)
 
     def sinh(self) -> Value:
         """Take the hyperbolic sine, which onnxruntime has in single precision only."""

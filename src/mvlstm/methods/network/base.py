@@ -15,12 +15,7 @@ from mvlstm.errors import check_option, check_whole
 from mvlstm.methods.network.further_training import epochs_over, train_again, train_further
 from mvlstm.methods.network.guard import guarded
 from mvlstm.methods.network.link import LINKS
-from mvlstm.methods.network.trained import (
-    TrainedNetwork,
-    learn_labels,
-    refit_link,
-    restore_labels,
-)
+from mvlstm.methods.network.trained import TrainedNetwork, learn_labels, refit_link, restore_labels
 from mvlstm.methods.network.training import Outcome, Training, fit_network
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.model.learned import Arrays, Learned, NetworkForm, Saved

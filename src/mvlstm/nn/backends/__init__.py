@@ -1,4 +1,4 @@
-"""The fast paths of the networks, each proven equal to `mvlstm.nn.reference`, and who has them."""
+"""The fast paths, each proven equal to `tests/oracles/equations.py`, and what runs them."""
 
 from __future__ import annotations
 

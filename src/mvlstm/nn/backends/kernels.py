@@ -3,7 +3,7 @@
 Imported only where a CUDA device is used, since it needs Triton. Operands are stored in half
 precision and summed in single: with states and gates between -1 and 1 that keeps the eleven bits
 of the tensor cores' own single-precision mode at half the traffic. Memory cells, states handed on
-and all sums stay in single precision.
+and all sums stay in single precision. Kernels take pointers and sizes one by one.
 """
 
 # mypy: ignore-errors

@@ -97,7 +97,7 @@ def _owned(groups: tuple[int, ...]) -> Owned:
 
 @lru_cache(maxsize=64)
 def _constant(layer: Layer, dtype: torch.dtype) -> Tensor:
-    """Return the part of the gates' bias (G D,) that is no parameter: one for a forget gate."""
+    """Return the part of the gates' bias (G D,) that is not a parameter: one for a forget gate."""
     constant = torch.zeros(layer.n_gates, layer.size, dtype=dtype)
     if layer.cell == "lstm":
         constant[1] = 1.0
@@ -301,6 +301,7 @@ def _forward_loop(
             copies[t + 1].copy_(states[t + 1])
 
 
+# The tensors come one by one: TorchScript takes no dataclasses.
 def _backward_loop(
     gru: bool,
     onednn: bool,

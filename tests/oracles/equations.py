@@ -1,9 +1,9 @@
 r"""The network's equations as they read: what the fast paths are proven equal to.
 
-Nothing here runs in a fit. The tests compare every path of `mvlstm.nn.recurrence` and
-`mvlstm.nn.attention`, values and gradients, with these functions, and the benchmarks time them
-beside it. Letters are those of `mvlstm.nn.cell`: ``K`` members, ``B`` windows, ``T`` steps, ``C``
-input columns, ``N`` variables, ``d`` hidden units per variable, ``D = N d``, ``G`` gates.
+The tests compare every path of `mvlstm.nn.recurrence` and `mvlstm.nn.attention`, values and
+gradients, with these functions, and the benchmarks time them too. Letters are those of
+`mvlstm.nn.cell`: ``K`` members, ``B`` windows, ``T`` steps, ``C`` input columns, ``N`` variables,
+``d`` hidden units per variable, ``D = N d``, ``G`` gates.
 """
 
 from __future__ import annotations
