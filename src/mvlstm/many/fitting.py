@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pandas as pd
-
 from mvlstm.errors import DataError, check_whole
-from mvlstm.many.dataset import Dataset, chosen, described
+from mvlstm.many.dataset import Dataset, Span, chosen, described
 from mvlstm.many.memory import Budget
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.progress import show_tasks
+from mvlstm.table.kinds import Later
 
 Model = TypeVar("Model", bound=AbstractForecaster)
 
@@ -65,7 +65,8 @@ def fit(
     """
     dataset = Dataset.open(path, series)
     columns = _columns(dataset, target, told)
-    table, note = _sample(dataset, columns, memory, rows, getattr(model, "seed", 0), model.verbose)
+    spans, note = _sample(dataset, columns, memory, rows, getattr(model, "seed", 0), model.verbose)
+    table = Later(partial(dataset.read, spans, columns))  # so that nobody else holds the rows
     model.fit(table, target, series=series, **told)
     if note:
         model.fitted_ = replace(model.fitted_, notes=(*model.fitted_.notes, note))
@@ -93,8 +94,8 @@ def _sample(
     rows: int | None,
     seed: int,
     verbose: int,
-) -> tuple[pd.DataFrame, str]:
-    """Read as many series as there is room for; return them, and a note if these are not all."""
+) -> tuple[list[Span], str]:
+    """Choose as many series as there is room for, and make a note if these are not all."""
     budget = Budget.of(memory)
     most = budget.fit_rows(len(columns))
     if rows is not None:
@@ -116,4 +117,4 @@ def _sample(
         )
     whole = count == every
     note = f"Learned from {described(size, count)}, of {described(total, every)} in the dataset."
-    return dataset.read(spans, columns), "" if whole else note
+    return spans, "" if whole else note

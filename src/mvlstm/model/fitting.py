@@ -25,14 +25,14 @@ from mvlstm.model.transform_choice import (
     input_transforms,
 )
 from mvlstm.problem.part_times import PartTimes
-from mvlstm.problem.preparation import Preparation, transformed
+from mvlstm.problem.preparation import Preparation, training_values, transformed
 from mvlstm.problem.problem import Problem, Run
 from mvlstm.problem.splits import WORDS, origins_by_part, split_windows
 from mvlstm.settings import Adapting
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.parts import HELD_OUT, Choosing, chronological
 from mvlstm.train.config import Member
-from mvlstm.types import BoolArray
+from mvlstm.types import BoolArray, FloatArray
 
 LARGEST = 1e140  # size of a target that can be squared and added up
 
@@ -186,12 +186,12 @@ def _learn_preparation(
     transform = transform.within(method.bounds)
     check_bounds(transform, frame)
     inputs = input_transforms(transform, frame, rows)
-    train = frame.values[: rows.sum()] if frame.panel is None else frame.values[rows]
-    if train[:, -1].min() == train[:, -1].max():
+    low, high = _ranges(training_values(frame, rows))
+    if low[-1] == high[-1]:
         raise DataError(
-            f"Target '{frame.target}' is always {train[0, -1]:g} in the {len(train):,} training "
-            "rows; there is nothing to learn from them. Make the test part smaller (test=...), or "
-            "supply rows in which it changes."
+            f"Target '{frame.target}' is always {low[-1]:g} in the {rows.sum():,} training rows; "
+            "there is nothing to learn from them. Make the test part smaller (test=...), or supply "
+            "rows in which it changes."
         )
     orders = np.zeros(len(frame.columns), dtype=np.int64)
     layout, segments = frame.layout, frame.segments[rows]
@@ -205,11 +205,12 @@ def _learn_preparation(
             )
         free = np.array(layout.measured) & ~np.array(layout.ahead)
         columns = [name for name, chosen in zip(frame.columns, free, strict=True) if chosen]
+        train = training_values(frame, rows)
         tested = transformed(train, transform, inputs)[:, free]
         choice = choose_differencing(tested, columns, segments=segments)
         orders[free] = choice.orders
         notes = (*notes, *choice.notes)
-    steady = np.flatnonzero(np.ptp(train, axis=0) == 0)
+    steady = np.flatnonzero(low == high)
     if len(steady):
         names = name_list([frame.columns[j] for j in steady])
         notes = (*notes, f"Nothing can be learned from {names}: constant in the training rows.")
@@ -220,6 +221,10 @@ def _learn_preparation(
     if preparation.series is not None:
         notes = (*notes, *_flat_series(frame, rows, preparation.series.names))
     return preparation, notes
+
+
+def _ranges(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    return values.min(axis=0), values.max(axis=0)
 
 
 def _flat_series(frame: SeriesFrame, rows: BoolArray, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -101,9 +101,9 @@ def gather_labels(frame: SeriesFrame, origins: IntArray, horizon: int) -> FloatA
 
 def measured_labels(frame: SeriesFrame, origins: IntArray, horizon: int) -> BoolArray:
     """Say which of the labels (len(origins), horizon) were measured, and not filled in."""
-    rows = _steps(origins, horizon)
     if frame.measured is None:
-        return np.ones(rows.shape, dtype=bool)
+        return np.ones((len(origins), int(horizon)), dtype=bool)
+    rows = _steps(origins, horizon)
     return np.asarray(frame.measured[np.minimum(rows, frame.n_rows - 1)])
 
 
