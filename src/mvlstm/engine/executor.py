@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from mvlstm import errors
 from mvlstm._version import __version__
 from mvlstm.engine.plain import from_plain, to_plain
+from mvlstm.engine.records import Records
 from mvlstm.engine.session import is_ours, session
 from mvlstm.errors import MVLSTMError, MVLSTMWarning, ParameterError, TrainingError
 
@@ -61,15 +62,22 @@ class Engine(ABC):
         or what ``lost`` says.
         """
 
-    def each(self, function: Function, value: Any, count: int) -> Iterator[tuple[int, Any]]:
-        """Yield ``function(value, i)`` for every i below ``count``, in their order."""
-        found: dict[int, Any] = {}
-        wanted = 0
-        for place, result in self.results(function, self.share(value), range(count)):
-            found[place] = result
-            while wanted in found:
-                yield wanted, found.pop(wanted)
-                wanted += 1
+    def each(
+        self, function: Function, value: Any, count: int, records: Records | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield ``function(value, i)`` for every i below ``count``, in their order.
+
+        What is in ``records`` is not done again, and what is done is kept there.
+        """
+        found = {} if records is None else records.find(count)
+        left = [place for place in range(count) if place not in found]
+        work = self.results(function, self.share(value), left) if left else iter(())
+        for wanted in range(count):
+            while wanted not in found:
+                place, found[place] = next(work)
+                if records is not None:
+                    records.keep(place, found[place])
+            yield wanted, found.pop(wanted)
 
 
 class Local(Engine):

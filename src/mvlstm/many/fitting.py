@@ -13,7 +13,7 @@ from mvlstm.many.dataset import Dataset, Span, chosen, described
 from mvlstm.many.memory import Budget
 from mvlstm.model.forecaster import AbstractForecaster
 from mvlstm.progress import show_tasks
-from mvlstm.table.kinds import Later
+from mvlstm.table.kinds import OnDemand
 
 Model = TypeVar("Model", bound=AbstractForecaster)
 
@@ -66,7 +66,7 @@ def fit(
     dataset = Dataset.open(path, series)
     columns = _columns(dataset, target, told)
     spans, note = _sample(dataset, columns, memory, rows, getattr(model, "seed", 0), model.verbose)
-    table = Later(partial(dataset.read, spans, columns))  # so that nobody else holds the rows
+    table = OnDemand(partial(dataset.read, spans, columns))  # so that nobody else holds the rows
     model.fit(table, target, series=series, **told)
     if note:
         model.fitted_ = replace(model.fitted_, notes=(*model.fitted_.notes, note))

@@ -16,7 +16,7 @@ from mvlstm.types import Kind
 
 
 @dataclass(frozen=True)
-class Later:
+class OnDemand:
     """A table that is read when it is needed, by one who may let go of it afterwards."""
 
     read: Callable[[], pd.DataFrame]
@@ -46,7 +46,7 @@ def as_pandas(table: Any) -> Any:
     """
     if isinstance(table, pd.DataFrame | SeriesFrame):
         return table
-    if isinstance(table, Later):
+    if isinstance(table, OnDemand):
         return table.read()
     if isinstance(table, str | os.PathLike):
         return read_table(table)
