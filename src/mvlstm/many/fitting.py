@@ -65,7 +65,7 @@ def fit(
     """
     dataset = Dataset.open(path, series)
     columns = _columns(dataset, target, told)
-    spans, note = _sample(dataset, columns, memory, rows, getattr(model, "seed", 0), model.verbose)
+    spans, note = _sample(dataset, columns, _room(model, columns, memory, rows), memory, model)
     table = OnDemand(partial(dataset.read, spans, columns))  # so that nobody else holds the rows
     model.fit(table, target, series=series, **told)
     if note:
@@ -87,27 +87,36 @@ def _columns(dataset: Dataset, target: str, told: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(named))
 
 
+def _room(
+    model: AbstractForecaster, columns: Sequence[str], memory: str | int, rows: int | None
+) -> int:
+    """Return how many rows may be learned from.
+
+    A transform holds each value a second time, and marks of what is missing are values too.
+    """
+    copies = 1 + (model.transform != "none") + (model.missing == "mask")
+    most = Budget.of(memory).fit_rows(copies * len(columns), int(model.horizon))
+    if rows is None:
+        return most
+    check_whole("rows", rows, 1)
+    return min(most, rows)
+
+
 def _sample(
     dataset: Dataset,
     columns: Sequence[str],
+    most: int,
     memory: str | int,
-    rows: int | None,
-    seed: int,
-    verbose: int,
+    model: AbstractForecaster,
 ) -> tuple[list[Span], str]:
-    """Choose as many series as there is room for, and make a note if these are not all."""
-    budget = Budget.of(memory)
-    most = budget.fit_rows(len(columns))
-    if rows is not None:
-        check_whole("rows", rows, 1)
-        most = min(most, rows)
-    indices = []
-    with show_tasks(verbose, "series", len(dataset.parts)) as advance:
+    """Choose series of at most this many rows, and make a note if these are not all."""
+    indices, free = [], Budget.of(memory).free
+    with show_tasks(model.verbose, "series", len(dataset.parts)) as advance:
         for part in range(len(dataset.parts)):
-            dataset.check(part, columns, budget.free)
+            dataset.check(part, columns, free)
             indices.append(dataset.index(part))
             advance("parts read")
-    spans, count, size = chosen(indices, most, seed)
+    spans, count, size = chosen(indices, most, getattr(model, "seed", 0))
     every = sum(len(one.names) for one in indices)
     total = sum(int(one.rows.sum()) for one in indices)
     if not spans:
