@@ -11,9 +11,9 @@ python benchmarks/scale.py model
 
 `series` writes datasets of 500 rows per series, fits one model to some of the rows, or to all that
 the budget holds, and forecasts and scores all series, each size in a process of its own: processor
-time, peak resident memory, which must stay within the budget, the exponents of a line through the
-logarithms, and what a line through the first and last size says of those between. `rows` does so
-with growing numbers of rows per series. `memory` measures what a row takes in a fit, by columns,
+time, peak resident memory, which must stay within the budget, what the model of cost below says of
+them, and the exponents of a line through the logarithms. `rows` does so with growing numbers of
+rows per series. `memory` measures what a row takes in a fit, by columns,
 steps ahead and transform. `workers` forecasts one dataset here and on a Ray of growing numbers of
 workers, and `fits` trains ten members so: time by the clock, and of the processor with all that was
 started; the first run starts workers. `members` fits with growing ensembles. `tasks` measures what
@@ -32,6 +32,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -134,24 +135,22 @@ def by_size(sizes: list[tuple[int, int]], method: str, learn: str) -> None:
     for series, rows in sizes:
         told = ["--series", series, "--counts", rows, "--method", method, "--learn", learn]
         found.append(one := apart("one", *told))
+        cost = COSTS[method]
+        fit, work = cost.fit(one["learned"]), cost.forecast(series, rows)
         print(
             f"{method}: {series:,} series x {rows:,} rows: fit to {one['learned']:,} windows "
-            f"{one['fit']:.1f} s, forecasts and scores {one['forecast']:.1f} s of the processor, "
-            f"peak {one['fit_gb']:.2f} and {one['peak_gb']:.2f} GB",
+            f"{one['fit']:.1f} s (model {fit:.1f}), forecasts and scores {one['forecast']:.1f} s "
+            f"(model {work:.1f}) of the processor, peak {one['fit_gb']:.2f} and "
+            f"{one['peak_gb']:.2f} GB",
             flush=True,
         )
-    if len(found) < 2:
-        return
-    every = [one["series"] * one["rows"] for one in found]
-    names = ["fit", "forecast", "peak_gb"]
-    values = {name: [one[name] for one in found] for name in names}
-    slopes = {name: round(exponent(every, own), 3) for name, own in values.items()}
-    print(f"{method}: exponents {slopes}")
-    for name in names[:2]:
-        slope, start = np.polyfit(np.array(every)[[0, -1]], np.array(values[name])[[0, -1]], 1)
-        says = ", ".join(f"{start + slope * size:.1f}" for size in every)
-        measured = ", ".join(f"{one:.1f}" for one in values[name])
-        print(f"{name}: {start:.1f} s + {1e6 * slope:.2f} s per million rows: {says} ({measured})")
+    if len(found) > 1:
+        every = [one["series"] * one["rows"] for one in found]
+        slopes = {
+            name: round(exponent(every, [one[name] for one in found]), 3)
+            for name in ("fit", "forecast", "peak_gb")
+        }
+        print(f"{method}: exponents {slopes}")
 
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -299,8 +298,26 @@ def by_tasks() -> None:
             )
 
 
-# Measured on the machine that docs/scale.md names, in seconds of one core
-WORK = {"AR": 0.0036, "MVLSTM, 2 members": 0.0079}  # for each series: forecasts and scores
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of one core, measured on the machine that docs/scale.md names."""
+
+    start: float  # of a fit in a new process: imports
+    window: float  # of a fit, for each training window
+    series: float  # of forecasts and scores, for each series
+    row: float  # of these, for each row
+
+    def fit(self, windows: float) -> float:
+        return self.start + self.window * windows
+
+    def forecast(self, series: int, rows: int) -> float:
+        return series * (self.series + self.row * rows)
+
+
+COSTS = {
+    "ar": Cost(start=2.0, window=1.2e-6, series=2.8e-3, row=1.3e-6),
+    "mvlstm": Cost(start=2.0, window=5e-4, series=6.5e-3, row=2.9e-6),
+}
 SCAN_SECONDS = 4e-5  # of the driver for each series: finding where it lies
 TASK_SECONDS = 0.005  # of the driver for each task: handing it out, and writing its files
 BLOCK = 100  # series of a task
@@ -308,7 +325,7 @@ RESULT_BYTES = 31_000  # that come back from a task
 SERIES_BYTES = 20_000  # of a series of 500 rows and five columns
 
 
-def at_scale(series: int, nodes: int, cores: int) -> None:
+def at_scale(series: int, nodes: int, cores: int, learned: int) -> None:
     tasks = series / BLOCK
     driver = series * SCAN_SECONDS + tasks * TASK_SECONDS
     print(f"{series:,} series on {nodes} nodes of {cores} cores, {tasks:,.0f} tasks")
@@ -316,10 +333,11 @@ def at_scale(series: int, nodes: int, cores: int) -> None:
         f"  driver {driver:.1f} s of its core; {tasks * RESULT_BYTES / 2**30:.2f} GB of results "
         f"come through it; {series * SERIES_BYTES / 2**30:.1f} GB are read"
     )
-    for method, seconds in WORK.items():
-        work = series * seconds
+    for method, cost in COSTS.items():
+        work = cost.forecast(series, ROWS)
         print(
-            f"  {method}: workers {work / nodes / cores:.1f} s; the driver is the limit from "
+            f"  {method}: fit to {learned:,} windows {cost.fit(learned):,.0f} s of a core; workers "
+            f"{work / nodes / cores:.1f} s; the driver is the limit from "
             f"{work / driver / cores:.1f} nodes on"
         )
 
@@ -355,8 +373,8 @@ def main() -> None:
     elif given.what == "workers":
         by_workers(counts, given.series, given.method)
     elif given.what == "model":
-        at_scale(10_000, 1, 2)
-        at_scale(1_000_000, 50, 16)
+        at_scale(10_000, 1, 2, LEARNED)
+        at_scale(1_000_000, 50, 16, 50 * LEARNED)
     else:
         {"members": by_members, "tasks": by_tasks}[given.what]()
 

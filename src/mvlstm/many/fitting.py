@@ -12,6 +12,7 @@ from mvlstm.errors import DataError, check_whole
 from mvlstm.many.dataset import Dataset, Span, chosen, described
 from mvlstm.many.memory import Budget
 from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.window_choice import MOST_ROWS
 from mvlstm.progress import show_tasks
 from mvlstm.table.kinds import OnDemand
 
@@ -31,8 +32,9 @@ def fit(
     """Fit one model to a dataset on disk, in bounded memory.
 
     If the dataset is larger than the budget holds, whole series are chosen at random, by their
-    names and the model's seed. All others are forecast as well: `forecast` finds the scaling of
-    each series from its own training rows.
+    names and the model's seed; a note says from how many rows and series the model learned. All
+    others are forecast as well: `forecast` finds the scaling of each series from its own training
+    rows.
 
     Parameters
     ----------
@@ -94,8 +96,10 @@ def _room(
 
     A transform holds each value a second time, and marks of what is missing are values too.
     """
-    copies = 1 + (model.transform != "none") + (model.missing == "mask")
-    most = Budget.of(memory).fit_rows(copies * len(columns), int(model.horizon))
+    values = len(columns) * (1 + (model.transform != "none") + (model.missing == "mask"))
+    window = MOST_ROWS if model.window == "auto" else int(model.window)
+    copied = window * len(columns) if model.copies_windows else 0
+    most = Budget.of(memory).fit_rows(values, int(model.horizon), copied)
     if rows is None:
         return most
     check_whole("rows", rows, 1)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-import pandas as pd
 from numpy.typing import DTypeLike
 
 from mvlstm._words import name_list
@@ -230,9 +229,11 @@ def _ranges(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _flat_series(frame: SeriesFrame, rows: BoolArray, names: tuple[str, ...]) -> tuple[str, ...]:
     """Tell which of the series ``names`` have the same target in all their training rows."""
     assert frame.panel is not None
-    panel = frame.panel.take(rows)
-    counts = pd.Series(frame.target_values[rows]).groupby(panel.codes).nunique()
-    flat = [panel.names[code] for code in counts.index[counts == 1] if panel.names[code] in names]
+    codes, values = frame.panel.codes[rows], frame.target_values[rows]
+    first = np.flatnonzero(np.diff(codes, prepend=-1))
+    same = np.minimum.reduceat(values, first) == np.maximum.reduceat(values, first)
+    found = [frame.panel.names[code] for code in codes[first][same]]
+    flat = [name for name in found if name in names]
     if not flat:
         return ()
     return (
