@@ -32,11 +32,13 @@ def test_a_folder_is_fitted_and_forecast_in_pieces(run: Run, panel: Path, tmp_pa
     assert done.code == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["series"], found["done"]) == (2, 3)
+    assert found["scores"]["skill"] > 0 and found["scores"]["n"] == 48
     assert [one["series"] for one in found["failures"]] == ["short"]
     rows = pd.concat([pd.read_parquet(one) for one in sorted((into / "forecasts").iterdir())])
     assert rows["series"].tolist() == ["north", "south"] and "q25" in rows
     again = run("forecast", model, panel, "--into", into, "--quantiles", "0.25", "--quiet")
     assert "2 series forecast, 0 of 3 blocks now" in again.stdout
+    assert "means over all series" in again.stdout
     assert "a forecast needs 4 without a gap" in again.stderr
     more = run("forecast", model, panel, "--into", into, "--quantiles", "0.25", "--retry")
     assert "2 series forecast, 1 of 3 blocks now" in more.stdout

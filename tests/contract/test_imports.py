@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     **{name: set() for name in ANYONE},
     "progress": set(),
     "storage": set(),
-    "engine": set(),  # tasks and Ray: it knows nothing of what they do
+    "engine": {"storage"},  # tasks and Ray: it knows nothing of what they do
     "metrics": set(),
     "recalibration": set(),  # numpy alone, for `runtime`
     "nn": set(),

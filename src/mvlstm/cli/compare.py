@@ -87,6 +87,7 @@ def compare(
         Path | None, cli.option("Also write an .html page.", "FILE"), cli.Written(cli.PAGE_SUFFIXES)
     ] = None,
     engine: cli.Engine = "local",
+    checkpoint: cli.Checkpoint = None,
     quiet: cli.Quiet = False,
 ) -> None:
     """Fit the paper's methods and plain rivals to the same rows, and score them on unseen ones.
@@ -115,6 +116,7 @@ def compare(
         own_name="own forecasts" if with_file is None else with_file.stem,
         verbose=0 if quiet else 1,
         engine=engine,
+        checkpoint=checkpoint,
     )
     output.write_table(out, result.to_frame())
     if html is not None:

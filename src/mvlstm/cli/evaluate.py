@@ -30,7 +30,8 @@ def evaluate(
     """Score the model on rows it has not seen, next to naive forecasts.
 
     These repeat the last value (persistence) and the last cycle, if there is one (seasonal).
-    More scores than on the screen are in --json and --out.
+    More scores than on the screen are in --json and --out. Series that stay on disk are scored by
+    mvlstm forecast --into.
     """
     from mvlstm import load
     from mvlstm.model.monitoring import read_time

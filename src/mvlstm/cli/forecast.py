@@ -43,8 +43,8 @@ def forecast(
 ) -> None:
     """Forecast the steps after the last row: mean, median and 90 % interval (q05 to q95).
 
-    With --into, DATA is a Parquet dataset of any number of series, read in pieces and forecast
-    block by block; the same command again does what is missing.
+    With --into, DATA is a Parquet dataset of any number of series, read in pieces, forecast
+    and scored block by block; the same command again does what is missing.
     """
     if paths is not None:
         check_whole("--paths", paths, 1)
@@ -59,10 +59,15 @@ def forecast(
     told = running(data, into, memory, engine, retry=retry, quiet=quiet)
     if told is not None:
         from mvlstm.many.forecasting import forecast as forecast_many
+        from mvlstm.results.evaluation import SCORES_SHOWN
 
         assert into is not None
         found = forecast_many(model, data, into, **told, quantiles=levels)
         tell(output, found, "forecast")
+        if found.scores is not None:
+            output.data["scores"] = found.scores.to_dict()
+            shown = found.scores[[*SCORES_SHOWN, "n"]].to_frame().T
+            output.show(table(shown, title="Scores on unseen rows, means over all series"))
         output.show(f"forecasts: {into / 'forecasts'}, scores: {into / 'scores'}")
         return
 

@@ -48,6 +48,7 @@ def graph(
         cli.Written((*cli.PAGE_SUFFIXES, *cli.TABLE_SUFFIXES)),
     ] = None,
     engine: cli.Engine = "local",
+    checkpoint: cli.Checkpoint = None,
     quiet: cli.Quiet = False,
 ) -> None:
     """Find out who drives whom: every column in turn the target, the others its drivers."""
@@ -64,6 +65,7 @@ def graph(
         effort=effort,
         verbose=0 if quiet else 1,
         engine=engine,
+        checkpoint=checkpoint,
     )
     if out is not None and out.suffix.lower() in cli.PAGE_SUFFIXES:
         from mvlstm.report import graph_page

@@ -218,6 +218,10 @@ Engine = Annotated[
     str,
     option("Where tasks run: here, on Ray, or on this cluster.", "local|ray|HOST:PORT", RUNNING),
 ]
+Checkpoint = Annotated[
+    Path | None,
+    option("Folder of finished tasks, from which the same command goes on.", "DIR", RUNNING),
+]
 MEMORY = "4GB"
 Memory = Annotated[
     str | None,

@@ -8,6 +8,7 @@ plain values. The task of a worker or node that dies is run again on another.
 from __future__ import annotations
 
 import contextlib
+import os
 import warnings
 from abc import ABC, abstractmethod
 from collections import deque
@@ -17,11 +18,12 @@ from typing import Any, NamedTuple
 from mvlstm import errors
 from mvlstm._version import __version__
 from mvlstm.engine.plain import from_plain, to_plain
+from mvlstm.engine.records import Records
 from mvlstm.engine.session import is_ours, session
 from mvlstm.errors import MVLSTMError, MVLSTMWarning, ParameterError, TrainingError
 
 RETRIES = 5  # times that a task whose worker died is given to another
-GPU_SHARE = 0.25  # of a GPU that a task takes, where there are GPUs
+GPU_SHARE = 0.25  # of a GPU that a task takes, unless the environment says otherwise
 ENDING = 10.0  # seconds for tasks to end that nobody wants any more
 AHEAD = 2  # tasks that wait for each slot: results that nobody has read yet take memory
 Function = Callable[[Any, Any], Any]
@@ -61,15 +63,22 @@ class Engine(ABC):
         or what ``lost`` says.
         """
 
-    def each(self, function: Function, value: Any, count: int) -> Iterator[tuple[int, Any]]:
-        """Yield ``function(value, i)`` for every i below ``count``, in their order."""
-        found: dict[int, Any] = {}
-        wanted = 0
-        for place, result in self.results(function, self.share(value), range(count)):
-            found[place] = result
-            while wanted in found:
-                yield wanted, found.pop(wanted)
-                wanted += 1
+    def each(
+        self, function: Function, value: Any, count: int, records: Records | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield ``function(value, i)`` for every i below ``count``, in their order.
+
+        What is in ``records`` is not done again, and what is done is kept there.
+        """
+        found = {} if records is None else records.find(count)
+        left = [place for place in range(count) if place not in found]
+        work = self.results(function, self.share(value), left) if left else iter(())
+        for wanted in range(count):
+            while wanted not in found:
+                place, found[place] = next(work)
+                if records is not None:
+                    records.keep(place, found[place])
+            yield wanted, found.pop(wanted)
 
 
 class Local(Engine):
@@ -102,7 +111,7 @@ class OnRay(Engine):
 
     def __init__(self, ray: Any, device: str) -> None:
         there: dict[str, float] = ray.cluster_resources()
-        gpus = 0.0 if device == "cpu" else min(GPU_SHARE, float(there.get("GPU", 0.0)))
+        gpus = 0.0 if device == "cpu" else min(gpu_share(), float(there.get("GPU", 0.0)))
         self._ray = ray
         self._run = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=gpus)(run_task)
         self.slots = max(1, int(there["GPU"] / gpus if gpus else there.get("CPU", 1.0)))
@@ -180,6 +189,21 @@ def _other_version(version: str) -> str:
         f"A worker of Ray has mvlstm {__version__}, and this process {version}. Install the same "
         "version on all nodes."
     )
+
+
+def gpu_share() -> float:
+    """Return the share of a GPU that a task takes: a quarter, or what MVLSTM_GPU_SHARE says."""
+    text = os.environ.get("MVLSTM_GPU_SHARE", "")
+    try:
+        share = float(text or GPU_SHARE)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:  # Ray gives a task whole GPUs beyond one, and members use one
+        raise ParameterError(
+            f"MVLSTM_GPU_SHARE is {text!r}; it must be the share of a GPU that a task takes, above "
+            "0 and at most 1, such as 0.5."
+        )
+    return share
 
 
 def check_engine(engine: object) -> None:

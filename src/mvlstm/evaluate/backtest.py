@@ -6,6 +6,7 @@ import time as clock
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from mvlstm._words import counted
-from mvlstm.engine import check_engine, opened
+from mvlstm.engine import check_engine, opened, recorded
 from mvlstm.errors import DataError, ParameterError, check_option, check_whole
 from mvlstm.model.forecaster import AbstractForecaster, require_whole
 from mvlstm.model.scoring import score_against
@@ -140,6 +141,7 @@ def backtest(
     refit: Recalibration = "full",
     refit_every: int | None = None,
     engine: str = "local",
+    checkpoint: str | Path | None = None,
 ) -> Backtest:
     """Fit and score a forecaster at rolling origins, the training rows growing each time.
 
@@ -165,6 +167,9 @@ def backtest(
     engine : str
         "local", "ray", or the address of a Ray cluster, where each fold is a task. Updates, which
         go on from one another, are made here.
+    checkpoint : path, optional
+        Folder in which the forecasts of each finished fold are kept: after an interruption the same
+        call goes on from it. Other data or settings, and updates, begin anew.
 
     Examples
     --------
@@ -195,8 +200,11 @@ def backtest(
     apart = every is None or refit == "full"  # else each fit goes on from the one before
     seconds, scored = [], []
     shown = show_tasks(model.verbose, "backtest", len(cuts), every=0.0)
-    with opened(engine if apart else "local", getattr(model, "device", "cpu")) as spread:
-        work = spread.each(scored_fold, plan, len(cuts)) if apart else _in_turn(plan, refit)
+    with (
+        opened(engine if apart else "local", getattr(model, "device", "cpu")) as spread,
+        recorded(checkpoint if apart else None, "backtest", plan) as kept,
+    ):
+        work = spread.each(scored_fold, plan, len(cuts), kept) if apart else _in_turn(plan, refit)
         with shown as advance:
             for _, (forecast, spent) in work:
                 scored.append(forecast)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 import time as clock
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from mvlstm import metrics
-from mvlstm.engine import check_engine, opened
+from mvlstm.engine import check_engine, opened, recorded
 from mvlstm.errors import DataError, MVLSTMError, ParameterError, check_option
 from mvlstm.evaluate.backtest import (
     RECALIBRATIONS,
@@ -79,6 +81,7 @@ def compare(
     own: pd.DataFrame | None = None,
     own_name: str = "own forecasts",
     engine: str = "local",
+    checkpoint: str | Path | None = None,
 ) -> Comparison:
     """Fit several methods to the same rows and score them on the same unseen ones.
 
@@ -108,6 +111,9 @@ def compare(
         Its name.
     engine : str
         "local", "ray", or the address of a Ray cluster, where each method is a task.
+    checkpoint : path, optional
+        Folder in which the rows of each finished method are kept: after an interruption the same
+        call goes on from it, and tries again what failed. Other data or settings begin anew.
 
     Returns
     -------
@@ -160,8 +166,9 @@ def compare(
     named = tuple(chosen_methods.items())
     plan = _Plan(named, frame, cuts, valid, budget, n_train, shared, every, refit)
     shown = show_tasks(verbose, "compare", len(chosen_methods), every=0.0)
-    with opened(engine, settings.device) as spread, shown as advance:
-        for _, found in spread.each(_method_entries, plan, len(chosen_methods)):
+    records = recorded(checkpoint, "compare", plan, _succeeded)
+    with opened(engine, settings.device) as spread, records as kept, shown as advance:
+        for _, found in spread.each(_method_entries, plan, len(chosen_methods), kept):
             entries += found
             advance(_progress(found[-1].row))
     noted = replace(frame, notes=(*frame.notes, *sizing, *notes))
@@ -322,6 +329,10 @@ def _failure(label: str, error: Exception, words: str) -> Entry:
     reason = str(error) if isinstance(error, MVLSTMError) else f"{type(error).__name__}: {error}"
     row = {"method": label, "kind": "single", "budget": words, "error": reason}
     return Entry(row, pd.Series(dtype=float), ())
+
+
+def _succeeded(entries: Sequence[Entry]) -> bool:
+    return all(entry.row["error"] is None for entry in entries)
 
 
 def _progress(row: dict[str, Any]) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from mvlstm._words import counted
-from mvlstm.engine import check_engine, opened
+from mvlstm.engine import check_engine, opened, recorded
 from mvlstm.errors import DataError, check_option
 from mvlstm.explain.effort import get_effort
 from mvlstm.explain.importance import verdicts
@@ -68,6 +70,7 @@ def graph(
     effort: Literal["quick", "default", "full"] = "default",
     verbose: int = 1,
     engine: str = "local",
+    checkpoint: str | Path | None = None,
 ) -> Graph:
     """Find out who drives whom: every column in turn the target, the others its drivers.
 
@@ -94,6 +97,9 @@ def graph(
         0 shows no progress.
     engine : str
         "local", "ray", or the address of a Ray cluster, where each column is tried as a task.
+    checkpoint : path, optional
+        Folder in which the links of each finished column are kept: after an interruption the same
+        call goes on from it. Other data or settings begin anew.
 
     Returns
     -------
@@ -128,9 +134,11 @@ def graph(
     pieces = max(1, int(SHARE * level.work / work))
     past = past_of(frame, chosen, window, level.rows, pieces)
     titled = show_tasks(verbose, "graph", len(frame.variables))
-    with opened(engine) as spread, titled as advance:
+    records = recorded(checkpoint, "graph", (past, window, level))
+    with opened(engine) as spread, records as kept, titled as advance:
+        each = partial(spread.each, records=kept)
         links, lags = find_links(
-            past, window is None, lambda _: advance("columns tried"), spread.each, level.rows
+            past, window is None, lambda _: advance("columns tried"), each, level.rows
         )
     return _graph(links, frame, chosen, control, len(past), lags)
 

@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import union_categoricals
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError, reachable
@@ -154,17 +155,25 @@ class Dataset:
         return Index(part, tuple(names), starts, np.diff(np.append(starts, place)))
 
     def read(self, spans: Sequence[Span], columns: Sequence[str]) -> pd.DataFrame:
-        """Read rows; those of neighbouring spans at once."""
-        tables = []
+        """Read rows, those of neighbouring spans at once; the series as categories.
+
+        Columns are put together one by one, and their pieces forgotten: a row takes little more
+        memory than its values.
+        """
+        pieces: dict[str, list[pd.Series[Any]]] = {name: [] for name in columns}
         for part, some in groupby(spans, key=lambda span: span.part):
             one = self.parts[part]
-            stored = [name for name in columns if name not in dict(one.own)]
+            stored = tuple(name for name in columns if name not in dict(one.own))
             for low, high in _joined(some):
                 with _reading(one):
-                    table = _rows(one.files, tuple(stored), low, high)
-                tables.append(table.assign(**dict(one.own))[list(columns)])
-        whole = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
-        return whole.astype({self.series: str})
+                    for table in _tables(one.files, stored, low, high):
+                        table = table.assign(**dict(one.own))
+                        table[self.series] = table[self.series].astype(str).astype("category")
+                        for name in columns:
+                            pieces[name].append(table[name].copy())
+        series = pd.Series(union_categoricals(pieces.pop(self.series)))
+        joined = {name: pd.concat(pieces.pop(name), ignore_index=True) for name in [*pieces]}
+        return pd.DataFrame({self.series: series, **joined}, copy=False)[list(columns)]
 
 
 def _parts(place: Path, files: Sequence[Path], series: str) -> Iterator[Part]:
@@ -195,20 +204,18 @@ def _joined(spans: Iterable[Span]) -> Iterator[tuple[int, int]]:
     yield low, high
 
 
-def _rows(files: tuple[str, ...], columns: tuple[str, ...], low: int, high: int) -> pd.DataFrame:
-    """Read some rows of files that follow one another, from the row groups that hold them."""
-    import pyarrow as pa
-
-    pieces, place = [], 0
+def _tables(
+    files: tuple[str, ...], columns: tuple[str, ...], low: int, high: int
+) -> Iterator[pd.DataFrame]:
+    """Read some rows of files that follow one another, one by one the row groups that hold them."""
+    place = 0
     for file in files:
         for group in range(_open(file).metadata.num_row_groups):
             size = _open(file).metadata.row_group(group).num_rows
             start, end = max(low - place, 0), min(high - place, size)
             if start < end:
-                pieces.append(_group(_open(file), group, columns).slice(start, end - start))
+                yield _group(_open(file), group, columns).slice(start, end - start).to_pandas()
             place += size
-    frame: pd.DataFrame = pa.concat_tables(pieces).to_pandas()
-    return frame
 
 
 def _open(file: str) -> Any:

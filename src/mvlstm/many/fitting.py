@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pandas as pd
-
 from mvlstm.errors import DataError, check_whole
-from mvlstm.many.dataset import Dataset, chosen, described
+from mvlstm.many.dataset import Dataset, Span, chosen, described
 from mvlstm.many.memory import Budget
 from mvlstm.model.forecaster import AbstractForecaster
+from mvlstm.model.window_choice import MOST_ROWS
 from mvlstm.progress import show_tasks
+from mvlstm.table.kinds import OnDemand
 
 Model = TypeVar("Model", bound=AbstractForecaster)
 
@@ -31,8 +32,9 @@ def fit(
     """Fit one model to a dataset on disk, in bounded memory.
 
     If the dataset is larger than the budget holds, whole series are chosen at random, by their
-    names and the model's seed. All others are forecast as well: `forecast` finds the scaling of
-    each series from its own training rows.
+    names and the model's seed; a note says from how many rows and series the model learned. All
+    others are forecast as well: `forecast` finds the scaling of each series from its own training
+    rows.
 
     Parameters
     ----------
@@ -65,7 +67,8 @@ def fit(
     """
     dataset = Dataset.open(path, series)
     columns = _columns(dataset, target, told)
-    table, note = _sample(dataset, columns, memory, rows, getattr(model, "seed", 0), model.verbose)
+    spans, note = _sample(dataset, columns, _room(model, columns, memory, rows), memory, model)
+    table = OnDemand(partial(dataset.read, spans, columns))  # so that nobody else holds the rows
     model.fit(table, target, series=series, **told)
     if note:
         model.fitted_ = replace(model.fitted_, notes=(*model.fitted_.notes, note))
@@ -86,27 +89,38 @@ def _columns(dataset: Dataset, target: str, told: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(named))
 
 
+def _room(
+    model: AbstractForecaster, columns: Sequence[str], memory: str | int, rows: int | None
+) -> int:
+    """Return how many rows may be learned from.
+
+    A transform holds each value a second time, and marks of what is missing are values too.
+    """
+    values = len(columns) * (1 + (model.transform != "none") + (model.missing == "mask"))
+    window = MOST_ROWS if model.window == "auto" else int(model.window)
+    copied = window * len(columns) if model.copies_windows else 0
+    most = Budget.of(memory).fit_rows(values, int(model.horizon), copied)
+    if rows is None:
+        return most
+    check_whole("rows", rows, 1)
+    return min(most, rows)
+
+
 def _sample(
     dataset: Dataset,
     columns: Sequence[str],
+    most: int,
     memory: str | int,
-    rows: int | None,
-    seed: int,
-    verbose: int,
-) -> tuple[pd.DataFrame, str]:
-    """Read as many series as there is room for; return them, and a note if these are not all."""
-    budget = Budget.of(memory)
-    most = budget.fit_rows(len(columns))
-    if rows is not None:
-        check_whole("rows", rows, 1)
-        most = min(most, rows)
-    indices = []
-    with show_tasks(verbose, "series", len(dataset.parts)) as advance:
+    model: AbstractForecaster,
+) -> tuple[list[Span], str]:
+    """Choose series of at most this many rows, and make a note if these are not all."""
+    indices, free = [], Budget.of(memory).free
+    with show_tasks(model.verbose, "series", len(dataset.parts)) as advance:
         for part in range(len(dataset.parts)):
-            dataset.check(part, columns, budget.free)
+            dataset.check(part, columns, free)
             indices.append(dataset.index(part))
             advance("parts read")
-    spans, count, size = chosen(indices, most, seed)
+    spans, count, size = chosen(indices, most, getattr(model, "seed", 0))
     every = sum(len(one.names) for one in indices)
     total = sum(int(one.rows.sum()) for one in indices)
     if not spans:
@@ -116,4 +130,4 @@ def _sample(
         )
     whole = count == every
     note = f"Learned from {described(size, count)}, of {described(total, every)} in the dataset."
-    return dataset.read(spans, columns), "" if whole else note
+    return spans, "" if whole else note

@@ -56,10 +56,26 @@ def forecast(
     Returns
     -------
     Summary
+        Its ``scores`` are means over the series that have unseen rows, each series counting alike.
     """
     settings = {"quantiles": list(quantiles), "scores": scores}
     job = Job("forecasts", KINDS, forecast_series, settings)
-    return run(model, path, out, job, running)
+    found = run(model, path, out, job, running)
+    return replace(found, scores=mean_scores(found.folder)) if scores else found
+
+
+def mean_scores(folder: Path) -> pd.Series[float] | None:
+    """Return the mean of each score over all series, file by file; None where there are none."""
+    sums = counts = pd.Series(dtype=np.float64)
+    for file in sorted((folder / KINDS[0]).glob("*.parquet")):
+        own = pd.read_parquet(file).drop(columns="series")
+        sums, counts = sums.add(own.sum(), fill_value=0), counts.add(own.count(), fill_value=0)
+        order = own.columns
+    if not len(sums):
+        return None
+    means = (sums / counts)[order]
+    means["n"] = sums["n"]
+    return means
 
 
 def forecast_series(fitted: Fitted, table: pd.DataFrame, settings: Mapping[str, Any]) -> Treated:

@@ -9,7 +9,9 @@ from mvlstm.errors import ParameterError
 
 UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 BASE = 700 * 2**20  # bytes of the libraries, before any row is read
-FIT_ROW, FIT_VALUE = 600, 120  # bytes of a fit for each row, and for each of its values
+# Bytes of a fit for each row, for each of its values, for each further step ahead, and for each
+# value of a window that is copied; `benchmarks/scale.py memory` measures them.
+FIT_ROW, FIT_VALUE, FIT_STEP, FIT_COPY = 60, 23, 24, 9
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,10 @@ class Budget:
         """Bytes for rows."""
         return self.size - BASE
 
-    def fit_rows(self, columns: int) -> int:
-        """Return the rows of this many columns that a fit can hold."""
-        return int(self.free / (FIT_ROW + FIT_VALUE * columns))
+    def fit_rows(self, values: int, horizon: int = 1, copied: int = 0) -> int:
+        """Return how many rows of this many values a fit can hold.
+
+        There are ``horizon`` steps ahead, and a copy of each window has ``copied`` values.
+        """
+        more = FIT_STEP * (horizon - 1) + FIT_COPY * copied
+        return int(self.free / (FIT_ROW + FIT_VALUE * values + more))

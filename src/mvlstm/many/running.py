@@ -74,6 +74,7 @@ class Summary:
     series: int  # without a failure, in this run and those before
     failures: pd.DataFrame  # one row for each series or part: ``series, part, reason``
     importance: pd.DataFrame | None = None  # over all series, where that was asked
+    scores: pd.Series[float] | None = None  # means over all series, and the sum of ``n``
 
     def read(self, kind: str = "forecasts") -> pd.DataFrame:
         """Read the "forecasts", "scores", "importance" or "failures" of all series into memory."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -169,6 +169,8 @@ class ENET(AbstractForecaster, ENETSettings):
     by scikit-learn's ``ElasticNet(alpha=a + b, l1_ratio=a / (a + b))``, or ``Ridge`` where a = 0.
     With ``horizon > 1`` there is one regression for each step ahead.
     """
+
+    copies_windows: ClassVar[bool] = True
 
     def check(self) -> None:
         """Refuse a grid that there is not."""

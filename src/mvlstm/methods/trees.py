@@ -149,6 +149,7 @@ class AbstractTrees(AbstractForecaster):
     grids: ClassVar[dict[str, Sequence[Settings]]]
     most: ClassVar[str] = "max_rounds"  # argument with the number of trees grown
     counted: ClassVar[str] = "rounds"  # what these are called
+    copies_windows: ClassVar[bool] = True
     single_inputs: ClassVar[bool] = False
     single_sums: ClassVar[bool] = False
     largest_seed: ClassVar[int | None] = None  # that the library takes, where it has bounds

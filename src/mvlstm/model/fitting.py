@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 
 from mvlstm._words import name_list
 from mvlstm.errors import DataError, ParameterError
@@ -22,13 +21,13 @@ from mvlstm.model.transform_choice import (
     input_transforms,
 )
 from mvlstm.problem.part_times import PartTimes
-from mvlstm.problem.preparation import Preparation, transformed
+from mvlstm.problem.preparation import Preparation, training_values, transformed
 from mvlstm.problem.problem import Problem, Run
 from mvlstm.problem.splits import WORDS, origins_by_part, split_windows
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.parts import HELD_OUT, Choosing, chronological
 from mvlstm.train.config import Member
-from mvlstm.types import BoolArray
+from mvlstm.types import BoolArray, FloatArray
 
 LARGEST = 1e140  # size of a target that can be squared and added up
 
@@ -157,12 +156,12 @@ def _learn_preparation(
     transform = transform.within(method.bounds)
     check_bounds(transform, frame)
     inputs = input_transforms(transform, frame, rows)
-    train = frame.values[: rows.sum()] if frame.panel is None else frame.values[rows]
-    if train[:, -1].min() == train[:, -1].max():
+    low, high = _ranges(training_values(frame, rows))
+    if low[-1] == high[-1]:
         raise DataError(
-            f"Target '{frame.target}' is always {train[0, -1]:g} in the {len(train):,} training "
-            "rows; there is nothing to learn from them. Make the test part smaller (test=...), or "
-            "supply rows in which it changes."
+            f"Target '{frame.target}' is always {low[-1]:g} in the {rows.sum():,} training rows; "
+            "there is nothing to learn from them. Make the test part smaller (test=...), or supply "
+            "rows in which it changes."
         )
     orders = np.zeros(len(frame.columns), dtype=np.int64)
     layout, segments = frame.layout, frame.segments[rows]
@@ -176,11 +175,12 @@ def _learn_preparation(
             )
         free = np.array(layout.measured) & ~np.array(layout.ahead)
         columns = [name for name, chosen in zip(frame.columns, free, strict=True) if chosen]
+        train = training_values(frame, rows)
         tested = transformed(train, transform, inputs)[:, free]
         choice = choose_differencing(tested, columns, segments=segments)
         orders[free] = choice.orders
         notes = (*notes, *choice.notes)
-    steady = np.flatnonzero(np.ptp(train, axis=0) == 0)
+    steady = np.flatnonzero(low == high)
     if len(steady):
         names = name_list([frame.columns[j] for j in steady])
         notes = (*notes, f"Nothing can be learned from {names}: constant in the training rows.")
@@ -193,12 +193,18 @@ def _learn_preparation(
     return preparation, notes
 
 
+def _ranges(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    return values.min(axis=0), values.max(axis=0)
+
+
 def _flat_series(frame: SeriesFrame, rows: BoolArray, names: tuple[str, ...]) -> tuple[str, ...]:
     """Tell which of the series ``names`` have the same target in all their training rows."""
     assert frame.panel is not None
-    panel = frame.panel.take(rows)
-    counts = pd.Series(frame.target_values[rows]).groupby(panel.codes).nunique()
-    flat = [panel.names[code] for code in counts.index[counts == 1] if panel.names[code] in names]
+    codes, values = frame.panel.codes[rows], frame.target_values[rows]
+    first = np.flatnonzero(np.diff(codes, prepend=-1))
+    same = np.minimum.reduceat(values, first) == np.maximum.reduceat(values, first)
+    found = [frame.panel.names[code] for code in codes[first][same]]
+    flat = [name for name in found if name in names]
     if not flat:
         return ()
     return (

@@ -63,6 +63,7 @@ class AbstractMethod(BaseEstimator, ABC):
     seed_matters: ClassVar[bool] = True  # whether another seed, if there is one, fits another model
     local: ClassVar[bool] = True  # whether a forecast depends on its window alone
     one_series: ClassVar[bool] = False  # whether a table of several series is refused
+    copies_windows: ClassVar[bool] = False  # whether all those of training are held at once
     precision: DTypeLike = np.float64  # of the prepared table
 
     def __init_subclass__(cls, **options: Any) -> None:

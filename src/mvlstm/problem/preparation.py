@@ -86,10 +86,9 @@ class Preparation:
 
         ``orders`` are zero by default; a series needs ``least`` rows for a scaling of its own.
         """
-        train = frame.values[: rows.sum()] if frame.panel is None else frame.values[rows]
-        orders = np.zeros(train.shape[1], dtype=np.int64) if orders is None else orders
+        orders = np.zeros(frame.values.shape[1], dtype=np.int64) if orders is None else orders
         where = (frame.segments[rows], measured_in(frame, rows), inputs)
-        found = cls.learn(train, orders, transform, ahead, *where)
+        found = cls.learn(training_values(frame, rows), orders, transform, ahead, *where)
         return found if frame.panel is None else found.by_series(frame, rows, least)
 
     def by_series(self, frame: SeriesFrame, rows: BoolArray, least: int) -> Preparation:
@@ -246,6 +245,8 @@ class Prepared:
     def labelled(self, window: int, horizon: int) -> IntArray:
         """Rows like `origins`, with a next step whose target was measured, and not filled in."""
         rows = self.origins(window, horizon)
+        if self.frame.measured is None:
+            return rows
         return rows[measured_labels(self.frame, rows, horizon).any(axis=1)]
 
     def windows_at(self, origins: IntArray, window: int) -> tuple[NDArray[Any], IntArray]:
@@ -290,7 +291,11 @@ class Prepared:
 
     def labels(self, origins: IntArray, horizon: int) -> FloatArray:
         """Return the labels (M, H) of given origins, NaN where unknown."""
-        return self.scale(origins, horizon).labels(gather_labels(self.frame, origins, horizon))
+        labels = np.empty((len(origins), int(horizon)))
+        for part in stretches(*labels.shape):
+            steps = gather_labels(self.frame, origins[part], horizon)
+            labels[part] = self.scale(origins[part], horizon).labels(steps)
+        return labels
 
     def known_labels(self, origins: IntArray, horizon: int, *, strict: bool = False) -> FloatArray:
         """Return the labels (M, H) to learn from or choose by, NaN where they were filled in.
@@ -337,6 +342,11 @@ def _each_forward(values: FloatArray, transforms: Sequence[Transform]) -> FloatA
         if one:
             result[:, column] = one.forward(values[:, column])
     return result
+
+
+def training_values(frame: SeriesFrame, rows: BoolArray) -> FloatArray:
+    """Return the values in the training ``rows``: a view of one series, which come first."""
+    return frame.values[: rows.sum()] if frame.panel is None else frame.values[rows]
 
 
 def measured_in(frame: SeriesFrame, rows: BoolArray) -> BoolArray | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -296,9 +297,19 @@ def _by_series(
     first = np.flatnonzero(np.concatenate([[True], np.diff(codes) != 0]))
     counts = np.diff(np.append(first, len(codes)))
     mean = np.add.reduceat(values, first, axis=0) / counts[:, None]
-    deviation = values - np.repeat(mean, counts, axis=0)
-    square = np.add.reduceat(deviation * deviation, first, axis=0) / counts[:, None]
-    return codes[first], counts, mean, np.sqrt(square)
+    square = np.empty_like(mean)
+    for some in _whole_series(first, values.size):
+        rows = slice(first[some][0], first[some][-1] + counts[some][-1])
+        deviation = values[rows] - np.repeat(mean[some], counts[some], axis=0)
+        deviation *= deviation
+        square[some] = np.add.reduceat(deviation, first[some] - rows.start, axis=0)
+    return codes[first], counts, mean, np.sqrt(square / counts[:, None])
+
+
+def _whole_series(first: IntArray, size: int) -> list[slice]:
+    """Divide series that begin at rows ``first``, so that the parts hold about `_CHUNK` values."""
+    edges = np.linspace(0, len(first), min(len(first), size // _CHUNK + 1) + 1).astype(np.int64)
+    return [slice(low, high) for low, high in pairwise(edges.tolist())]
 
 
 class _Statistics(NamedTuple):

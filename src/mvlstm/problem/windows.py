@@ -43,15 +43,11 @@ def origin_rows(frame: SeriesFrame, window: int, horizon: int = 1) -> IntArray:
 
 def origins_in(segments: IntArray, before: int, after: int) -> IntArray:
     """Rows with ``before`` rows up to themselves and ``after`` rows ahead in their segment."""
-    before, after = int(before), int(after)  # numpy's may overflow
-    n_rows = len(segments)
-    if n_rows < before + after:
+    reach = int(before) + int(after)  # numpy's may overflow
+    if len(segments) < reach:
         return np.empty(0, dtype=np.int64)
-    candidates = np.arange(before - 1, n_rows - after, dtype=np.int64)
-    if segments[0] == segments[-1]:  # segments never fall, so there is only one
-        return candidates
-    inside = segments[candidates - before + 1] == segments[candidates + after]
-    return np.asarray(candidates[inside])
+    inside = segments[: len(segments) - reach + 1] == segments[reach - 1 :]
+    return np.flatnonzero(inside) + (int(before) - 1)
 
 
 def longest_stretch(segments: IntArray) -> slice:
@@ -97,9 +93,9 @@ def gather_labels(frame: SeriesFrame, origins: IntArray, horizon: int) -> FloatA
 
 def measured_labels(frame: SeriesFrame, origins: IntArray, horizon: int) -> BoolArray:
     """Say which of the labels (len(origins), horizon) were measured, and not filled in."""
-    rows = _steps(origins, horizon)
     if frame.measured is None:
-        return np.ones(rows.shape, dtype=bool)
+        return np.ones((len(origins), int(horizon)), dtype=bool)
+    rows = _steps(origins, horizon)
     return np.asarray(frame.measured[np.minimum(rows, frame.n_rows - 1)])
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -11,6 +13,13 @@ from mvlstm.errors import DataError
 from mvlstm.table.files import read_table
 from mvlstm.table.series_frame import SeriesFrame
 from mvlstm.types import Kind
+
+
+@dataclass(frozen=True)
+class OnDemand:
+    """A table that is read when it is needed, by one who may let go of it afterwards."""
+
+    read: Callable[[], pd.DataFrame]
 
 
 def kind_of(table: Any) -> Kind:
@@ -37,6 +46,8 @@ def as_pandas(table: Any) -> Any:
     """
     if isinstance(table, pd.DataFrame | SeriesFrame):
         return table
+    if isinstance(table, OnDemand):
+        return table.read()
     if isinstance(table, str | os.PathLike):
         return read_table(table)
     if type(table).__name__ == "LazyFrame" and hasattr(table, "collect"):

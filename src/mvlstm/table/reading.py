@@ -101,7 +101,7 @@ def read_values(
         if late:
             notes.append(f"Sorted the rows by time, which fell in {counted(late, 'place')}.")
         rows, order = rows.take(sorting[0]), order[sorting[0]]
-    if panel is not None or sorting is not None:
+    if (np.diff(order) != 1).any():
         table = table.iloc[order]
     codes = layout.na_values or ()
     values = numeric_columns(

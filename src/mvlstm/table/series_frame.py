@@ -125,7 +125,7 @@ class SeriesFrame:
         """For each row, the place of its time among all times that occur."""
         if self.panel is None:
             return np.arange(self.n_rows)
-        return np.unique(ticks(self.times), return_inverse=True)[1].astype(np.int64)
+        return pd.factorize(ticks(self.times), sort=True)[0].astype(np.int64, copy=False)
 
     @cached_property
     def clock(self) -> pd.Index:

@@ -99,6 +99,15 @@ def test_a_task_takes_a_share_of_a_gpu_unless_it_is_for_the_cpu(
     assert ray.options["max_retries"] > 0
 
 
+def test_the_share_of_a_gpu_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MVLSTM_GPU_SHARE", "0.5")
+    assert OnRay(Ray(), "auto").slots == 2
+    for wrong in ("0", "2", "half"):
+        monkeypatch.setenv("MVLSTM_GPU_SHARE", wrong)
+        with pytest.raises(ParameterError, match=f"MVLSTM_GPU_SHARE is '{wrong}'"):
+            OnRay(Ray(), "auto")
+
+
 def test_errors_and_warnings_of_ours_come_back_as_they_were() -> None:
     engine = OnRay(Ray(), "cpu")
     with pytest.raises(DataError, match=r"^task 0 failed$"):

@@ -83,6 +83,8 @@ def test_every_series_is_forecast_and_scored_by_its_own_scale(folder: Path, tmp_
     assert (rows["q05"] < rows["mean"]).all() and (rows["mean"] < rows["q95"]).all()
     scores = found.read("scores").set_index("series")
     assert len(scores) == 9 and (scores["skill"] > 0.3).all()
+    assert found.scores is not None and found.scores["n"] == scores["n"].sum()
+    assert found.scores["rmse"] == pytest.approx(scores["rmse"].mean())
     again = mv.many.forecast(model, folder, tmp_path / "out", verbose=0, quantiles=[0.25])
     assert (again.done, again.series) == (0, 9)
 
@@ -188,6 +190,9 @@ def test_a_folder_of_another_run_and_models_of_one_series_are_refused(
 def test_a_budget_bounds_the_rows_of_a_fit() -> None:
     small, large = Budget.of("1GB"), Budget.of("4GB")
     assert 0 < small.fit_rows(5) < large.fit_rows(5) and large.fit_rows(50) < large.fit_rows(5)
+    assert large.fit_rows(5) > 20_000_000  # 10,000 series of 2,000 rows
+    more = (large.fit_rows(5, horizon=24), large.fit_rows(5, copied=100), large.fit_rows(10))
+    assert max(more) < large.fit_rows(5) / 1.5
     with pytest.raises(ParameterError, match=r"less than the .* GB that the libraries take"):
         Budget.of("100MB")
 
