@@ -37,8 +37,8 @@ from mvlstm.types import BoolArray
 LARGEST = 1e140  # size of a target that can be squared and added up
 
 
-class Method(Protocol):
-    """What is fitted: settings, and a way to learn from a problem."""
+class Preparing(Protocol):
+    """Settings by which a table becomes a problem."""
 
     window: Any  # a whole number by then
     horizon: int
@@ -57,6 +57,10 @@ class Method(Protocol):
     @property
     def precision(self) -> DTypeLike:
         """Precision of the prepared table."""
+
+
+class Method(Preparing, Protocol):
+    """What is fitted: settings, and a way to learn from a problem."""
 
     def learn(self, problem: Problem) -> Learned:
         """Learn from the training windows, choosing on the stopping ones."""
@@ -131,7 +135,7 @@ def fit(
 
 
 def begin(
-    method: Method,
+    method: Preparing,
     frame: SeriesFrame,
     *,
     test: float,
@@ -178,7 +182,7 @@ def begin(
 
 
 def _learn_preparation(
-    method: Method, frame: SeriesFrame, rows: BoolArray
+    method: Preparing, frame: SeriesFrame, rows: BoolArray
 ) -> tuple[Preparation, tuple[str, ...]]:
     """Choose transform and differencing, and learn the scaling, on the training rows."""
     T, H = int(method.window), int(method.horizon)
