@@ -107,8 +107,9 @@ wheel: $(STAMP)  ## build dist/*.whl and its bill of materials
 hashed: $(STAMP)  ## download every pinned package anew and compare it with hashes.txt
 	$(PIP) --require-hashes --no-deps --ignore-installed --dry-run --requirement hashes.txt
 
-pythons: $(STAMP)  ## compile the sources with every supported Python that is here
-	@for python in python3.11 python3.12 python3.13; do \
+pythons: $(STAMP)  ## compile the sources with every supported Python that is here, those of pyenv too
+	@PATH="$$(printf '%s:' "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/*/bin)$$PATH"; \
+	for python in python3.11 python3.12 python3.13; do \
 		command -v $$python >/dev/null && $$python -c '' 2>/dev/null || { echo "$$python: not here"; continue; }; \
 		$$python -W error -c 'import ast, pathlib, sys; [ast.parse(f.read_bytes(), str(f)) and compile(f.read_bytes(), str(f), "exec") for d in ("src", "experiments") for f in pathlib.Path(d).rglob("*.py")]; print(sys.version.split()[0], "compiles")' || exit 1; \
 	done

@@ -31,7 +31,7 @@ from mvlstm.errors import DataError, ModelFileError, MVLSTMWarning, StorageError
 _DISK_FAULTS = (errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 _TAKEN = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)  # by another process
 LARGEST_HEADER = 32 * 2**20  # bytes
-LARGEST_FILE = 16 * 2**30
+LARGEST_FILE = 16 * 2**30  # of any kind; what a model's settings allow is known from its header
 LARGEST_HOLE = 2**26  # bytes that a file may have on less disk: a file system may compress zeros
 _LEFT = re.compile(r"\.[0-9a-f]{12}\.tmp$")  # ends the names of files that are being written
 KINDS = {

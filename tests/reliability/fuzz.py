@@ -27,7 +27,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from reliability.mutate import mutate_archive, mutate_bytes, mutate_json, mutate_model
+from reliability.mutate import (
+    mutate_archive,
+    mutate_bytes,
+    mutate_cells,
+    mutate_json,
+    mutate_model,
+)
 
 HERE = Path(__file__).parent
 GOLDEN = HERE.parent / "golden"
@@ -78,7 +84,8 @@ def golden_rows(count: int) -> Any:
 # ------------------------------------------------------------------------- what is tried
 
 
-def model_files(draw: random.Random) -> Iterator[tuple[bytes, str]]:
+def model_files(draw: random.Random, *, mild: float = 0.0) -> Iterator[tuple[bytes, str]]:
+    """Yield mutated models, of which a share differs ``mild``ly: in numbers alone."""
     from mvlstm.storage import Packed
 
     paths = sorted(GOLDEN.glob("schema*/*.safetensors"))
@@ -87,7 +94,9 @@ def model_files(draw: random.Random) -> Iterator[tuple[bytes, str]]:
     parts = [(one.header, one.arrays()) for one in packed]
     while True:
         i = draw.randrange(len(paths))
-        if draw.random() < 0.3:
+        if mild and draw.random() < mild:
+            yield mutate_model(*parts[i], draw, mild=True), ".safetensors"
+        elif draw.random() < 0.3:
             yield mutate_bytes(whole[i], draw, binary=True), ".safetensors"
         else:
             yield mutate_model(*parts[i], draw), ".safetensors"
@@ -121,14 +130,16 @@ def explain_model(path: Path, draw: random.Random) -> None:
     assert np.isfinite(evaluation.scores["rmse"]).all(), "a score is not finite"
     found = model.explain(rows, effort="quick", contributions=2)
     assert set(found.importance["verdict"]), "there are no verdicts"
-    model.update(rows, max_epochs=1)
+    later = rows.set_index(rows.index + len(rows) // 2 * (rows.index[1] - rows.index[0]))
+    model.update(pd.concat([golden_rows(160), later]), max_epochs=1)
     assert np.isfinite(model.forecast(rows).mean).all(), "a forecast is not finite"
 
 
-def table_files(draw: random.Random) -> Iterator[tuple[bytes, str]]:
+def table_files(draw: random.Random, *, mild: float = 0.5) -> Iterator[tuple[bytes, str]]:
+    """Yield mutated tables, of which a share differs ``mild``ly: in some cells or rows."""
     import pandas as pd
 
-    table = pd.read_csv(GOLDEN / "schema1" / "table.csv").iloc[:60]
+    table = pd.read_csv(GOLDEN / "schema1" / "table.csv").iloc[:90]
     german = table.assign(time=pd.to_datetime(table["time"]).dt.strftime("%d.%m.%Y %H:%M"))
     plain = table.to_csv(index=False).encode()
     seeds = [
@@ -139,6 +150,9 @@ def table_files(draw: random.Random) -> Iterator[tuple[bytes, str]]:
         (plain, ".csv.gz"),
     ]
     while True:
+        if draw.random() < mild:
+            yield mutate_cells(plain, draw), ".csv"
+            continue
         data, suffix = draw.choice(seeds)
         changed = mutate_bytes(data, draw)
         if suffix == ".csv.gz":
@@ -148,25 +162,58 @@ def table_files(draw: random.Random) -> Iterator[tuple[bytes, str]]:
         yield changed, suffix
 
 
+CODES: tuple[Any, ...] = (None, None, None, [], -200, ["y=-999", 9], "x")
+CLEANING = ("missing", "gaps", "duplicates")
+OPTIONS: dict[str, tuple[Any, ...]] = {
+    "missing": ("error", "drop", "fill", "mask"),
+    "gaps": ("error", "close", "respect", "insert"),
+    "duplicates": ("error", "first", "last", "mean"),
+    "calendar": ("none", "auto", "hour"),
+    "transform": ("none", "none", "log1p", "asinh", "auto"),
+    "bounds": (None, None, (0.0, None), (-5.0, 5.0), (-1e30, 1e30)),
+}
+
+
 def use_table(path: Path, draw: random.Random) -> None:
     import numpy as np
 
     import mvlstm as mv
     from mvlstm.table.files import read_table
 
-    decimal = draw.choice((".", ".", ","))
-    table = read_table(path, sep=draw.choice((None, None, ",", ";")), decimal=decimal)
+    sep, decimal = draw.choice((None, None, None, ",", ";")), draw.choice(".....,")
+    codes = draw.choice(CODES)
+    table = read_table(path, sep=sep, decimal=decimal)
     times = "time" if "time" in table.columns else None
-    options = {
-        "missing": draw.choice(("error", "drop", "fill")),
-        "gaps": draw.choice(("error", "close", "respect")),
-    }
-    kind = draw.choice((mv.Persistence, mv.Persistence, mv.AR))
+    kind = draw.choice((mv.Persistence, mv.AR))
+    own = OPTIONS if kind is mv.AR else CLEANING
+    options = {name: draw.choice(OPTIONS[name]) for name in own}
     others = [name for name in table.columns if name not in ("time", "y", "température")]
-    fitted = kind(window=3, verbose=0, **options).fit(table, "y", time=times, exclude=others)
+    columns: Any = {"time": times, "exclude": others, "na_values": codes}
+    fitted = kind(window=3, verbose=0, **options).fit(table, "y", **columns)
     result = fitted.forecast(table)
     assert np.isfinite(result.mean).all(), "a forecast is not finite"
     json.dumps(result.to_dict(), allow_nan=False)
+
+
+def use_check(path: Path, draw: random.Random) -> None:
+    """Check a table; where the check says so, a fit with what it advises goes through."""
+    import mvlstm as mv
+    from mvlstm.table.files import read_table
+
+    options = {name: draw.choice(OPTIONS[name]) for name in CLEANING}
+    columns: Any = {"target": "y", "na_values": draw.choice(CODES)}
+    if draw.random() < 0.8:
+        columns["time"] = "time"
+    found = mv.check(path, **columns, **options, window=3, test=0.2)
+    found.to_frame(), json.dumps(found.to_dict(), allow_nan=False), repr(found)
+    if not found.fits:
+        raise mv.errors.DataError("The check found faults that it cannot mend.")
+    table = read_table(path, **found.reading)
+    given = {**options, **found.settings, "window": 3}
+    try:
+        mv.Persistence(**given, verbose=0).fit(table, **found.named)
+    except mv.errors.MVLSTMError as error:
+        raise AssertionError(f"a fit refuses what the check took: {error}") from error
 
 
 def use_rows(path: Path, draw: random.Random) -> None:
@@ -214,15 +261,18 @@ def use_whole(path: Path, draw: random.Random) -> None:
 
     table = read_table(path)
     how = draw.choice(("compare", "backtest", "graph", "tune"))
+    options: Any = {"verbose": 0}
+    if draw.random() < 0.6:
+        options |= {"missing": "mask", "gaps": "insert", "duplicates": "mean"}
     if how == "compare":
         methods = ["ar", "enet", "seasonal"]
-        mv.compare(table, "y", time="time", methods=methods, window=3, verbose=0).to_frame()
+        mv.compare(table, "y", time="time", methods=methods, window=3, **options).to_frame()
     elif how == "backtest":
-        mv.backtest(mv.AR(window=3, verbose=0), table, "y", time="time", folds=2).to_frame()
+        mv.backtest(mv.AR(window=3, **options), table, "y", time="time", folds=2).to_frame()
     elif how == "graph":
-        mv.graph(table, time="time", window=2, effort="quick", verbose=0).to_frame()
+        mv.graph(table, time="time", window=2, effort="quick", **options).to_frame()
     else:
-        mv.tune(table, "y", time="time", model=mv.AR(verbose=0), grid={"window": [2, 3]})
+        mv.tune(table, "y", time="time", model=mv.AR(**options), grid={"window": [2, 3]})
 
 
 def checkpoint_files(draw: random.Random) -> Iterator[tuple[bytes, str]]:
@@ -317,10 +367,11 @@ def use_suite(path: Path, draw: random.Random) -> None:
 # what is made, what is done with it, and how many of each kind the fast tests try
 KINDS: dict[str, tuple[Any, Any, int]] = {
     "models": (model_files, use_model, 1_200),
-    "verbs": (model_files, explain_model, 60),
+    "verbs": (partial(model_files, mild=0.6), explain_model, 40),
     "tables": (table_files, use_table, 1_200),
+    "checks": (table_files, use_check, 200),
     "rows": (table_files, use_rows, 200),
-    "whole": (table_files, use_whole, 40),
+    "whole": (partial(table_files, mild=0.8), use_whole, 40),
     "checkpoints": (checkpoint_files, use_checkpoint, 80),
     "records": (record_files, use_records, 60),
     "suites": (suite_files, use_suite, 400),

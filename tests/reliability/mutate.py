@@ -72,6 +72,12 @@ BYTES: tuple[Callable[[bytearray, random.Random], None], ...] = (
 )
 
 
+CELLS = (
+    *(b"", b"", b"nan", b"-200", b"-999", b"9", b"0", b"1e9", b"-1e30", b"1e200", b"1e-300"),
+    *(b"inf", b"x", b"1.5", b"-3.4028235e38", b"9007199254740993", b"2024-03-31 01:00:00+00:00"),
+)
+
+
 def mutate_bytes(data: bytes, draw: random.Random, *, binary: bool = False) -> bytes:
     """Return ``data`` with one to three kinds of damage."""
     changed = bytearray(data)
@@ -80,6 +86,33 @@ def mutate_bytes(data: bytes, draw: random.Random, *, binary: bool = False) -> b
             break
         draw.choice((*BYTES, _length) if binary else BYTES)(changed, draw)
     return bytes(changed)
+
+
+def mutate_cells(data: bytes, draw: random.Random) -> bytes:
+    """Return a table of text, one row per line, with one to four cells, rows or columns changed."""
+    rows = [line.split(b",") for line in data.splitlines()]
+    for _ in range(draw.choice((1, 1, 2, 4))):
+        i = draw.randrange(1, len(rows))
+        j = draw.randrange(len(rows[i]))
+        how = draw.randrange(8)
+        if how < 3:
+            rows[i][j] = draw.choice(CELLS)
+        elif how == 3:
+            rows[i][j] = rows[draw.randrange(1, len(rows))][j]
+        elif how == 4:
+            del rows[i : i + draw.choice((1, 1, 3))]
+        elif how == 5:
+            rows.insert(i, list(rows[i]))
+        elif how == 6:
+            rows[i][1:] = [b""] * (len(rows[i]) - 1)
+        else:
+            factor = draw.choice((b"e3", b"e-9", b"e80", b"e-80"))
+            for row in rows[1:]:
+                if j and row[j:]:
+                    row[j] += factor
+        if len(rows) < 3:
+            break
+    return b"\n".join(b",".join(row) for row in rows) + b"\n"
 
 
 def mutate_archive(data: bytes, draw: random.Random) -> bytes:
@@ -174,15 +207,36 @@ def mutate_json(value: dict[str, Any], draw: random.Random) -> bytes:
     return json.dumps(changed).encode()
 
 
+def _change_numbers(arrays: Arrays, draw: random.Random) -> None:
+    """Change one number of an array, or all by one factor; the file stays well formed."""
+    name = draw.choice(sorted(name for name in arrays if arrays[name].size))
+    array = arrays[name].copy()
+    place = draw.randrange(array.size) if draw.random() < 0.7 else slice(None)
+    factor = draw.choice((0.0, 0.5, 1.001, 2.0, -1.0, 30.0, 1e4, 1e9, 1e30))
+    with np.errstate(all="ignore"):
+        array.reshape(-1)[place] = (array.reshape(-1)[place] * factor).astype(array.dtype)
+    arrays[name] = array
+
+
 def mutate_model(
-    header: dict[str, Any], arrays: Arrays, draw: random.Random, *, kind: str = "mvlstm"
+    header: dict[str, Any],
+    arrays: Arrays,
+    draw: random.Random,
+    *,
+    kind: str = "mvlstm",
+    mild: bool = False,
 ) -> bytes:
-    """Return a model file with a sound checksum and something wrong inside."""
+    """Return a model file with a sound checksum and something wrong inside.
+
+    A ``mild`` change leaves a file that should load: only numbers differ.
+    """
     from mvlstm.storage import _checksum
 
     header, arrays = copy.deepcopy(header), dict(arrays)
     for _ in range(draw.choice((1, 1, 1, 2, 4))):
-        if draw.random() < 0.7:
+        if mild:
+            _change_numbers(arrays, draw)
+        elif draw.random() < 0.7:
             if header:
                 _change_header(header, draw)
         elif arrays:

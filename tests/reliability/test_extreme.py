@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import warnings
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from typer.testing import CliRunner
 import mvlstm as mv
 from mvlstm.cli.app import app
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
+from mvlstm.table.frame import build_frame
+from mvlstm.table.series_frame import SeriesFrame
 from mvlstm.train import memory
 
 SETTINGS: dict[str, Any] = {
@@ -199,6 +202,37 @@ def test_500_variables_do_not_end_in_a_lack_of_memory(monkeypatch: pytest.Monkey
             fit(table, hidden_size=15, link="none")
     assert re.search(r"needs about \d\d\.\d GB of memory; 8.0 GB are free", str(caught.value))
     check(table, gates="variable", hidden_size=2, members=1, max_epochs=1, window=2, link="none")
+
+
+@pytest.fixture(scope="module")
+def wide() -> SeriesFrame:
+    values = np.random.default_rng(0).normal(size=(40, 20_000))
+    table = pd.DataFrame(values, columns=[*(f"v{i}" for i in range(19_999)), "y"])
+    return build_frame(table, target="y")
+
+
+@pytest.mark.parametrize(
+    ("model", "refused"),
+    [
+        (mv.Persistence(), ""),
+        (mv.AR(window=3), ""),
+        (mv.MVLSTM(window=3, device="cpu", verbose=0), r"20000 variables.*about \d{4}\.\d GB"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_20_000_columns_end_within_bounds(
+    wide: SeriesFrame, model: Any, refused: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes, eigh = [0], np.linalg.eigh
+    monkeypatch.setattr(np.linalg, "eigh", lambda a: sizes.append(len(a)) or eigh(a))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if refused:
+        with pytest.raises(ParameterError, match=refused):
+            model.fit(wide, "y")
+    else:
+        assert np.isfinite(model.fit(wide, "y").forecast(wide).mean).all()
+    assert max(sizes) <= 40  # no larger matrix is decomposed than the rows make
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**20  # kilobytes
 
 
 def test_memory_is_estimated_from_the_settings() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -64,6 +65,17 @@ def test_what_one_refuses_all_refuse(model: mv.MVLSTM, verb: str, value: float) 
         return
     with pytest.warns(MVLSTMWarning, match="spoil"), pytest.raises(DataError, match=words):
         ar.fit(table, "y", test=0.3)
+    found = mv.check(table, "y", window=4, test=0.3)
+    assert not found.fits
+    assert re.search(words, found.findings[-1].fault)
+
+
+@pytest.mark.filterwarnings("ignore::mvlstm.errors.MVLSTMWarning")
+def test_a_graph_of_a_column_that_is_one_spike() -> None:
+    table = rows(90)
+    table.loc[6, "x"] = 2.0**53
+    found = mv.graph(table, window=2, effort="quick", verbose=0).to_frame()
+    assert np.isfinite(found[["strength", "p", "detectable"]].to_numpy()).all()
 
 
 class Counted:

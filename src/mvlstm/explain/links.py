@@ -69,6 +69,7 @@ MULTIPLES = 3  # cycles that may be taken for one
 DIFFERENCES = 3  # lagged changes in that test
 QUANTILE = 1.645  # of the normal distribution, for intervals of 90 %
 TINY = np.finfo(np.float64).tiny
+ROUNDING = 1e-12  # share of a diagonal below which what is left of it is rounding
 POWER_QUANTILE = 0.842  # with which a link as strong as the detectable one would be found, 80 %
 
 
@@ -386,11 +387,20 @@ class Solved:
     def diagonal(self) -> FloatArray:
         """The diagonal of P."""
         taken = np.sum((self._turned @ self._small) * self._turned, axis=1)
-        return np.asarray(np.maximum(self.inverse.diagonal() - taken, TINY))
+        return np.maximum(left_over(self.inverse.diagonal(), taken), TINY)
 
     def errors(self, label: FloatArray) -> FloatArray:
         """Return the error of each row when it is forecast from all others."""
         return np.asarray(self.apply(label) / self.diagonal)
+
+
+def left_over(whole: FloatArray, taken: FloatArray) -> FloatArray:
+    """Return what is left of a diagonal (n,), a trace of it at least.
+
+    A row with a spike that no other row has takes all of it: of such a row the others tell nothing,
+    and its error must not become that of rounding over nothing.
+    """
+    return np.asarray(np.maximum(whole - taken, ROUNDING * whole))
 
 
 def choose_kernel(past: Past, choose_lags: bool = True, rows: int = ROWS) -> Kernel:
@@ -435,7 +445,7 @@ def _validated(kernel: FloatArray, past: Past) -> FloatArray:
             small = np.linalg.pinv(known.T @ scaled)
             turned = vectors @ scaled
             left = vectors @ (d * label) - turned @ (small @ (scaled.T @ label))
-            diagonal = squared @ d - np.sum((turned @ small) * turned, axis=1)
+            diagonal = left_over(squared @ d, np.sum((turned @ small) * turned, axis=1))
             sizes.append(float(np.mean((left / diagonal) ** 2)))
     return np.asarray(np.maximum(np.array(sizes), TINY).reshape(-1, len(PENALTIES)))
 

@@ -57,6 +57,8 @@ class Past:
             return former
         table, part = problem.prepared.table, (origins, labels)
         (moments,) = Moments.each(table, lags, part, problem.inputs_read)
+        if moments.deviations is not None:
+            return None
         if former is not None and known:
             moments = former.moments.joined(moments)
         return cls(moments, times[0], times[origins[-1]])

@@ -112,8 +112,7 @@ class NormalEquations:
         x, y, xy, rows = [], [], [], []
         self.parts: list[tuple[FloatArray, FloatArray, FloatArray]] = []
         for one in steps:
-            values, vectors = np.linalg.eigh(one.xx)
-            self.parts.append((one.x, np.maximum(values, 0.0)[:, None], vectors))
+            self.parts.append((one.x, *one.decomposed()))
             x.append(np.repeat(one.x[:, None], len(one.y), axis=1))
             y.append(one.y)
             xy.append(one.xy)

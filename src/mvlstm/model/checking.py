@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import DTypeLike
 
 from mvlstm._words import counted
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
-from mvlstm.problem.splits import split_windows
+from mvlstm.model.fitting import begin
+from mvlstm.model.transform_choice import TransformChoice
 from mvlstm.problem.windows import check_window
 from mvlstm.results.check import COLUMNS, Check, Finding
-from mvlstm.settings import AheadSettings, declared, expanded
+from mvlstm.settings import Adapting, AheadSettings, declared, expanded
 from mvlstm.table.codes import plain, possible_code
 from mvlstm.table.columns import as_in_table, as_names, check_columns, column_names, without_codes
 from mvlstm.table.encoding import choose_parts, is_category
@@ -69,6 +71,20 @@ class Attempt:
             for one in declared(type(group))
             if (value := getattr(group, one.name)) != one.default
         }
+
+
+@dataclass
+class Usual:
+    """How a model with the usual settings makes a problem of a table."""
+
+    window: Any
+    horizon: int
+    transform: TransformChoice = "none"
+    bounds: Sequence[float | None] | None = None
+    calibration: Adapting = "adaptive"
+    one_series: bool = False
+    difference: str = "none"
+    precision: DTypeLike = np.float64
 
 
 def check_whole_table(
@@ -170,8 +186,8 @@ def _tried(
         try:
             test, valid = attempt.test, attempt.valid
             frame = check_table(table, attempt.columns, attempt.cleaning, test=test, valid=valid)
-            window, horizon = _window(attempt.ahead), attempt.ahead.horizon
-            split_windows(frame, window=window, horizon=horizon, test=test, valid=valid)
+            usual = Usual(_window(attempt.ahead), attempt.ahead.horizon)
+            begin(usual, frame, test=test, valid=valid)
         except DataError as error:
             return None, [], error
     return frame, [str(one.message) for one in caught], None

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from mvlstm._words import name_list
 from mvlstm.errors import DataError, ParameterError
@@ -15,6 +17,7 @@ from mvlstm.model.fitted import Background, Fitted
 from mvlstm.model.method import AbstractMethod
 from mvlstm.model.table_warnings import check_reach, require_rows
 from mvlstm.model.transform_choice import (
+    TransformChoice,
     check_bounds,
     check_target,
     choose_transform,
@@ -24,12 +27,35 @@ from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Preparation, training_values, transformed
 from mvlstm.problem.problem import Problem, Run
 from mvlstm.problem.splits import WORDS, origins_by_part, split_windows
+from mvlstm.settings import Adapting
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.parts import HELD_OUT, Choosing, chronological
 from mvlstm.train.config import Member
 from mvlstm.types import BoolArray, FloatArray
 
 LARGEST = 1e140  # size of a target that can be squared and added up
+
+
+class Preparing(Protocol):
+    """Settings by which a table becomes a problem."""
+
+    window: Any  # a whole number by then
+    horizon: int
+    transform: TransformChoice
+    bounds: Sequence[float | None] | None
+    calibration: Adapting
+
+    @property
+    def one_series(self) -> bool:
+        """Whether a table of several series is refused."""
+
+    @property
+    def difference(self) -> str:
+        """Whether columns with a unit root are differenced: "none" or "auto"."""
+
+    @property
+    def precision(self) -> DTypeLike:
+        """Precision of the prepared table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +127,7 @@ def fit(
 
 
 def begin(
-    method: AbstractMethod,
+    method: Preparing,
     frame: SeriesFrame,
     *,
     test: float,
@@ -148,7 +174,7 @@ def begin(
 
 
 def _learn_preparation(
-    method: AbstractMethod, frame: SeriesFrame, rows: BoolArray
+    method: Preparing, frame: SeriesFrame, rows: BoolArray
 ) -> tuple[Preparation, tuple[str, ...]]:
     """Choose transform and differencing, and learn the scaling, on the training rows."""
     T, H = int(method.window), int(method.horizon)

@@ -10,6 +10,7 @@ import numpy as np
 from mvlstm.errors import DataError
 from mvlstm.model.fitting import begin
 from mvlstm.problem.moments import (
+    LARGEST_SIDE,
     PENALTIES,
     Moments,
     Part,
@@ -27,7 +28,7 @@ from mvlstm.types import BoolArray
 LENGTHS = (10, 20, 30, 50, 100)  # rows tried, besides cycles of the clock
 TIMES = (1, 2, 3)  # cycles in a window
 MOST_ROWS = 200
-NEAR = 30  # rows of the other variables that the maps read at most, unless more are known ahead
+NEAR = 30  # rows of other variables that maps read, unless there are too many or more known ahead
 SHARE = 5  # times a window must fit into the training rows
 MOST_WINDOWS = 8_000  # to learn from, and to judge by
 GAIN = 0.02  # share of the squared error by which more rows must lower it
@@ -114,6 +115,7 @@ def _read(problem: Problem) -> BoolArray:
     """Say which inputs of a window are read, (T, C)."""
     every = np.ones((problem.window, len(problem.groups)), dtype=bool)
     read = every if problem.inputs_read is None else problem.inputs_read
-    near = max(NEAR, 2 * problem.prepared.preparation.ahead)
+    room = max(1, LARGEST_SIDE // len(problem.groups))
+    near = max(min(NEAR, room), 2 * problem.prepared.preparation.ahead)
     read[: max(0, problem.window - near), :-1] = False
     return read

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mvlstm.errors import ParameterError
 from mvlstm.problem.windows import iterate_windows
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
@@ -15,6 +16,8 @@ Part = tuple[IntArray, FloatArray]  # rows (M,) at which windows end, and labels
 
 PENALTIES = tuple(10.0 ** (k / 2) for k in range(-6, 13))
 MOST_FEATURES = 3_000  # beyond this many, the oldest lags are left out
+LARGEST_SIDE = 6_000  # features or windows, the fewer: of twice as many, products take 4 GB
+COPIES = 4  # of the products, while they are decomposed
 FEW = 20  # stopping windows, by fewer of which nothing is chosen: see `choosing_errors`
 STRETCHES = 4  # of training windows that are forecast from those before them
 MOST_FORWARD = 500  # features with which they are: more would take longer than the fit
@@ -22,13 +25,18 @@ MOST_FORWARD = 500  # features with which they are: more would take longer than 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Sums over windows, from which least squares of any penalty and lags follow."""
+    """Sums over windows, from which least squares of any penalty and lags follow.
+
+    More than `MOST_FEATURES` features in fewer windows are kept as they are, in ``deviations``:
+    the products of these with one another are fewer than those of the features.
+    """
 
     x: FloatArray  # (p,) means of the features, oldest lag first
     y: FloatArray  # (H,) means of the labels
-    xx: FloatArray  # (p, p) sums of products about the means
+    xx: FloatArray  # (p, p) sums of products about the means; (0, 0) where there are deviations
     xy: FloatArray  # (p, H)
     rows: int  # number of windows
+    deviations: FloatArray | None = None  # (rows, p) windows about the means
 
     @classmethod
     def each(
@@ -42,6 +50,14 @@ class Moments:
         """
         origins, labels = part
         unknown = np.isnan(labels)
+        if check_work(count_features(lags, table.shape[1], read), len(origins)):
+            X = np.concatenate(list(iterate_features(table, origins, lags, read)))
+            if not unknown.any():
+                yield cls._wide(X, labels)
+                return
+            for h, gone in enumerate(unknown.T):
+                yield cls._wide(X[~gone], labels[~gone, h : h + 1])
+            return
         if not unknown.any():
             x, xx, xy = _sums(table, lags, origins, labels, read)
             yield cls._about(x / len(origins), labels.mean(axis=0), xx, xy, len(origins))
@@ -65,10 +81,31 @@ class Moments:
         xy -= rows * np.outer(x, y)
         return cls(x, y, xx, xy, rows)
 
+    @classmethod
+    def _wide(cls, X: FloatArray, labels: FloatArray) -> Moments:
+        """Take windows (M, p) and labels (M, H) themselves."""
+        x, y = X.mean(axis=0), labels.mean(axis=0)
+        X = X - x
+        return cls(x, y, np.empty((0, 0)), X.T @ (labels - y), len(X), X)
+
     def latest(self, features: int) -> Moments:
         """Return the moments of the last ``features`` features, those of the latest lags."""
         last = slice(len(self.x) - features, None)
-        return Moments(self.x[last], self.y, self.xx[last, last], self.xy[last], self.rows)
+        X = None if self.deviations is None else self.deviations[:, last]
+        return Moments(self.x[last], self.y, self.xx[last, last], self.xy[last], self.rows, X)
+
+    def decomposed(self) -> tuple[FloatArray, FloatArray]:
+        """Return eigenvalues (r, 1) of the products of features and their vectors (p, r).
+
+        Those left out are zero, and neither xy nor any sum of windows has a part along them.
+        """
+        if self.deviations is None:
+            values, vectors = np.linalg.eigh(self.xx)
+            return np.maximum(values, 0.0)[:, None], vectors
+        values, vectors = np.linalg.eigh(self.deviations @ self.deviations.T)
+        kept = values > len(values) * np.finfo(np.float64).eps * values.max(initial=0.0)
+        values = values[kept]
+        return values[:, None], self.deviations.T @ (vectors[:, kept] / np.sqrt(values))
 
     def joined(self, other: Moments) -> Moments:
         """Return the moments of both samples' windows together."""
@@ -85,16 +122,14 @@ class Moments:
 
     def solve(self, penalty: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return weights (p, H) and intercepts (H,) for a penalty of each step (H,)."""
-        values, vectors = np.linalg.eigh(self.xx)
-        values = np.maximum(values, 0.0)[:, None]
+        values, vectors = self.decomposed()
         weights = vectors @ ((vectors.T @ self.xy) / (values + penalty))
         return weights, self.y - self.x @ weights
 
     def path(self, penalties: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
         """Return weights (penalties, p, H) and intercepts (penalties, H) of ridge regression."""
-        values, vectors = np.linalg.eigh(self.xx)
+        values, vectors = self.decomposed()
         rotated = vectors.T @ self.xy
-        values = np.maximum(values, 0.0)[:, None]
         path = np.stack([vectors @ (rotated / (values + penalty)) for penalty in penalties])
         return path, self.y - self.x @ path
 
@@ -107,6 +142,21 @@ def iterate_features(
     for rows, windows in iterate_windows(table, origins, lags):
         X = windows.reshape(len(rows), -1)
         yield (X if kept is None else X[:, kept]).astype(np.float64, copy=False)
+
+
+def check_work(features: int, windows: int) -> bool:
+    """Say whether features are too many for their products with one another, not for the windows'.
+
+    Raise `ParameterError` if they are too many for either.
+    """
+    side = min(features, windows)
+    if features > MOST_FEATURES and side > LARGEST_SIDE:
+        raise ParameterError(
+            f"A linear map of {features:,} inputs in {windows:,} windows would need about "
+            f"{COPIES * 8 * side**2 / 1e9:.1f} GB and hours. Use fewer columns (variables=... or "
+            "exclude=...)."
+        )
+    return features > MOST_FEATURES and windows < features
 
 
 def count_features(lags: int, n_columns: int, read: BoolArray | None) -> int:

@@ -32,7 +32,8 @@ _DRESSED = re.compile(  # a number with marks of thousands, or with a currency o
 
 def check_columns(what: str, wanted: Iterable[str], names: Sequence[str], argument: str) -> None:
     """Refuse a name that is not a column's, and say which one may have been meant."""
-    name = next((name for name in wanted if name not in names), None)
+    known = set(names)
+    name = next((name for name in wanted if name not in known), None)
     if name is None:
         return
     lower = {other.strip().lower(): other for other in names}

@@ -144,7 +144,8 @@ def _read_table(
 def _chosen_again(frame: SeriesFrame, columns: Columns, cleaning: Cleaning) -> Layout:
     """Return the layout of a frame with other settings, refusing other roles of its columns."""
     old = frame.layout
-    names = [name for name in frame.variables if name in old.columns]
+    before = set(old.columns)
+    names = [name for name in frame.variables if name in before]
     has = {
         "target": (old.target,),
         "time": (*old.time, old.index_name),
@@ -231,7 +232,8 @@ def _take_again(
     frame: SeriesFrame, layout: Layout, caller: str
 ) -> tuple[Raw, list[str], list[str]]:
     """Take a frame's rows as those of fit were, refusing columns of another kind."""
-    names = [name for name in frame.variables if name in frame.layout.columns]
+    own, wanted = set(frame.layout.columns), set(layout.columns)
+    names = [name for name in frame.variables if name in own]
     check_present(names, layout.columns, caller)
     _check_rows(frame.n_rows, caller)
     own = {one.name for one in frame.categories}
@@ -249,7 +251,7 @@ def _take_again(
     times, notes = _in_zone(frame.times, layout)
     raw = take_rows(frame, layout)
     raw = raw._replace(rows=raw.rows._replace(times=times))
-    return raw, [*frame.notes, *notes], [name for name in names if name not in layout.columns]
+    return raw, [*frame.notes, *notes], [name for name in names if name not in wanted]
 
 
 def _check_rows(n_rows: int, caller: str | None = None) -> None:
@@ -454,14 +456,16 @@ def with_fitted_names(table: pd.DataFrame, layout: Layout) -> pd.DataFrame:
     series = () if layout.series is None else (layout.series,)
     index = () if layout.index_name is None else (layout.index_name,)
     wanted = [*layout.columns, *layout.time, *series, *index, *layout.exclude]
-    meant = {as_in_table(name, names): name for name in wanted if name not in names}
-    renamed = [name if name in wanted else meant.get(name, name) for name in names]
+    known, asked = set(names), set(wanted)
+    meant = {as_in_table(name, names): name for name in wanted if name not in known}
+    renamed = [name if name in asked else meant.get(name, name) for name in names]
     return table if renamed == names else table.set_axis(renamed, axis=1)
 
 
 def check_present(names: Sequence[str], needed: Sequence[str], caller: str) -> None:
     """Refuse a table that lacks a column of the fit."""
-    absent = [name for name in needed if name not in names]
+    known = set(names)
+    absent = [name for name in needed if name not in known]
     if absent:
         raise DataError(
             f"{caller}() received {name_list(names)} but fit() saw {name_list(needed)}; "

@@ -104,7 +104,7 @@ class Layout:
         if wrong:
             raise ValueError(f"{wrong[0]}={getattr(self, wrong[0])!r}")
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """Every column a table needs besides time and series: the variables, then the target."""
         return (*(self.variables or ()), self.target)
@@ -123,7 +123,7 @@ class Layout:
     def _clock(self) -> tuple[str, ...]:
         return (CALENDAR,) if self.calendar else ()
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """One name per variable as a model sees them, the calendar among them, target last."""
         return (*(self.variables or ()), *self._clock, self.target)

@@ -163,7 +163,7 @@ def _merged(
     found = pd.DataFrame(rows.values).groupby(number).agg(how)
     first = np.flatnonzero(np.diff(number, prepend=-1))
     kept = rows.take(first)
-    return kept._replace(values=np.ascontiguousarray(found.to_numpy(dtype=np.float64)))
+    return kept._replace(values=np.array(found, dtype=np.float64, order="C"))
 
 
 def _future_rows(rows: Rows, missing: str) -> BoolArray:

@@ -240,7 +240,9 @@ def _of_size_one(values: FloatArray) -> FloatArray:
 
 
 def _centered(x: FloatArray) -> FloatArray:
-    return np.asarray((x - x.mean(axis=0)) / np.where(np.ptp(x, axis=0) == 0, 1.0, x.std(axis=0)))
+    spread = x.std(axis=0)  # zero for different values whose squares are too small for a number
+    steady = (np.ptp(x, axis=0) == 0) | (spread == 0)
+    return np.asarray((x - x.mean(axis=0)) / np.where(steady, 1.0, spread))
 
 
 def _left(x: FloatArray, y: FloatArray) -> float:

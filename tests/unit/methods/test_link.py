@@ -10,10 +10,13 @@ import pytest
 from sklearn.linear_model import Ridge as Reference
 
 import mvlstm as mv
+from mvlstm.errors import ParameterError
 from mvlstm.methods.network.link import Link
-from mvlstm.methods.ridge import Moments
+from mvlstm.methods.ridge import fit_ridge
 from mvlstm.methods.robust import HUBER, fit_robust, refit_robust
 from mvlstm.model.fitting import begin
+from mvlstm.problem import moments
+from mvlstm.problem.moments import Moments
 from mvlstm.problem.windows import gather_windows
 from mvlstm.table.frame import build_frame
 
@@ -39,12 +42,38 @@ def parts(table: np.ndarray, window: int, border: int = 2000) -> tuple:
 
 def test_moments_give_ridge_regression(walk) -> None:
     train, _ = parts(walk, 4)
-    (moments,) = Moments.each(walk, 4, train)
+    (found,) = Moments.each(walk, 4, train)
     X = gather_windows(walk, train[0], 4).reshape(len(train[0]), -1)
-    for slope, level, penalty in zip(*moments.path((0.1, 50.0)), (0.1, 50.0), strict=True):
+    for slope, level, penalty in zip(*found.path((0.1, 50.0)), (0.1, 50.0), strict=True):
         reference = Reference(alpha=penalty).fit(X, train[1])
         np.testing.assert_allclose(slope[:, 0], reference.coef_.ravel(), atol=1e-9)
         np.testing.assert_allclose(level, reference.intercept_, atol=1e-9)
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+@pytest.mark.parametrize("fit", [fit_ridge, fit_robust])
+def test_windows_stand_for_products_of_more_features(
+    walk, fit, unknown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = np.hstack([np.random.default_rng(0).normal(size=(90, 60)), walk[:90]])
+    train, choose = parts(wide, 3, border=50)
+    labels = np.hstack([train[1], np.roll(train[1], -1)])
+    if unknown:
+        labels[[3, 8, 9], [0, 1, 1]] = np.nan
+    train, choose = (train[0], labels), (choose[0], np.hstack([choose[1]] * 2))
+    narrow = fit(wide, 3, train, choose)
+    monkeypatch.setattr(moments, "check_work", lambda features, windows: True)
+    found = fit(wide, 3, train, choose)
+    assert (found.penalty == narrow.penalty).all()
+    np.testing.assert_allclose(found.weights, narrow.weights, atol=1e-8)
+    np.testing.assert_allclose(found.intercept, narrow.intercept, atol=1e-8)
+
+
+def test_too_many_features_and_windows_are_refused_before_the_work() -> None:
+    with pytest.raises(ParameterError, match=r"20,000 inputs in 30,000 windows.*12\.8 GB"):
+        moments.check_work(20_000, 30_000)
+    assert moments.check_work(20_000, 400)
+    assert not moments.check_work(5_000, 10**6) and not moments.check_work(3_000, 10)
 
 
 def test_the_lags_that_act_are_found(walk) -> None:

@@ -137,6 +137,14 @@ class TestDuplicates:
         assert frame.values[6, 0] == plain[6]  # the other row lacks it
         assert "Merged 2 rows at times that occur twice" in " ".join(frame.notes)
 
+    @pytest.mark.parametrize("missing", ["fill", "mask"])
+    def test_a_series_alone_is_merged_and_filled(self, missing: str) -> None:
+        source = table()[["y"]]
+        source.iloc[20] = np.nan
+        source = pd.concat([source, source.iloc[[5]]])
+        frame = build(source, duplicates="mean", missing=missing)
+        assert frame.n_rows == ROWS and frame.target_values[20] == frame.target_values[19]
+
     def test_they_are_refused_by_default(self) -> None:
         assert fails("2 repeats in all", self.source()).remedy == {"duplicates": "mean"}
 

@@ -74,3 +74,11 @@ def test_a_clean_wave_is_no_secret() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         build_frame(source, target="y")
+
+
+def test_values_whose_squares_are_too_small_for_a_number() -> None:
+    y = target()
+    y[2] = 1e200
+    source = pd.DataFrame({"z": y.shift(-1).ffill(), "y": y})
+    with pytest.warns(MVLSTMWarning, match="spoil the whole fit"):
+        assert build_frame(source, target="y", na_values=[]).n_rows == ROWS
