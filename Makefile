@@ -100,8 +100,9 @@ format: $(STAMP)  ## let ruff rewrite what it can
 types: $(STAMP)  ## mypy, strict
 	$(BIN)/mypy
 
-wheel: $(STAMP)  ## build dist/*.whl and its bill of materials
+wheel: $(STAMP)  ## build dist/*.whl, of mvlstm and of mvlstm-runtime, and the bill of materials
 	$(BIN)/python -m build --no-isolation --wheel
+	$(BIN)/python -m build --no-isolation --wheel --outdir dist supply/runtime
 	$(BIN)/python supply/sbom.py dist
 
 hashed: $(STAMP)  ## download every pinned package anew and compare it with hashes.txt
