@@ -78,9 +78,10 @@ test-adapters: $(ADAPTERS)/.installed  ## sktime, Nixtla's format, polars, shap 
 test-wheel: $(STAMP)  ## build the wheel and run the demo from it in an empty environment
 	$(PYTEST) tests/packaging
 
-docs: $(STAMP)  ## the documentation site, into build/docs/html; broken links are errors
+docs: $(STAMP)  ## the documentation site, into build/docs/html, with links checked and pages opened in a Chromium
 	@$(PIP) --no-build-isolation --editable '.[$(EXTRAS),docs]'
 	$(BIN)/python docs/make_site.py build/docs
+	$(PYTEST) -m browser tests/docs
 
 tutorials: $(STAMP)  ## run the tutorials and write what they print and draw (needs a Chromium)
 	$(BIN)/python docs/make_tutorials.py
