@@ -13,7 +13,7 @@ SPREAD := --numprocesses auto --dist worksteal
 FAST   := not slow and not gpu and not ray and not browser and not serving and not adapters
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo results test test-all test-browser test-wheel test-ray test-serving test-schema test-adapters docs tutorials lint format types wheel hashed pythons lowest newest fuzz clean
+.PHONY: help venv demo results test test-all test-browser test-wheel test-ray test-serving test-schema test-adapters docs tutorials lint format types wheel hashed pythons resolve lowest newest fuzz clean
 
 help:  ## show this list
 	@grep -E '^[a-z -]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
@@ -113,6 +113,17 @@ pythons: $(STAMP)  ## compile the sources with every supported Python that is he
 	@for python in python3.11 python3.12 python3.13; do \
 		command -v $$python >/dev/null && $$python -c '' 2>/dev/null || { echo "$$python: not here"; continue; }; \
 		$$python -W error -c 'import ast, pathlib, sys; [ast.parse(f.read_bytes(), str(f)) and compile(f.read_bytes(), str(f), "exec") for d in ("src", "experiments") for f in pathlib.Path(d).rglob("*.py")]; print(sys.version.split()[0], "compiles")' || exit 1; \
+	done
+
+# uv reads what packages say of themselves: a dry run of pip downloads torch and its CUDA libraries.
+resolve: $(STAMP)  ## find versions of all dependencies for every supported Python, pinned and newest; installs uv for it
+	@$(PIP) uv
+	@for python in 3.11 3.12 3.13; do \
+		for wanted in "--constraint constraints.txt" "--extra sktime --extra shap --extra mlflow --extra polars"; do \
+			found=$$($(BIN)/uv pip compile --quiet --no-build --no-header --no-annotate --cache-dir build/uv \
+				--python-version $$python --extra all $$wanted pyproject.toml) || exit 1; \
+			echo "Python $$python:" $$(echo "$$found" | grep -E "^(numpy|pandas|torch)="); \
+		done; \
 	done
 
 # The ends of the ranges that pyproject.toml allows; torch stays as it is pinned.
