@@ -68,11 +68,11 @@ $(ADAPTERS)/.installed: $(STAMP) pyproject.toml constraints-adapters.txt
 	@$(BIN)/python -c 'import sysconfig as s; print("import site; site.addsitedir(%r)" % s.get_paths()["purelib"])' \
 		> $$($(ADAPTERS)/bin/python -c 'import sysconfig as s; print(s.get_paths()["purelib"])')/below.pth
 	@$(ADAPTERS)/bin/python -m pip --disable-pip-version-check install -qq --constraint constraints-adapters.txt \
-		--no-build-isolation --editable '.[sktime,shap,mlflow,polars]' utilsforecast matplotlib
+		--no-build-isolation --editable '.[sktime,shap,mlflow,polars]' utilsforecast matplotlib duckdb
 	@touch $@
 
 test-adapters: export OMP_NUM_THREADS = 1
-test-adapters: $(ADAPTERS)/.installed  ## sktime, Nixtla's format, polars, shap and MLflow, in an environment of their own
+test-adapters: $(ADAPTERS)/.installed  ## sktime, Nixtla's format, polars, DuckDB, shap and MLflow, in an environment of their own
 	$(ADAPTERS)/bin/python -m pytest -q -W ignore $(SPREAD) -m adapters tests/adapters
 
 test-wheel: $(STAMP)  ## build the wheel and run the demo from it in an empty environment
