@@ -3,13 +3,11 @@
 #   docker run -p 8000:8000 -e MVLSTM_TOKEN=$(openssl rand -hex 32) -v "$PWD/model.onnx:/model.onnx:ro" mvlstm-serve
 FROM python:3.13-slim AS build
 WORKDIR /source
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY constraints.txt LICENSE ./
 COPY src ./src
-# --no-deps leaves out torch, pandas and the rest, which the service does without.
+COPY supply/runtime ./supply/runtime
 RUN python -m venv /service \
-    && /service/bin/pip install --no-cache-dir --constraint constraints.txt \
-        numpy onnxruntime starlette uvicorn typer rich \
-    && /service/bin/pip install --no-cache-dir --no-deps . \
+    && /service/bin/pip install --no-cache-dir --constraint constraints.txt './supply/runtime[serve]' \
     && /service/bin/pip uninstall --yes pip
 
 FROM python:3.13-slim

@@ -13,7 +13,7 @@ SPREAD := --numprocesses auto --dist worksteal
 FAST   := not slow and not gpu and not ray and not browser and not serving and not adapters
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo results test test-all test-browser test-wheel test-ray test-serving test-schema test-adapters docs tutorials lint format types wheel hashed pythons lowest newest fuzz clean
+.PHONY: help venv demo results test test-all test-browser test-wheel test-ray test-serving test-schema test-adapters docs tutorials lint format types wheel hashed pythons resolve lowest newest fuzz clean
 
 help:  ## show this list
 	@grep -E '^[a-z -]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 14
@@ -68,19 +68,20 @@ $(ADAPTERS)/.installed: $(STAMP) pyproject.toml constraints-adapters.txt
 	@$(BIN)/python -c 'import sysconfig as s; print("import site; site.addsitedir(%r)" % s.get_paths()["purelib"])' \
 		> $$($(ADAPTERS)/bin/python -c 'import sysconfig as s; print(s.get_paths()["purelib"])')/below.pth
 	@$(ADAPTERS)/bin/python -m pip --disable-pip-version-check install -qq --constraint constraints-adapters.txt \
-		--no-build-isolation --editable '.[sktime,shap,mlflow,polars]' utilsforecast matplotlib
+		--no-build-isolation --editable '.[sktime,shap,mlflow,polars]' utilsforecast matplotlib duckdb
 	@touch $@
 
 test-adapters: export OMP_NUM_THREADS = 1
-test-adapters: $(ADAPTERS)/.installed  ## sktime, Nixtla's format, polars, shap and MLflow, in an environment of their own
+test-adapters: $(ADAPTERS)/.installed  ## sktime, Nixtla's format, polars, DuckDB, shap and MLflow, in an environment of their own
 	$(ADAPTERS)/bin/python -m pytest -q -W ignore $(SPREAD) -m adapters tests/adapters
 
 test-wheel: $(STAMP)  ## build the wheel and run the demo from it in an empty environment
 	$(PYTEST) tests/packaging
 
-docs: $(STAMP)  ## the documentation site, into build/docs/html; broken links are errors
+docs: $(STAMP)  ## the documentation site, into build/docs/html, with links checked and pages opened in a Chromium
 	@$(PIP) --no-build-isolation --editable '.[$(EXTRAS),docs]'
 	$(BIN)/python docs/make_site.py build/docs
+	$(PYTEST) -m browser tests/docs
 
 tutorials: $(STAMP)  ## run the tutorials and write what they print and draw (needs a Chromium)
 	$(BIN)/python docs/make_tutorials.py
@@ -100,8 +101,9 @@ format: $(STAMP)  ## let ruff rewrite what it can
 types: $(STAMP)  ## mypy, strict
 	$(BIN)/mypy
 
-wheel: $(STAMP)  ## build dist/*.whl and its bill of materials
+wheel: $(STAMP)  ## build dist/*.whl, of mvlstm and of mvlstm-runtime, and the bill of materials
 	$(BIN)/python -m build --no-isolation --wheel
+	$(BIN)/python -m build --no-isolation --wheel --outdir dist supply/runtime
 	$(BIN)/python supply/sbom.py dist
 
 hashed: $(STAMP)  ## download every pinned package anew and compare it with hashes.txt
@@ -112,6 +114,17 @@ pythons: $(STAMP)  ## compile the sources with every supported Python that is he
 	for python in python3.11 python3.12 python3.13; do \
 		command -v $$python >/dev/null && $$python -c '' 2>/dev/null || { echo "$$python: not here"; continue; }; \
 		$$python -W error -c 'import ast, pathlib, sys; [ast.parse(f.read_bytes(), str(f)) and compile(f.read_bytes(), str(f), "exec") for d in ("src", "experiments") for f in pathlib.Path(d).rglob("*.py")]; print(sys.version.split()[0], "compiles")' || exit 1; \
+	done
+
+# uv reads what packages say of themselves: a dry run of pip downloads torch and its CUDA libraries.
+resolve: $(STAMP)  ## find versions of all dependencies for every supported Python, pinned and newest; installs uv for it
+	@$(PIP) uv
+	@for python in 3.11 3.12 3.13; do \
+		for wanted in "--constraint constraints.txt" "--extra sktime --extra shap --extra mlflow --extra polars"; do \
+			found=$$($(BIN)/uv pip compile --quiet --no-build --no-header --no-annotate --cache-dir build/uv \
+				--python-version $$python --extra all $$wanted pyproject.toml) || exit 1; \
+			echo "Python $$python:" $$(echo "$$found" | grep -E "^(numpy|pandas|torch)="); \
+		done; \
 	done
 
 # The ends of the ranges that pyproject.toml allows; torch stays as it is pinned.

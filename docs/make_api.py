@@ -132,7 +132,7 @@ def _group(title: str, names: dict[str, str]) -> str:
     return "\n".join([*table, *(["```text", *signatures, "```", ""] if signatures else [])])
 
 
-def _signature(name: str) -> str:
+def _signature(name: str, width: int = 100) -> str:
     """Return a function's or class's call with its arguments and their defaults, on short lines."""
     value = _value(name)
     if not callable(value) or inspect.isabstract(value) or _is_exception(value):
@@ -146,7 +146,7 @@ def _signature(name: str) -> str:
         text = str(one.replace(annotation=inspect.Parameter.empty)).replace(" = ", "=")
         words.append(text if len(text) < 60 else f"{one.name}=...")
     text = f"{name}({', '.join(words)})"
-    return "\n".join(textwrap.wrap(text, 100, subsequent_indent="    ", break_long_words=False))
+    return "\n".join(textwrap.wrap(text, width, subsequent_indent="    ", break_long_words=False))
 
 
 def _is_exception(value: object) -> bool:

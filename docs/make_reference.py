@@ -28,7 +28,7 @@ def _page(title: str, names: dict[str, str]) -> str:
     parts = [f"# {title}\n"]
     for name, more in names.items():
         link = _link(more).replace("](", "](../")
-        parts += [f"## `{name}`\n", f"{_entry(name)}More: {link}\n"]
+        parts += [f"## `{name}`\n", f"{_entry(name)}\nMore: {link}\n"]
         parts += [f"### `{inner}`\n\n{_entry(inner)}" for inner in _members(name)]
     return "\n".join(parts)
 
@@ -50,7 +50,7 @@ def _members(name: str) -> list[str]:
 
 def _entry(name: str) -> str:
     value = _value(name)
-    signature = "" if isinstance(value, ModuleType) else _signature(name)
+    signature = "" if isinstance(value, ModuleType) else _signature(name, width=84)
     shown = f"```py\n{signature}\n```\n\n" if signature else ""
     return f"{shown}{markdown(inspect.getdoc(value) or '')}\n"
 

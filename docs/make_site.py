@@ -2,7 +2,9 @@
 
 The pages are copied as they lie in the repository, so that every link between them holds there and
 on the site; Zensical renders them and refuses broken links. Formulas become drawings, and figures
-of tutorials are drawn live; nothing is loaded from elsewhere. Needs the extra ``docs``::
+of tutorials are drawn live; nothing is loaded from elsewhere. Links to other sites are not
+followed: a build needs no network, and does not fail with somebody else's server. Needs the extra
+``docs``::
 
     python docs/make_site.py [FOLDER]
 """
@@ -59,6 +61,8 @@ FORMULA = re.compile(r'<(span|div) class="arithmatex">(.*?)</\1>', re.DOTALL)
 LETTER = re.compile(r'<symbol id="([^"]+)"(?:[^>]*/>|.*?</symbol>)', re.DOTALL)
 SIZE = 16.0  # pixels of the formulas' letters, from which all their measures come
 EDGE = 1.0  # which a drawing has around it
+CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
+OPTION = re.compile(r"--[a-z][\w-]*")
 PICTURE = re.compile(r'<img[^>]*src="([^"]*?figures/[\w-]+)\.svg"[^>]*>')
 
 
@@ -132,7 +136,8 @@ def settings(nav: dict[str, list[str]]) -> str:
 
 def finished(page: Path) -> str:
     """Return a page with formulas drawn and with live figures."""
-    text = _once(FORMULA.sub(_formula, page.read_text(encoding="utf-8")))
+    text = CODE.sub(_unbroken, page.read_text(encoding="utf-8"))
+    text = _once(FORMULA.sub(_formula, text))
     live = PICTURE.sub(lambda found: _live(found, page), text)
     if live == text:
         return text
@@ -145,6 +150,11 @@ def finished(page: Path) -> str:
     )
     end = f'<script type="application/json" id="figure-look">{look}</script>{scripts}</body>'
     return live.replace("</body>", end)
+
+
+def _unbroken(code: re.Match[str]) -> str:
+    """Keep lines from ending between the hyphens of an option."""
+    return OPTION.sub(r'<span class="option">\g<0></span>', code[0])
 
 
 def _formula(found: re.Match[str]) -> str:

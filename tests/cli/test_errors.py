@@ -256,3 +256,17 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
         running.stdout.close()
         assert running.stderr.read() == b""
         assert running.wait(timeout=600) == 1
+
+
+def test_a_missing_library_is_named(tmp_path: Path) -> None:
+    make_table().to_csv(tmp_path / "t.csv", index=False)
+    words = ["mvlstm", "fit", "t.csv", "--target", "y", "--out", "m.safetensors"]
+    code = f"import sys; sys.modules['torch'] = None; sys.argv = {words}; "
+    code += "from mvlstm.cli.app import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: This needs torch, which is not installed. Install it with: pip install mvlstm\n"
+    )

@@ -60,10 +60,10 @@ def test_the_bill_of_materials_names_what_the_wheel_needs() -> None:
         assert parts[name]["version"] == pins[name] and parts[name]["hashes"]
 
 
-def built(folder: Path, moment: int) -> Path:
-    """Build the wheel from a copy of the sources, whose files are as old as this moment."""
+def built(folder: Path, moment: int, project: str = ".") -> Path:
+    """Build a wheel from a copy of the sources, whose files are as old as this moment."""
     source = folder / "source"
-    names = ("pyproject.toml", "README.md", "LICENSE", "src")
+    names = ("pyproject.toml", "README.md", "LICENSE", "src", "supply")
     for name in names:
         path = PROJECT / name
         copy = shutil.copytree if path.is_dir() else shutil.copy
@@ -73,14 +73,15 @@ def built(folder: Path, moment: int) -> Path:
         os.utime(path, (moment, moment))
         path.chmod(0o755 if path.is_dir() else (0o600, 0o664)[moment % 2])
     words = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder]
-    subprocess.run(words, cwd=source, check=True, capture_output=True)
+    subprocess.run(words, cwd=source / project, check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
 
+@pytest.mark.parametrize("project", [".", "supply/runtime"])
 @pytest.mark.parametrize("epoch", [None, "1767225600"])
 def test_the_wheel_is_the_same_to_the_byte(
-    epoch: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    epoch: str | None, project: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
     if epoch:
@@ -88,7 +89,7 @@ def test_the_wheel_is_the_same_to_the_byte(
     folders = [tmp_path / "one", tmp_path / "another"]
     for folder in folders:
         folder.mkdir()
-    first, second = (built(f, 1_500_000_001 + k) for k, f in enumerate(folders))
+    first, second = (built(f, 1_500_000_001 + k, project) for k, f in enumerate(folders))
     assert first.read_bytes() == second.read_bytes()
     year = zipfile.ZipFile(first).infolist()[0].date_time[0]
     assert year == (2026 if epoch else 2020)  # of hatchling, where nothing is said
@@ -105,3 +106,24 @@ def test_the_metadata_name_every_supported_python(tmp_path: Path) -> None:
     assert set(told.get_all("Provides-Extra")) == set(extras["project"]["optional-dependencies"])
     needed = [line for line in told.get_all("Requires-Dist") if "extra ==" not in line]
     assert len(needed) == len(extras["project"]["dependencies"])
+
+
+def test_the_runner_is_the_same_package_with_fewer_needs(tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "another"]
+    for folder in folders:
+        folder.mkdir()
+    whole = zipfile.ZipFile(built(folders[0], 1_500_000_000))
+    runner = zipfile.ZipFile(built(folders[1], 1_500_000_000, "supply/runtime"))
+    files = [
+        {n: w.read(n) for n in w.namelist() if n.startswith("mvlstm/")} for w in (whole, runner)
+    ]
+    assert files[0] == files[1]
+    assert any(name.endswith("licenses/LICENSE") for name in runner.namelist())
+
+    def needs(name: str) -> set[str]:
+        project = tomllib.loads((PROJECT / name).read_text(encoding="utf-8"))["project"]
+        extras = project["optional-dependencies"]
+        return {*project["dependencies"], *extras.get("runtime", ()), *extras["serve"]}
+
+    own = needs("supply/runtime/pyproject.toml")
+    assert own < needs("pyproject.toml") and not any(need.startswith("torch") for need in own)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from mvlstm.cli.app import app
 from processes import LONG
 from serving.conftest import fitted, free_port, weather
 
@@ -22,8 +25,16 @@ def test_the_snippets_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert len(snippets) == 2 and max(text.count("\n") for text in snippets) <= 25
     monkeypatch.chdir(tmp_path)
     table = weather()
-    fitted("AR", table, horizon=3).export("model.onnx")
-    table.to_csv("air.csv")
+    model = fitted("AR", table, horizon=3)
+    for name in ("serving.md", "tutorials/production.md"):
+        text = (PROJECT / "docs" / name).read_text(encoding="utf-8")
+        (command,) = re.findall(r"^mvlstm (export .*)$", text, re.MULTILINE)
+        words = shlex.split(command)
+        model.save(words[1])
+        table.to_csv(words[words.index("--data") + 1])
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.stderr
+        assert Path(words[words.index("--out") + 1]).exists()
     port = free_port()
     for text in snippets:
         (tmp_path / "script.py").write_text(text.replace("8000", str(port)))

@@ -1,4 +1,4 @@
-"""The runner in an environment that has numpy and onnxruntime, and no torch."""
+"""`mvlstm-runtime`, the runner with numpy and onnxruntime, in an environment without torch."""
 
 from __future__ import annotations
 
@@ -46,31 +46,48 @@ def run(*words: object, cwd: Path) -> str:
     return done.stdout
 
 
+def pip(home: Path, *words: object) -> None:
+    quiet = ("--disable-pip-version-check", *words[:1], "-qq", *words[1:])
+    run(home / "bin" / "python", "-m", "pip", *quiet, cwd=home)
+
+
 @pytest.fixture(scope="module")
-def light(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of a new environment with what the documentation says to install."""
-    home = tmp_path_factory.mktemp("light")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheels")
+    words = (sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "--no-build-isolation")
+    run(*words, "--wheel-dir", folder, PROJECT, PROJECT / "supply" / "runtime", cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def light(wheels: Path, tmp_path: Path) -> Path:
+    """A new environment with what the documentation says to install."""
+    home = tmp_path / "light"
     venv.create(home, with_pip=True)
-    pip = (home / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "-qq")
-    build = (sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "--no-build-isolation")
-    run(*build, "--wheel-dir", home, PROJECT, cwd=home)
-    (wheel,) = home.glob("mvlstm-*.whl")
-    run(*pip, "--no-deps", wheel, cwd=home)
-    run(*pip, "-c", PROJECT / "constraints.txt", "numpy", "onnxruntime", cwd=home)
+    (wheel,) = wheels.glob("mvlstm_runtime-*.whl")
+    pip(home, "install", "--constraint", PROJECT / "constraints.txt", wheel)
+    pip(home, "check")
     return home
 
 
-def test_it_forecasts_without_torch(light: Path, tmp_path: Path, record_property: Any) -> None:
+def test_it_forecasts_without_torch(
+    light: Path, wheels: Path, tmp_path: Path, record_property: Any
+) -> None:
     table = weather()
     model = fitted("MVLSTM", table, horizon=3)
     model.export(tmp_path / "model.onnx")
     table.to_csv(tmp_path / "table.csv")
+    size = sum(f.stat().st_size for f in light.rglob("*") if f.is_file()) / 1e6
     said = [json.loads(run(light / "bin" / "python", "-c", CODE, cwd=tmp_path)) for _ in range(5)]
     assert said[0]["there"] == []
     wanted = model.forecast(table).to_frame()
     for name, values in said[0]["numbers"].items():
         np.testing.assert_allclose(values, wanted[name], rtol=1e-4)
-    size = sum(f.stat().st_size for f in light.rglob("*") if f.is_file()) / 1e6
     seconds = min(one["seconds"] for one in said)
     record_property("without torch", f"environment {size:.0f} MB, import {seconds:.3f} s")
     assert size < MOST_MEGABYTES and seconds < MOST_SECONDS
+
+    # mvlstm itself on top, as someone may install it: its files are the same
+    pip(light, "install", "--no-deps", *wheels.glob("mvlstm-*.whl"))
+    again = json.loads(run(light / "bin" / "python", "-c", CODE, cwd=tmp_path))
+    assert again["numbers"] == said[0]["numbers"]

@@ -241,6 +241,10 @@ def _describe(error: Exception) -> str:
         return f"{error.strerror}{where}. Free space or choose another place, then run again."
     if isinstance(error, MemoryError):
         return "Out of memory. Use a smaller window, batch_size, hidden_size or fewer members."
+    if isinstance(error, ModuleNotFoundError):  # as after installing mvlstm-runtime, see supply
+        return (
+            f"This needs {error.name}, which is not installed. Install it with: pip install mvlstm"
+        )
     return f"{type(error).__name__}: {error}. This is a fault in mvlstm; --debug shows where."
 
 

@@ -81,7 +81,8 @@ def check_access(host: str, token: str | None) -> None:
 
 def _missing() -> MissingExtraError:
     return MissingExtraError(
-        "The service needs starlette and uvicorn. Install them with: pip install 'mvlstm[serve]'"
+        "The service needs starlette and uvicorn. Install them with: pip install 'mvlstm[serve]', "
+        "or 'mvlstm-runtime[serve]' where torch is not to be installed"
     )
 
 
