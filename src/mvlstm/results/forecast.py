@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mvlstm import metrics
 from mvlstm._words import counted, quantile_name
 from mvlstm.errors import DataError, ParameterError, check_option, check_whole, is_number
-from mvlstm.recalibration import ScoreMap
+from mvlstm.recalibration import LEVELS, ScoreMap
 from mvlstm.results._tables import Drawable, as_kind, page, plain, records, time_index
 from mvlstm.results.distribution import Distribution, Later
 from mvlstm.transforms import IDENTITY, Transform
@@ -23,6 +23,7 @@ from mvlstm.types import BoolArray, FloatArray, Kind
 
 PARTS = ("train", "validation", "new")
 PATH_NUMBERS = 2_000_000  # values of joint paths held at once
+TINY = np.finfo(np.float64).tiny ** 0.5  # of a deviation
 BY_ORIGIN = ("time", "weights", "means", "variances", "part", "actual")  # arrays (M, H, ...)
 
 
@@ -349,10 +350,11 @@ class Forecast(Drawable):
 
     @classmethod
     def join(cls, forecasts: Sequence[Forecast]) -> Forecast:
-        """Put forecasts of one target one after another."""
+        """Put forecasts of one target one after another, on the scale of the first."""
         first = forecasts[0]
         if len(forecasts) == 1:
             return first
+        forecasts = [_on_scale(one, first.transform) for one in forecasts]
         names = [*BY_ORIGIN, *(["series"] if first.series is not None else [])]
         parts: dict[str, Any] = {
             name: np.concatenate([getattr(one, name) for one in forecasts]) for name in names
@@ -490,6 +492,28 @@ def nixtla_frame(forecast: Forecast, name: str, levels: Sequence[float]) -> pd.D
         ends = zip(("lo", "hi"), forecast.interval(level / 100), strict=True)
         columns |= {f"{name}-{side}-{level:g}": end.to_numpy() for side, end in ends}
     return pd.DataFrame(columns)
+
+
+def _on_scale(forecast: Forecast, transform: Transform) -> Forecast:
+    """Return the forecast with its mixture on another scale, and the same quantiles of `LEVELS`."""
+    if forecast.transform == transform:
+        return forecast
+
+    def moved(values: FloatArray) -> FloatArray:
+        return transform.forward(forecast.transform.inverse(values))
+
+    means, spread = forecast.means, np.sqrt(forecast.variances)
+    wide = np.maximum(moved(means + spread) - moved(means - spread), TINY) / 2.0
+    found = replace(forecast, means=moved(means), variances=wide**2, transform=transform)
+    return replace(found, knots=Later(partial(_moved_knots, forecast, found)))
+
+
+def _moved_knots(forecast: Forecast, found: Forecast) -> ScoreMap:
+    """Return where the quantiles of a forecast lie among the normal scores of another's mixture."""
+    mixture = found.weights, found.means, found.variances
+    values = (found.transform.forward(forecast.distribution.quantile(q)) for q in LEVELS.tolist())
+    scores = [metrics.mixture_score(*mixture, value) for value in values]
+    return ScoreMap.of(np.stack(scores, axis=-1))
 
 
 def _joined_knots(forecasts: Sequence[Forecast]) -> ScoreMap:
