@@ -294,6 +294,14 @@ def test_the_sum_over_steps_is_covered_where_independent_steps_are_not() -> None
     assert apart["sum_coverage"] < together["sum_coverage"] - 0.15
     assert together["energy"] < apart["energy"]
     assert together["variogram"] < apart["variogram"]
+    found = model.evaluate(table)
+    assert found.paths is not None
+    scores = found.paths.set_index("paths")
+    joint, independent = (scores.loc[name] for name in ("joint", "independent"))
+    assert joint["sum_coverage"] > independent["sum_coverage"] + 0.15
+    assert (joint[["energy", "variogram"]] < independent[["energy", "variogram"]]).all()
+    assert 300 < joint["n"] <= 1_000  # work is bounded
+    assert found.to_dict()["paths"][0]["sum_coverage"] == joint["sum_coverage"]
     high = forecast.path_quantile(0.95).to_numpy()
     total = forecast.actual.sum(axis=1)
     known = np.isfinite(total)
