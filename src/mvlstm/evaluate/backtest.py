@@ -207,7 +207,7 @@ def backtest(
     if every is None:
         pooled = Forecast.join(scored)
     else:
-        pooled = joined_stretches(scored, adaptive=model.calibration == "adaptive")
+        pooled = joined_stretches(scored, refit, adaptive=model.calibration == "adaptive")
         borders = np.cumsum([0, *map(len, scored)])
         scored = [pooled.take(slice(a, b)) for a, b in pairwise(borders)]
     table_of = {
@@ -365,8 +365,16 @@ def at_origins(
     return replace(chosen, knots=None, tied=None)
 
 
-def joined_stretches(forecasts: Sequence[Forecast], *, adaptive: bool) -> Forecast:
-    """Put the forecasts of stretches after one another; intervals follow through all of them."""
+def joined_stretches(
+    forecasts: Sequence[Forecast], refit: Recalibration, *, adaptive: bool
+) -> Forecast:
+    """Put the forecasts of stretches after one another; intervals follow through all of them.
+
+    Those of one fit whose link was refitted begin with its calibration, not with what was carried
+    from one refit to the next, which has followed the same outcomes.
+    """
+    if refit == "link":
+        forecasts = [replace(one, shape=forecasts[0].shape) for one in forecasts]
     return adapted_stream(forecasts) if adaptive else Forecast.join(forecasts)
 
 

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from mvlstm import metrics
 from mvlstm.problem.part_times import PartTimes
-from mvlstm.recalibration import FAR, SCORES, Arrivals, ScoreMap, recalibrate, track
+from mvlstm.recalibration import FAR, SCORES, WIDE, Arrivals, ScoreMap, recalibrate, track
 from mvlstm.results import Forecast
 from mvlstm.results.distribution import Later
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
-INTERVAL = [2, 8]  # the ends of the 90 % interval among the levels
+INTERVAL = list(WIDE)
+CARRIED = 0.5  # of the way from the former shape to the latest; from a quarter to the whole, the
+# interval score after weekly refits is within 1 %
 MOST_TIED = 0.95  # share: joint paths keep some of the dependence that the fit found
 TINY = np.finfo(np.float64).tiny
 
@@ -40,6 +42,26 @@ def adapted_stream(forecasts: Sequence[Forecast]) -> Forecast:
     joined = Forecast.join([replace(one, knots=None, tied=None) for one in forecasts])
     new = (joined.part == "new").all(axis=1)
     return _following(joined, new[:, None] & np.isfinite(joined.actual))
+
+
+def carried_shape(forecast: Forecast, parts: PartTimes, shape: FloatArray) -> FloatArray:
+    """Return the shape (H, L) that a model goes on from, once the outcomes of a forecast are known.
+
+    It lies between the former one and where they have led the levels, the mean over series.
+    """
+    static, usable = replace(forecast, knots=None, tied=None), usable_outcomes(forecast, parts)
+    if not usable.any():
+        return shape
+    order, arrivals = arrivals_of(static)
+    ends, sizes = arrivals.starts[1:], np.diff(arrivals.starts)
+    now = Arrivals(  # with a row more for each series, at which all is known
+        arrivals.starts + np.arange(len(arrivals.starts)),
+        np.insert(arrivals.times, ends, arrivals.times.max() + 1),
+        np.insert(arrivals.known, ends, sizes[:, None], axis=0),
+    )
+    scores = np.insert(static_scores_of(static, usable)[order], ends, np.nan, axis=0)
+    latest = recalibrate(scores, now, shape)[now.starts[1:] - 1].values.mean(axis=0)
+    return np.asarray(shape + CARRIED * (latest - shape))
 
 
 def _following(forecast: Forecast, usable: BoolArray) -> Forecast:
