@@ -57,7 +57,7 @@ def static_forecast(cell: str, method: str, **settings: Any) -> Forecast:
     known = {"known": list(data.info.known)} if priced else {}
     test = HOURS * DAYS if daily else 0.2
     model.fit(data.frame, data.target, test=test, **known)
-    forecast = replace(model.predict(data.frame), knots=None)
+    forecast: Forecast = replace(model.predict(data.frame), knots=None)
     chosen = (forecast.part == "new").all(axis=1)
     if daily:
         chosen &= pd.DatetimeIndex(forecast.origin).hour == HOURS - 1

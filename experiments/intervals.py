@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -165,7 +166,6 @@ def breaks(seeds: range, rows: int = 500) -> pd.DataFrame:
     The width is that from the 200th outcome after the break on, as is the last coverage.
     """
     t = np.arange(rows)
-    since = pd.cut(t, [*AFTER, rows], right=False, labels=[f"from {n}" for n in AFTER])
     found = {}
     for name, method in METHODS.items():
         for kind in ("none", "variance doubled", "mean shifted", "trend begun"):
@@ -177,11 +177,12 @@ def breaks(seeds: range, rows: int = 500) -> pd.DataFrame:
                 scores[rows:] = scores[rows:] * factor + moved
                 knots = method(scores[:, None], *_begun(np.arange(2 * rows), 1))[rows:, 0]
                 low, high = knots[:, 2], knots[:, 8]
-                held = pd.Series((low <= scores[rows:]) & (scores[rows:] <= high))
-                covered.append(held.groupby(since, observed=True).mean())
+                held = (low <= scores[rows:]) & (scores[rows:] <= high)
+                covered.append([held[a:b].mean() for a, b in pairwise((*AFTER, rows))])
                 late = np.mean((high - low)[AFTER[-1] :])
                 width.append(late / (2 * ndtri(0.95) * factor))
-            found[name, kind] = {**pd.DataFrame(covered).mean(), "width": np.mean(width)}
+            since = dict(zip((f"from {n}" for n in AFTER), np.mean(covered, axis=0), strict=True))
+            found[name, kind] = {**since, "width": np.mean(width)}
     return pd.DataFrame(found).T
 
 

@@ -30,7 +30,7 @@ from mvlstm.types import BoolArray, FloatArray, IntArray
 Scored = Literal["new", "calibration", "calibration and new"]
 PINBALL = (0.05, 0.5, 0.95)  # quantiles that the pinball loss is the mean of
 PATHS = 100  # by which joint forecasts are judged, at origins from the fewest to the most
-PATH_ORIGINS = (20, 1_000)
+PATH_ORIGINS = (10, 1_000)
 PATH_PAIRS = 30_000_000  # distances between two steps of a path, about half a second
 ENOUGH = 20  # new windows that a model is explained by alone
 
