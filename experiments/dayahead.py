@@ -24,6 +24,7 @@ from scipy.stats import norm
 import mvlstm as mv
 from mvlstm.datasets import data_folder
 from mvlstm.evaluate.backtest import backtest
+from mvlstm.results import Forecast
 from mvlstm.types import FloatArray
 
 DAYS, HOURS = 728, 24
@@ -41,13 +42,26 @@ def forecasts(
     **settings: Any,
 ) -> tuple[FloatArray, FloatArray]:
     """Return prices and a method's medians, (days, 24), of the ``last`` days before ``skip``."""
+    found = day_ahead(name, method, last=last, skip=skip, refit=refit, **settings)
+    median = np.asarray(found.median, dtype=np.float64)
+    return found.actual, median.reshape(found.actual.shape)
+
+
+def day_ahead(
+    name: str,
+    method: str = "AR",
+    *,
+    last: int = DAYS,
+    skip: int = 0,
+    refit: Any = "link",
+    **settings: Any,
+) -> Forecast:
+    """Forecast the ``last`` days before ``skip``, each at 23:00."""
     data = mv.datasets.load(name)
     table = data.frame.iloc[: len(data.frame) - HOURS * skip]
     model = getattr(mv, method)(**SETTINGS | settings)
     known, options = list(data.info.known), {"every": HOURS, "refit": refit}
-    found = backtest(model, table, data.target, known=known, test=HOURS * last, **options).forecast
-    median = np.asarray(found.median, dtype=np.float64)
-    return found.actual, median.reshape(found.actual.shape)
+    return backtest(model, table, data.target, known=known, test=HOURS * last, **options).forecast
 
 
 def published(name: str) -> pd.DataFrame:

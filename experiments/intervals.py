@@ -14,22 +14,24 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.lib.stride_tricks import sliding_window_view
 from scipy.signal import lfilter
 from scipy.special import ndtri
 
+from experiments.rivals import METHODS, Method, adaptive, static
 from mvlstm.datasets import load
 from mvlstm.datasets.loading import data_folder
-from mvlstm.recalibration import LEVELS, SCORES, Arrivals, recalibrate, track
+from mvlstm.recalibration import LEVELS, SCORES, Arrivals
 from mvlstm.types import BoolArray, FloatArray, IntArray
 
 CHOSEN = ("PJM LEAR day", "PJM ridge 1", "pm25 ridge 1", "pm25 ridge 24", "NP ridge 24")
 LEAST_OF_A_MONTH = 300
+AFTER = (0, 25, 50, 100, 200)  # outcomes since a break
 TABLES = {"pm25": 24, "energy": 24, "sml2010": 24, "etth2": 48, "NP": 48, "PJM": 48}  # lags
 GRID = (np.arange(39) + 1.0) / 40.0
 
@@ -114,52 +116,21 @@ def cells(*, choose: bool) -> dict[str, Callable[[], Cell]]:
     return {name: make for name, make in found.items() if (name in CHOSEN) == choose}
 
 
-# ----------------------------------------------------------------------------------------- methods
-
-
-def static(scores: FloatArray, arrivals: Arrivals) -> FloatArray:
-    """Leave everything as it was calibrated."""
-    return np.broadcast_to(SCORES, (*scores.shape, len(LEVELS)))
-
-
-def rolling(scores: FloatArray, arrivals: Arrivals, window: int = 200) -> FloatArray:
-    """Take the quantiles of the last scores; before there are any, of a standard normal's."""
-    first = ndtri((np.arange(window) + 0.5) / window)
-    found = []
-    for h in range(scores.shape[1]):
-        every = sliding_window_view(np.concatenate([first, scores[:, h]]), window)
-        found.append(np.quantile(every[arrivals.known[:, h]], LEVELS, axis=1).T)
-    return np.stack(found, axis=1)
-
-
-def tracked(scores: FloatArray, arrivals: Arrivals) -> FloatArray:
-    """Follow each quantile alone: adaptive conformal inference on the scores."""
-    place, quantiles = track(scores, arrivals)
-    return np.asarray(quantiles.T[place])
-
-
-def adaptive(scores: FloatArray, arrivals: Arrivals) -> FloatArray:
-    """Do both: what the package does."""
-    return recalibrate(scores, arrivals).values
-
-
-METHODS = {"static": static, "rolling": rolling, "tracked": tracked, "adaptive": adaptive}
-
-
 # ------------------------------------------------------------------------------------------ scores
 
 
-def arrivals_of(origins: IntArray, horizon: int) -> Arrivals:
-    """Say what is known at rows of one series."""
+def _begun(origins: IntArray, horizon: int) -> tuple[Arrivals, FloatArray]:
+    """Say what is known at rows of one series, and where quantiles lie at first: a normal's."""
     steps = range(1, horizon + 1)
     known = np.stack([np.searchsorted(origins, origins - h, side="right") for h in steps], axis=1)
-    return Arrivals(np.array([0, len(origins)]), np.arange(len(origins)), known)
+    arrivals = Arrivals(np.array([0, len(origins)]), np.arange(len(origins)), known)
+    return arrivals, np.tile(SCORES, (horizon, 1))
 
 
-def scored(cell: Cell, method: Callable[[FloatArray, Arrivals], FloatArray]) -> dict[str, float]:
+def scored(cell: Cell, method: Method) -> dict[str, float]:
     """Score a method on a cell: coverages, worst month, interval score and CRPS."""
     scores = (cell.actual - cell.mean) / cell.sd
-    knots = method(scores, arrivals_of(cell.origins, cell.mean.shape[1]))
+    knots = method(scores, *_begun(cell.origins, cell.mean.shape[1]))
     values = cell.mean[..., None] + cell.sd[..., None] * knots
     y, at = cell.actual, {round(float(p), 3): values[..., k] for k, p in enumerate(LEVELS)}
     found: dict[str, float] = {}
@@ -189,8 +160,11 @@ def _pinball(values: FloatArray, y: FloatArray, p: float) -> float:
     return float(np.mean(np.maximum(p * missed, (p - 1.0) * missed)))
 
 
-def breaks(seeds: range, after: int = 200, rows: int = 500) -> pd.DataFrame:
-    """Simulate breaks after 500 scores: coverage from 200 outcomes on, width over the oracle's."""
+def breaks(seeds: range, rows: int = 500) -> pd.DataFrame:
+    """Simulate breaks after 500 scores: coverage by outcomes since, and width over the oracle's.
+
+    The width is that from the 200th outcome after the break on, as is the last coverage.
+    """
     t = np.arange(rows)
     found = {}
     for name, method in METHODS.items():
@@ -201,12 +175,14 @@ def breaks(seeds: range, after: int = 200, rows: int = 500) -> pd.DataFrame:
                 factor = 2.0**0.5 if kind == "variance doubled" else 1.0
                 moved = {"mean shifted": 2.0 + 0 * t, "trend begun": 0.01 * t}.get(kind, 0.0 * t)
                 scores[rows:] = scores[rows:] * factor + moved
-                knots = method(scores[:, None], arrivals_of(np.arange(2 * rows), 1))[:, 0]
-                late = slice(rows + after, None)
-                low, high = knots[late, 2], knots[late, 8]
-                covered.append(np.mean((low <= scores[late]) & (scores[late] <= high)))
-                width.append(np.mean(high - low) / (2 * ndtri(0.95) * factor))
-            found[name, kind] = {"coverage": np.mean(covered), "width": np.mean(width)}
+                knots = method(scores[:, None], *_begun(np.arange(2 * rows), 1))[rows:, 0]
+                low, high = knots[:, 2], knots[:, 8]
+                held = (low <= scores[rows:]) & (scores[rows:] <= high)
+                covered.append([held[a:b].mean() for a, b in pairwise((*AFTER, rows))])
+                late = np.mean((high - low)[AFTER[-1] :])
+                width.append(late / (2 * ndtri(0.95) * factor))
+            since = dict(zip((f"from {n}" for n in AFTER), np.mean(covered, axis=0), strict=True))
+            found[name, kind] = {**since, "width": np.mean(width)}
     return pd.DataFrame(found).T
 
 

@@ -33,6 +33,8 @@ SCORES = np.array(  # normal scores of these
         *(1.6448536269514722, 1.959963984540054, 2.3263478740408408),
     ]
 )
+WIDE = 2, 8  # the ends of the 90 % interval among the levels
+THINNEST = 0.01  # width of it, as a share of a normal's, in which scores can be told
 FAR = 6.0  # normal score beyond which the map goes on straight
 GRID = np.array([-FAR, *SCORES, FAR])
 MEMORIES = (5.0, 30.0, 200.0)  # scores over which a guess of the spread remembers
@@ -189,8 +191,24 @@ def recalibrate(
 ) -> ScoreMap:
     """Return where each of `LEVELS` lies among normal scores (R, H; NaN unknown).
 
-    Before there are any, it lies as at the fit: at ``shape`` (H, L), or at `SCORES`.
+    Before there are any, it lies as at the fit: at ``shape`` (H, L), or at `SCORES`. A shape that
+    followed outcomes itself may have another middle and width than these: scores are then told in
+    units of its own.
     """
+    if shape is None:
+        return _recalibrated(scores, arrivals, None)
+    middle = shape[:, len(LEVELS) // 2]
+    width = (shape[:, WIDE[1]] - shape[:, WIDE[0]]) / (SCORES[WIDE[1]] - SCORES[WIDE[0]])
+    if (middle == 0.0).all() and (width == 1.0).all():  # as every fit leaves it
+        return _recalibrated(scores, arrivals, shape)
+    width = np.maximum(width, THINNEST)
+    own = (shape - middle[:, None]) / width[:, None]
+    found = _recalibrated((scores - middle) / width, arrivals, own)
+    center, scale = middle + width * found.center, width * found.scale
+    return ScoreMap(center, scale, found.place, found.quantiles)
+
+
+def _recalibrated(scores: FloatArray, arrivals: Arrivals, shape: FloatArray | None) -> ScoreMap:
     center, scale = location_scale(scores, arrivals)
     return ScoreMap(center, scale, *track((scores - center) / scale, arrivals, shape))
 

@@ -95,6 +95,9 @@ def test_evaluate_since(run: Run, model: Path, grown: Path) -> None:
     found = json.loads(run("evaluate", model, grown, "--since", "2024-01-10", "--json").stdout)
     assert [row["score"] for row in found["slips"]] == ["skill", "coverage"]
     assert sum(row["n"] for row in found["periods"]) == found["scores"]["MVLSTM"]["n"] == 144
+    assert "Rolling coverage of the 90 % interval" in done.stdout
+    assert all(row["low"] < 0.9 < row["high"] for row in found["rolling"])
+    assert found["rolling"][-1]["time"] == found["period"][1]
 
 
 def test_a_slip_is_a_warning(run: Run, model: Path, grown: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from mvlstm import metrics, plot
 from mvlstm.results import Forecast
-from mvlstm.results.coverage import coverage_in_words, rolling_coverage
+from mvlstm.results.coverage import coverage_in_words, rolling_coverage, spread_rows
 
 
 def made_forecast(factor: float, rows: int = 800) -> Forecast:
@@ -49,6 +49,14 @@ def test_the_state_follows_the_outcomes(factor: float, state: str) -> None:
 def test_few_times_cannot_tell() -> None:
     table = rolling_coverage(made_forecast(1.0).take(slice(0, 40)))
     assert table.empty and "cannot be told" in coverage_in_words(table)
+
+
+def test_few_rows_of_the_table_are_evenly_apart_and_end_with_the_last() -> None:
+    table = rolling_coverage(made_forecast(1.0))
+    few = spread_rows(table, 10)
+    assert len(few) <= 10 and few["time"].iloc[-1] == table["time"].iloc[-1]
+    assert few["time"].diff().nunique() == 1
+    assert len(spread_rows(table.iloc[:3], 10)) == 3 and spread_rows(table.iloc[:0]).empty
 
 
 def test_coverage_is_drawn_as_it_is_tabled() -> None:

@@ -10,6 +10,7 @@ from mvlstm.cli.session import Output, first_of, table
 EXAMPLE = "Example: mvlstm evaluate model.safetensors air.csv"
 
 SERIES_SHOWN = 50  # on a screen; --json and --out have all
+TIMES_SHOWN = 12  # on a screen; --json has up to 100
 
 
 @cli.command
@@ -35,6 +36,7 @@ def evaluate(
     """
     from mvlstm import load
     from mvlstm.model.monitoring import read_time
+    from mvlstm.results.coverage import spread_rows
     from mvlstm.results.evaluation import SCORES_SHOWN
     from mvlstm.table.files import read_table
     from mvlstm.table.spacing import describe_time
@@ -53,6 +55,8 @@ def evaluate(
     output.show(table(scores[["model", *shown]], title=title))
     if result.by_step is not None:
         output.show(table(result.by_step[["step", *shown]], title="Scores by step ahead"))
+    if result.paths is not None:
+        output.show(table(result.paths, title="Scores of joint paths over all steps"))
     if result.by_series is not None:
         title = f"Scores by series{first_of(len(result.by_series), SERIES_SHOWN)}"
         few = result.by_series[["series", *shown]].head(SERIES_SHOWN)
@@ -61,5 +65,8 @@ def evaluate(
         word = str(result.periods.columns[0])  # "from" where times are integers
         title = f"Scores by {'period' if word == 'from' else word}"
         output.show(table(result.periods[[word, *shown]], title=title))
+    if result.rolling is not None:
+        title = "Rolling coverage of the 90 % interval, and where it should lie"
+        output.show(table(spread_rows(result.rolling, TIMES_SHOWN), title=title))
     output.notes(result.notes)
     output.wrote(out)

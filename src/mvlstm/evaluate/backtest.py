@@ -16,6 +16,7 @@ from sklearn.base import clone
 from mvlstm._words import counted
 from mvlstm.engine import check_engine, opened, recorded
 from mvlstm.errors import DataError, ParameterError, check_option, check_whole
+from mvlstm.model.adaptive import adapted_stream
 from mvlstm.model.forecaster import AbstractForecaster, require_whole
 from mvlstm.model.scoring import score_against
 from mvlstm.model.transform_choice import choose_transform
@@ -158,7 +159,8 @@ def backtest(
         and calibrate on, or their number.
     every : int, optional
         Forecast from origins this many rows apart, the first being the last before the test rows:
-        with hours until midnight and 24, once a day for the next day. Then ``folds`` is not used.
+        with hours until midnight and 24, once a day for the next day. Then ``folds`` is not used,
+        and intervals follow the outcomes of these forecasts through all refits.
     refit : {"full", "update", "link"}
         With ``every``, what is done as time passes: a fit anew, or `update` of the first fit with
         all rows or, "link", of its linear map alone.
@@ -210,7 +212,12 @@ def backtest(
                 scored.append(forecast)
                 seconds.append(spent)
                 advance("folds fitted")
-    pooled = Forecast.join(scored)
+    if every is None:
+        pooled = Forecast.join(scored)
+    else:
+        pooled = joined_stretches(scored, refit, adaptive=model.calibration == "adaptive")
+        borders = np.cumsum([0, *map(len, scored)])
+        scored = [pooled.take(slice(a, b)) for a, b in pairwise(borders)]
     table_of = {
         name: {**score_against(forecast, frame), "fit_seconds": float(np.sum(spent))}
         for name, forecast, spent in [
@@ -348,7 +355,10 @@ def refitted(
 def at_origins(
     model: AbstractForecaster, frame: SeriesFrame, start: int, end: int, every: int, first: int
 ) -> Forecast:
-    """Forecast from the rows of a stretch that are ``every`` rows apart, as from ``first - 1``."""
+    """Forecast from the rows of a stretch that are ``every`` rows apart, as from ``first - 1``.
+
+    Intervals are those of the fit: how they follow outcomes, other stretches decide too.
+    """
     before = model.fitted_.window + model.fitted_.preparation.lead if model.local else start
     if model.missing == "fill":
         before += model.fitted_.layout.fill_limit
@@ -356,7 +366,21 @@ def at_origins(
     rows: Any = frame.rows(near)
     forecast = model.predict(rows)
     order = frame.order[frame.find(forecast.origin, forecast.series)] + 1
-    return forecast.take((order >= start) & (order < end) & ((order - first) % every == 0))
+    chosen = forecast.take((order >= start) & (order < end) & ((order - first) % every == 0))
+    return replace(chosen, knots=None, tied=None)
+
+
+def joined_stretches(
+    forecasts: Sequence[Forecast], refit: Recalibration, *, adaptive: bool
+) -> Forecast:
+    """Put the forecasts of stretches after one another; intervals follow through all of them.
+
+    Those of one fit whose link was refitted begin with its calibration, not with what was carried
+    from one refit to the next, which has followed the same outcomes.
+    """
+    if refit == "link":
+        forecasts = [replace(one, shape=forecasts[0].shape) for one in forecasts]
+    return adapted_stream(forecasts) if adaptive else Forecast.join(forecasts)
 
 
 def fold_frame(frame: SeriesFrame, start: int, end: int) -> tuple[SeriesFrame, int]:

@@ -23,6 +23,7 @@ from mvlstm.evaluate.backtest import (
     at_origins,
     fold_frame,
     fold_rows,
+    joined_stretches,
     refit_rows,
     refitted,
     run_fold,
@@ -224,7 +225,8 @@ def _rolled(label: str, model: AbstractForecaster, plan: _Plan, every: int, word
             model = refitted(model, frame, start, plan.refit if can else "full", plan.valid)
             seconds += clock.monotonic() - started
         forecasts.append(at_origins(model, frame, start, end, every, first))
-    scored = Forecast.join(forecasts)
+    adaptive = model.calibration == "adaptive"
+    scored = joined_stretches(forecasts, plan.refit if can else "full", adaptive=adaptive)
     row = {
         "method": label,
         "kind": "ensemble" if scored.members.shape[0] > 1 else "single",

@@ -120,6 +120,6 @@ def _scores(fitted: Fitted, prepared: Prepared) -> pd.DataFrame | None:
     try:
         origins, _, _ = unseen_origins(fitted, prepared)
         forecast = fitted.forecast(prepared, origins)
-        return score_unseen(fitted, forecast, prepared).by_series
+        return score_unseen(fitted, forecast, prepared, paths=False).by_series
     except DataError:
         return None

@@ -233,7 +233,8 @@ class AbstractForecaster(AbstractMethod):
             many steps as the fit found best. Its intervals are then calibrated by the errors
             that the model as it was made on the new rows; with fewer than 40 they stay as they
             were. "link" fits only the linear map of `AR`, or the link of a network, to all rows,
-            with lags and penalties as chosen; it is cheap, and the intervals stay.
+            with lags and penalties as chosen; it is cheap, and intervals go on from where outcomes
+            have led them.
         max_epochs : int
             Most epochs of further training.
         learning_rate : float, optional

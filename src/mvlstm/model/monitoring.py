@@ -28,7 +28,7 @@ from mvlstm.model.naive import LAST, Naive
 from mvlstm.model.scoring import RowScores, score_unseen
 from mvlstm.problem.preparation import Prepared
 from mvlstm.results import Evaluation, Forecast
-from mvlstm.results.coverage import coverage_in_words, rolling_coverage
+from mvlstm.results.coverage import coverage_in_words, rolling_coverage, spread_rows
 from mvlstm.results.reference import LEVEL, Reference
 from mvlstm.table.spacing import describe_time
 from mvlstm.table.times import read_times
@@ -65,8 +65,15 @@ def score_since(fitted: Fitted, forecast: Forecast, prepared: Prepared, since: A
     notes = [*evaluation.notes, f"Rows since {describe_time(start)} are scored."]
     if start <= known:
         notes.append(f"The model knows the rows up to {describe_time(known)}; later ones count.")
-    notes += [*statements, coverage_in_words(rolling_coverage(scored))]
-    return replace(evaluation, notes=tuple(notes), periods=by_period(scored, naive), slips=found)
+    rolling = rolling_coverage(scored)
+    notes += [*statements, coverage_in_words(rolling)]
+    return replace(
+        evaluation,
+        notes=tuple(notes),
+        periods=by_period(scored, naive),
+        slips=found,
+        rolling=None if rolling.empty else spread_rows(rolling),
+    )
 
 
 def read_time(fitted: Fitted, since: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ from mvlstm.model.predicting import warned
 from mvlstm.model.table_warnings import numbered_rows
 from mvlstm.problem.part_times import PartTimes
 from mvlstm.problem.preparation import Prepared
-from mvlstm.problem.windows import measured_labels
+from mvlstm.problem.windows import measured_labels, spread_evenly
 from mvlstm.results import Evaluation, Forecast
 from mvlstm.table.frame import SeriesFrame
 from mvlstm.table.spacing import describe_time
@@ -30,15 +30,24 @@ from mvlstm.types import BoolArray, FloatArray, IntArray
 
 Scored = Literal["new", "calibration", "calibration and new"]
 PINBALL = (0.05, 0.5, 0.95)  # quantiles that the pinball loss is the mean of
+PATHS = 100  # by which joint forecasts are judged, at origins from the fewest to the most
+PATH_ORIGINS = (10, 1_000)
+PATH_PAIRS = 30_000_000  # distances between two steps of a path, about half a second
 ENOUGH = 20  # new windows that a model is explained by alone
 
 
 def score_unseen(
-    fitted: Fitted, forecast: Forecast, prepared: Prepared, *, whole: bool = True
+    fitted: Fitted,
+    forecast: Forecast,
+    prepared: Prepared,
+    *,
+    whole: bool = True,
+    paths: bool = True,
 ) -> Evaluation:
     """Score the unseen rows of ``forecast``, which the model made from ``prepared``.
 
-    Where the ``whole`` table was asked for, a note tells how many of its rows are too old.
+    Where the ``whole`` table was asked for, a note tells how many of its rows are too old. Joint
+    ``paths`` are scored too.
     """
     forecast = forecast.take(np.asarray(np.isfinite(forecast.actual).any(axis=1)))
     rows, part, notes = unseen_rows(fitted.parts, forecast.time, forecast.part)
@@ -59,6 +68,7 @@ def score_unseen(
         notes=(*forecast.notes, *notes, *_zero_note(frame)),
         by_series=_by_series(chosen, own, each),
         by_step=_by_step(chosen, own, each),
+        paths=path_scores(chosen) if paths else None,
         experts=_expert_scores(fitted, chosen),
     )
 
@@ -194,6 +204,22 @@ def _by_step(
     known = np.flatnonzero(np.isfinite(forecast.actual).any(axis=0))
     rows = [{"step": k + 1, **_beside(own, rivals, (slice(None), k))} for k in known.tolist()]
     return pd.DataFrame(rows)
+
+
+def path_scores(forecast: Forecast) -> pd.DataFrame | None:
+    """Score joint paths, and paths of independent steps, at some origins; None with one step.
+
+    The longer the paths, the fewer the origins: each takes time by the pairs of its steps.
+    """
+    H = forecast.horizon
+    whole = np.flatnonzero(np.isfinite(forecast.actual).all(axis=1))
+    if H == 1 or not len(whole):
+        return None
+    most = PATH_PAIRS // (PATHS * H * (H - 1) // 2)
+    chosen = forecast.take(spread_evenly(whole, int(np.clip(most, *PATH_ORIGINS))))
+    rivals = {"joint": chosen, "independent": replace(chosen, dependence=None, tied=None)}
+    rows = [{"paths": k, **one.score_paths(n=PATHS)} for k, one in rivals.items()]
+    return pd.DataFrame(rows).assign(n=len(chosen))
 
 
 def _beside(own: RowScores, rivals: Mapping[str, RowScores], at: Any) -> dict[str, float]:

@@ -13,7 +13,8 @@ intervals stay as they were.
 
 With ``refit="link"`` only the linear map is fitted again, to all rows, with the lags and penalties
 that the fit chose: the map of `AR`, or the link that a network corrects. This is cheap enough for
-every week or day. Nothing is held out, and the intervals stay.
+every week or day. Nothing is held out; intervals that follow outcomes go on from where they have
+got to, others stay.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from sklearn.base import clone
 
 from mvlstm._words import counted, name_list
 from mvlstm.errors import DataError, ParameterError, check_option, check_whole, is_number, warn
-from mvlstm.model.calibration import calibrate
+from mvlstm.model.adaptive import carried_shape
+from mvlstm.model.calibration import Calibration, calibrate
 from mvlstm.model.fitted import Fitted
 from mvlstm.model.fitting import fit
 from mvlstm.problem.part_times import PartTimes
@@ -220,7 +222,7 @@ def _fit_anew(
 def _refit_link(
     model: Any, fitted: Fitted, prepared: Prepared, new: NewRows
 ) -> tuple[Fitted, Record]:
-    """Fit the linear map to all windows; the intervals stay."""
+    """Fit the linear map to all windows; intervals go on from where outcomes have led them."""
     if not hasattr(model, "refit_link"):
         raise ParameterError(
             f"refit='link' fits a linear map again, and {fitted.name} has none. Use "
@@ -231,8 +233,18 @@ def _refit_link(
     found = fitted.with_learned(model.refit_link(fitted.learned, problem))
     before, after = (_errors(one, prepared, new, of_all=True) for one in (fitted, found))
     last = new.parts.calibration
-    found = replace(found, parts=PartTimes(new.parts.start, last, last, last))
+    parts = PartTimes(new.parts.start, last, last, last)
+    found = replace(found, parts=parts, calibration=_carried(fitted, prepared, new))
     return found, _record(problem, 0, {}, fitted.members, before, after)
+
+
+def _carried(fitted: Fitted, prepared: Prepared, new: NewRows) -> Calibration:
+    """Return the calibration, its shape moved by the errors that the model made on the new rows."""
+    former = fitted.calibration
+    if not fitted.adaptive or not len(new.every) or former.shape is None:
+        return former
+    forecast = fitted.forecast(prepared, new.every)
+    return replace(former, shape=carried_shape(forecast, fitted.parts, former.shape))
 
 
 def _valid_share(fitted: Fitted, prepared: Prepared) -> float:

@@ -11,6 +11,7 @@ from mvlstm.results.forecast import Forecast
 
 OVER = 200  # times that a rolling coverage is of, at most a third of all
 FEWEST = 60  # times that can tell
+MOST_SHOWN = 100  # rows of the table for a person, or a program that only looks
 BEYOND = 2.6  # standard errors that chance exceeds once in a hundred times
 
 
@@ -42,6 +43,12 @@ def rolling_coverage(forecast: Forecast, level: float = 0.9) -> pd.DataFrame:
             "state": state,
         }
     )
+
+
+def spread_rows(table: pd.DataFrame, most: int = MOST_SHOWN) -> pd.DataFrame:
+    """Return at most so many rows, evenly apart, the last among them."""
+    every = -(-len(table) // most) if len(table) else 1
+    return table.iloc[::-1].iloc[::every].iloc[::-1].reset_index(drop=True)
 
 
 def coverage_in_words(table: pd.DataFrame) -> str:

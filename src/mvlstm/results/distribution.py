@@ -110,6 +110,14 @@ class Distribution:
         static = metrics.mixture_score(*mixture, at)
         return static if self.knots is None else _read(static, self.table, GRID)
 
+    def after(self, again: ScoreMap) -> ScoreMap:
+        """Return the knots by which calibrated scores are calibrated again."""
+        levels, table = again.values, self.table
+        right = np.clip(np.searchsorted(GRID, levels), 1, len(GRID) - 1)
+        low, high = (np.take_along_axis(table, right - k, axis=-1) for k in (1, 0))
+        share = (levels - GRID[right - 1]) / (GRID[right] - GRID[right - 1])
+        return ScoreMap.of(low + share * (high - low))
+
     def crps(self, y: FloatArray) -> FloatArray:
         """Continuous ranked probability score; of a recalibrated transform by quadrature."""
         if self.knots is None:

@@ -30,10 +30,17 @@ class Evaluation(Drawable):
       after each has been divided by its own changes;
     - ``n``, the number of values.
 
-    Other tables are of the model alone, with RMSE and RMSSE of naive methods. ``periods`` and
-    ``slips`` come from ``evaluate(since=...)``: ``slips`` has one row for skill, here against
-    persistence, and one for coverage, with what it was on the rows held out (``then``), what it is
-    (``now``), the p-value of a fall, and whether it has ``slipped``.
+    Other tables are of the model alone, with RMSE and RMSSE of naive methods. ``paths`` scores
+    joint paths over several steps ahead, ``joint`` and as if steps were ``independent``: the
+    ``energy`` and ``variogram`` score, and ``sum_coverage``, the share of sums over the steps that
+    lie in their 90 % interval, of ``n`` origins spread evenly.
+
+    ``periods``, ``slips`` and ``rolling`` come from ``evaluate(since=...)``. ``slips`` has one row
+    for skill, here against persistence, and one for coverage, with what it was on the rows held out
+    (``then``), what it is (``now``), the p-value of a fall, and whether it has ``slipped``.
+    ``rolling`` is the coverage of the 90 % interval over the latest times, at most 200 and a third
+    of all: ``time``, ``coverage``, the band from ``low`` to ``high`` in which it lies 99 times in a
+    hundred if intervals hold, and the ``state``, "narrow", "fine" or "wide".
     """
 
     target: str
@@ -46,6 +53,8 @@ class Evaluation(Drawable):
     periods: pd.DataFrame | None = None  # by day, week, month, quarter or year
     slips: pd.DataFrame | None = None
     by_step: pd.DataFrame | None = None  # where there are several ahead
+    paths: pd.DataFrame | None = None  # likewise
+    rolling: pd.DataFrame | None = None  # where there are 60 times
     kind: Kind = "pandas"  # of the table that `to_frame` returns
 
     @property
@@ -77,7 +86,7 @@ class Evaluation(Drawable):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form."""
-        names = ("by_series", "by_step", "periods", "slips")
+        names = ("by_series", "by_step", "paths", "periods", "slips", "rolling")
         tables = {name: getattr(self, name) for name in names}
         return {
             "target": self.target,

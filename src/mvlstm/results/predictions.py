@@ -6,21 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mvlstm import metrics
 from mvlstm._words import quantile_name
 from mvlstm.errors import ParameterError
-from mvlstm.recalibration import ScoreMap
+from mvlstm.recalibration import LEVELS, ScoreMap
 from mvlstm.results._tables import Drawable, time_index
 from mvlstm.results.distribution import Distribution, Later
 from mvlstm.transforms import IDENTITY, Transform
 from mvlstm.types import FloatArray, Kind
 
 BY_ORIGIN = ("time", "weights", "means", "variances", "part", "actual")  # arrays (M, H, ...)
+TINY = np.finfo(np.float64).tiny ** 0.5  # of a deviation
+P = TypeVar("P", bound="Predictions")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,10 +157,11 @@ class Predictions(Drawable):
 
     @classmethod
     def join(cls, forecasts: Sequence[Self]) -> Self:
-        """Put forecasts of one target one after another."""
+        """Put forecasts of one target one after another, on the scale of the first."""
         first = forecasts[0]
         if len(forecasts) == 1:
             return first
+        forecasts = [_on_scale(one, first.transform) for one in forecasts]
         names = [*BY_ORIGIN, *(["series"] if first.series is not None else [])]
         parts: dict[str, Any] = {
             name: np.concatenate([getattr(one, name) for one in forecasts]) for name in names
@@ -190,6 +194,28 @@ def _as_slice(rows: slice | NDArray[Any]) -> slice | NDArray[Any]:
         return rows
     first, end = int(rows.argmax()), len(rows) - int(rows[::-1].argmax())
     return slice(first, end) if rows[first:end].all() else rows
+
+
+def _on_scale(forecast: P, transform: Transform) -> P:
+    """Return the forecast with its mixture on another scale, and the same quantiles of `LEVELS`."""
+    if forecast.transform == transform:
+        return forecast
+
+    def moved(values: FloatArray) -> FloatArray:
+        return transform.forward(forecast.transform.inverse(values))
+
+    means, spread = forecast.means, np.sqrt(forecast.variances)
+    wide = np.maximum(moved(means + spread) - moved(means - spread), TINY) / 2.0
+    found = replace(forecast, means=moved(means), variances=wide**2, transform=transform)
+    return replace(found, knots=Later(partial(_moved_knots, forecast, found)))
+
+
+def _moved_knots(forecast: Predictions, found: Predictions) -> ScoreMap:
+    """Return where the quantiles of a forecast lie among the normal scores of another's mixture."""
+    mixture = found.weights, found.means, found.variances
+    values = (found.transform.forward(forecast.distribution.quantile(q)) for q in LEVELS.tolist())
+    scores = [metrics.mixture_score(*mixture, value) for value in values]
+    return ScoreMap.of(np.stack(scores, axis=-1))
 
 
 def _joined_knots(forecasts: Sequence[Predictions]) -> ScoreMap:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.signal import lfilter
 
 import mvlstm as mv
 from mvlstm.errors import ParameterError
@@ -202,6 +203,57 @@ def test_a_network_keeps_its_members_when_its_link_is_refitted() -> None:
     after = model.update(hourly(), refit="link").fitted_.learned.trained
     np.testing.assert_array_equal(before.flat, after.flat)
     assert np.abs(before.labels.link.ridge.weights - after.labels.link.ridge.weights).max() > 0.01
+
+
+def wilder() -> pd.DataFrame:
+    """Rows whose errors are three times as large from the last before the test rows on."""
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=1200)
+    noise[960:] *= 3.0
+    y = lfilter([1.0], [1.0, -0.6], noise)
+    return pd.DataFrame({"y": y}, pd.date_range("2024-01-01", periods=1200, freq="h", name="time"))
+
+
+STRETCHES: dict[str, Any] = {"test": 240, "every": 2, "refit_every": 12}
+
+
+@pytest.mark.filterwarnings("ignore:.*far outside:mvlstm.errors.MVLSTMWarning")
+@pytest.mark.parametrize("refit", ["full", "link"])
+def test_intervals_follow_outcomes_through_refits(refit: Any) -> None:
+    settings = {"window": 4, "horizon": 2, "verbose": 0}
+    one = backtest(mv.AR(**settings), wilder(), "y", refit=refit, **STRETCHES)
+    other = mv.AR(calibration="static", **settings)
+    static = backtest(other, wilder(), "y", refit=refit, **STRETCHES)
+    np.testing.assert_array_equal(one.forecast.members, static.forecast.members)
+    late = one.forecast.take(slice(40, None))
+    assert late.score()["coverage"] > 0.84
+    if refit == "link":  # whose fits do not calibrate again
+        before = static.forecast.take(slice(40, None)).score()
+        assert before["coverage"] < 0.6 and late.score()["crps"] < before["crps"]
+    first = one.forecast.take(slice(0, 1))
+    np.testing.assert_allclose(first.quantile(0.95), static.forecast.quantile(0.95).iloc[:2])
+    changed = wilder()
+    changed.iloc[1100] += 50.0
+    again = backtest(mv.AR(**settings), changed, "y", refit=refit, **STRETCHES).forecast
+    early = np.asarray(again.origin < changed.index[1100])
+    np.testing.assert_array_equal(
+        again.take(early).quantile(0.9), one.forecast.take(early).quantile(0.9)
+    )
+
+
+@pytest.mark.filterwarnings("ignore:.*far outside:mvlstm.errors.MVLSTMWarning")
+def test_folds_on_scales_of_their_own_keep_their_quantiles() -> None:
+    """The middle and unit of asinh are found anew in every fold."""
+    table = wilder().assign(y=lambda rows: rows["y"] * np.linspace(1.0, 20.0, len(rows)) + 100.0)
+    model = mv.AR(window=4, transform="asinh", verbose=0)
+    found = backtest(model, table, "y", folds=2, test=0.4).forecast
+    alone = mv.AR(window=4, transform="asinh", verbose=0).fit(table, "y", test=240).predict(table)
+    alone = alone.take(np.asarray(alone.origin >= table.index[-241]))
+    assert alone.transform != found.transform
+    last = found.take(slice(-240, None))
+    for q in (0.05, 0.5, 0.9):
+        np.testing.assert_allclose(last.quantile(q), alone.quantile(q), rtol=1e-6)
+    np.testing.assert_allclose(last.crps().mean(), alone.crps().mean(), rtol=5e-3)
 
 
 def test_what_cannot_be_refitted_is_refused() -> None:

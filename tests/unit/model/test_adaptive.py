@@ -227,6 +227,37 @@ def test_the_option_and_a_saved_model_keep_it(tmp_path: pytest.TempPathFactory) 
         fitted_ar(calibration="loose")
 
 
+@pytest.mark.parametrize("every", [10, 60])
+def test_intervals_go_on_after_the_link_was_refitted(every: int, tmp_path: Path) -> None:
+    """Errors are three times as large from row 600 on; each refit knows all rows before it."""
+    table, model, held, as_fitted = made_table(1200, wilder_from=600), fitted_ar(1), [], []
+    followed = {"static": fitted_ar(1, calibration="static"), "adaptive": model}
+    fit = model.fitted_.calibration
+    for start in range(800, 1200, every):
+        for name, one in followed.items():
+            one.update(table.iloc[:start], refit="link")
+            near = one.predict(table.iloc[start - 10 : start + every])
+            part = near.take((near.part == "new").all(axis=1))
+            (held if name == "adaptive" else as_fitted).append(part.score("all")["coverage"])
+    assert np.mean(as_fitted) < 0.6 and 0.84 < np.mean(held) < 0.95
+    assert followed["static"].fitted_.calibration.shape is not model.fitted_.calibration.shape
+    np.testing.assert_array_equal(followed["static"].fitted_.calibration.shape, fit.shape)
+    model.save(path := tmp_path / "model.safetensors")
+    again = mv.load(path).forecast(table.iloc[:1190])
+    np.testing.assert_array_equal(
+        again.quantile(0.95), model.forecast(table.iloc[:1190]).quantile(0.95)
+    )
+
+
+def test_a_shape_of_another_place_and_width_is_a_unit_of_its_own() -> None:
+    """Scores that lie as it does are left as they are."""
+    scores = 0.5 + 3.0 * np.random.default_rng(0).normal(size=(2000, 1))
+    shape = 0.5 + 3.0 * SCORES[None]
+    found = recalibration.recalibrate(scores, one_series(2000), shape).values
+    plain = recalibrate((scores - 0.5) / 3.0, one_series(2000))
+    np.testing.assert_allclose(found, 0.5 + 3.0 * plain, atol=1e-9)
+
+
 # ------------------------------------------------------------------- one distribution for all of it
 
 
@@ -294,6 +325,14 @@ def test_the_sum_over_steps_is_covered_where_independent_steps_are_not() -> None
     assert apart["sum_coverage"] < together["sum_coverage"] - 0.15
     assert together["energy"] < apart["energy"]
     assert together["variogram"] < apart["variogram"]
+    found = model.evaluate(table)
+    assert found.paths is not None
+    scores = found.paths.set_index("paths")
+    joint, independent = (scores.loc[name] for name in ("joint", "independent"))
+    assert joint["sum_coverage"] > independent["sum_coverage"] + 0.15
+    assert (joint[["energy", "variogram"]] < independent[["energy", "variogram"]]).all()
+    assert 300 < joint["n"] <= 1_000  # work is bounded
+    assert found.to_dict()["paths"][0]["sum_coverage"] == joint["sum_coverage"]
     high = forecast.path_quantile(0.95).to_numpy()
     total = forecast.actual.sum(axis=1)
     known = np.isfinite(total)

@@ -23,6 +23,12 @@ def test_nothing_has_slipped_on_data_of_the_same_kind() -> None:
     assert found.scores.loc["AR", "n"] == 1500
     assert found.periods is not None and found.periods["n"].sum() == 1500
     assert found.periods.columns[0] == "week"
+    assert found.rolling is not None and 50 < len(found.rolling) <= 100
+    assert found.rolling["time"].iloc[-1] == rows.index[-1]
+    assert (
+        found.rolling["coverage"].between(found.rolling["low"], found.rolling["high"]).mean() > 0.9
+    )
+    assert found.to_dict()["rolling"][-1]["state"] == "fine"
 
 
 def test_a_change_is_told() -> None:
@@ -37,6 +43,7 @@ def test_a_change_is_told() -> None:
         assert model.evaluate(rows, since="2024-02-01").slipped == ("skill",)
     assert found.slips is not None and (found.slips["now"] < found.slips["then"]).all()
     assert "slips" in found.to_dict()
+    assert found.rolling is not None and found.rolling["state"].iloc[-1] == "narrow"
     early = model.evaluate(rows.iloc[:700], since="2024-01-22")
     assert early.slipped == ()
 
