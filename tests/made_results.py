@@ -65,6 +65,7 @@ def make_explanation(
     *,
     names: tuple[str, ...] = NAMES,
     contributions: int = 12,
+    window: int = LAGS,
 ) -> Explanation:
     """Random attention; contributions that add up to the forecasts of the last origins."""
     rng = np.random.default_rng(2)
@@ -101,7 +102,7 @@ def make_explanation(
         if future is not None:
             means = np.concatenate([means[:-1], future.members.mean(axis=0)])
         background = tuple(40.0 + h for h in range(horizon))
-        parts = rng.normal(size=(len(rows), horizon, n, LAGS))
+        parts = rng.normal(size=(len(rows), horizon, n, window))
         missing = means - background - parts.sum(axis=(2, 3))
         parts[..., -1, 0] += missing
         place: pd.Index = rows.rename("origin")
@@ -109,8 +110,8 @@ def make_explanation(
             place = pd.MultiIndex.from_product(
                 [place, range(1, horizon + 1)], names=["origin", "step"]
             )
-        both = pd.MultiIndex.from_product([names, range(1, LAGS + 1)], names=["variable", "lag"])
-        contribution = pd.DataFrame(parts.reshape(-1, n * LAGS), index=place, columns=both)
+        both = pd.MultiIndex.from_product([names, range(1, window + 1)], names=["variable", "lag"])
+        contribution = pd.DataFrame(parts.reshape(-1, n * window), index=place, columns=both)
         extra = {"contribution": contribution, "background": background}
     square = rng.dirichlet(np.ones(n), n)
     return Explanation(
@@ -119,9 +120,9 @@ def make_explanation(
         prior=prior,
         posterior=posterior,
         temporal=pd.DataFrame(
-            rng.dirichlet(np.ones(LAGS - 1), n),
+            rng.dirichlet(np.ones(window - 1), n),
             index=columns,
-            columns=pd.RangeIndex(2, LAGS + 1, name="lag"),
+            columns=pd.RangeIndex(2, window + 1, name="lag"),
         ),
         leakage=pd.DataFrame(square, index=columns.rename("expert"), columns=columns),
         stability={
@@ -132,18 +133,18 @@ def make_explanation(
             "order_settled": False,
             "unsettled": [f"{names[1]} ~ {names[2]}"],
         },
-        lags=make_lags(names),
+        lags=make_lags(names, window),
         n_windows=len(new),
         notes=("Importance is predictive, not causal.",),
         **extra,
     )
 
 
-def make_lags(names: tuple[str, ...]) -> pd.DataFrame:
+def make_lags(names: tuple[str, ...], window: int = LAGS) -> pd.DataFrame:
     """Contributions and attention by variable and lag, with intervals."""
-    index = pd.MultiIndex.from_product([names, range(1, LAGS + 1)], names=["variable", "lag"])
+    index = pd.MultiIndex.from_product([names, range(1, window + 1)], names=["variable", "lag"])
     size = np.random.default_rng(3).uniform(1.0, 2.0, len(index))
-    columns = {"contribution": size, "low": 0.9 * size, "high": 1.1 * size, "share": size / LAGS}
+    columns = {"contribution": size, "low": 0.9 * size, "high": 1.1 * size, "share": size / window}
     return pd.DataFrame(columns, index).reset_index()
 
 
@@ -153,11 +154,17 @@ def make_history() -> History:
 
 
 def make_report(
-    horizon: int = 1, *, names: tuple[str, ...] = NAMES, contributions: int = 12, **kind: object
+    horizon: int = 1,
+    *,
+    names: tuple[str, ...] = NAMES,
+    contributions: int = 12,
+    rows: int = 300,
+    window: int = LAGS,
+    **kind: object,
 ) -> ReportData:
     target = names[-1]
-    forecast = make_forecast(horizon=horizon, target=target, **kind)
-    future = make_forecast(horizon=horizon, target=target, future=True, **kind)
+    forecast = make_forecast(rows, horizon, target=target, **kind)
+    future = make_forecast(rows, horizon, target=target, future=True, **kind)
     known = forecast.take(slice(0, len(forecast) - 1))
     scores = pd.DataFrame(
         {
@@ -175,7 +182,9 @@ def make_report(
         forecast=known,
         future=future,
         evaluation=Evaluation(target, scores, "new", (known.origin[-75], known.origin[-1])),
-        explanation=make_explanation(forecast, future, names=names, contributions=contributions),
+        explanation=make_explanation(
+            forecast, future, names=names, contributions=contributions, window=window
+        ),
         history=make_history(),
         settings={"window": LAGS, "seed": 0},
         facts={"Period": "2024", "Rows": "300 rows"},

@@ -11,6 +11,7 @@ from typing import Protocol
 from mvlstm.errors import printable
 
 LINE_EVERY = 10.0  # seconds between plain lines
+FIRST_AFTER = 2.0  # seconds until the first, if it takes as long
 Show = Callable[[int, int, str], None]  # what is done, of how much, and how that goes
 
 
@@ -27,7 +28,8 @@ def show_tasks(
 ) -> Iterator[Advance]:
     """Yield a function to call after one or more of ``total`` steps with a word on how it went.
 
-    ``verbose=0`` shows nothing; ``every`` is the least number of seconds between plain lines.
+    ``verbose=0`` shows nothing; ``every`` is the least number of seconds between plain lines, of
+    which the first comes after two.
     """
     started, done = time.monotonic(), 0
 
@@ -68,7 +70,7 @@ def _bar(title: str) -> Iterator[Show]:
 
 
 def _plain_lines(title: str, every: float, *, eager: bool) -> Show:
-    last = time.monotonic() - every * eager
+    last = time.monotonic() - (every if eager else max(every - FIRST_AFTER, 0.0))
 
     def show(done: int, total: int, text: str) -> None:
         nonlocal last

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,18 @@ def test_lines_are_not_more_frequent_than_asked(capsys: pytest.CaptureFixture[st
         for _ in range(3):
             advance("")
     assert capsys.readouterr().err == ""
+
+
+def test_what_takes_two_seconds_says_so_and_then_is_not_silent_for_long(
+    capsys, monkeypatch
+) -> None:
+    now = iter(np.arange(0.0, 100.0, 0.5))  # half a second passes between two looks at the clock
+    monkeypatch.setattr("mvlstm.progress.time", SimpleNamespace(monotonic=lambda: next(now)))
+    with show_tasks(1, "GBT", 40) as advance:
+        for _ in range(40):
+            advance("grown")
+    done = [int(line.split()[1].split("/")[0]) for line in capsys.readouterr().err.splitlines()]
+    assert done[0] <= 2 and max(np.diff(done)) <= 10, "two looks a step"
 
 
 def test_silence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ from mvlstm.explain.importance import (
     verdicts,
 )
 from mvlstm.explain.refits import FEWEST as FEWEST_REFITTED
-from mvlstm.explain.refits import Rows, combine, leave_out
+from mvlstm.explain.refits import Left, Rows, combine, leave_out
 from mvlstm.explain.stability import summarise_stability
 from mvlstm.explain.tables import (
     group_table,
@@ -99,6 +99,7 @@ def measure(
     control: Control = "family",
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
+    deadline: float = np.inf,
 ) -> Measured:
     """Measure importance of the N ``variables``, the target last, on held-out windows.
 
@@ -124,6 +125,9 @@ def measure(
         What verdicts hold at 5 %: the chance of any false one, or the share of false ones.
     progress : callable, optional
         Called after every exchange with how many there are.
+    deadline : float
+        Until when regressions may take, by the monotonic clock: they learn from fewer rows, or are
+        left out.
     """
     require_windows(len(held.labels))
     level = get_effort(effort)
@@ -148,7 +152,7 @@ def measure(
     )
     every, share, left = model, 1.0, None
     if rows is not None and len(rows) >= FEWEST_REFITTED:
-        left = leave_out(rows, families, count)
+        left = leave_out(rows, families, count, deadline)
     if rows is not None and left is not None:
         every, share = combine(model, left, base, held, rows, seed=seed)
     increase, grouped = part(every, slice(len(names))), part(every, slice(len(names), -1))
@@ -195,7 +199,7 @@ def measure(
         ),
         notes=(
             *_notes(held, members=len(base), blocks=increase.blocks),
-            *_evidence(held, rows if left is not None else None, share),
+            *_evidence(held, left, share),
             *((FDR_NOTE,) if control == "fdr" else ()),
             *_phase_notes(held, names),
             *(
@@ -240,14 +244,14 @@ def _whole(every: ErrorIncrease, p_value: float) -> dict[str, Any]:
     return {**found, "squared_error": float(every.error)}
 
 
-def _evidence(held: HeldOut, rows: Rows | None, share: float) -> Iterator[str]:
+def _evidence(held: HeldOut, left: Left | None, share: float) -> Iterator[str]:
     """Say what the rises in error rest on."""
-    if rows is None:
+    if left is None:
         yield f"Rises in error rest on {len(held.labels):,} rows that the model has not seen."
         return
     yield (
         f"Rises in error rest on {len(held.labels):,} rows that the model has not seen (weight "
-        f"{share:.0%}) and on regressions learned anew without each variable from {len(rows):,} "
+        f"{share:.0%}) and on regressions learned anew without each variable from {left.n:,} "
         f"rows (weight {1 - share:.0%}); the better a forecast, the larger its weight."
     )
 

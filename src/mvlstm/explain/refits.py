@@ -14,6 +14,7 @@ alone, so that they hang together no more than those of real forecasts.
 
 from __future__ import annotations
 
+import time as clock
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -32,6 +33,8 @@ FEWEST = 60  # rows that a regression is worth trying with
 FOLDS = 10  # of rows that are forecast from the others
 START = 0.4  # of the rows are learned from before the first is forecast
 STEPS = 6  # times that is learned again on the way to the last row
+TRIED = 150  # rows on which is tried how long regressions take; with n times as many, about n * n
+TICK = 1e-6  # seconds
 CHOICE = 400  # rows that decide on the kernel, at most
 PENALTIES = 10.0 ** np.arange(-6, 3)
 CONSTANT = 10.0  # variance of the constant, against one of all variables
@@ -70,10 +73,25 @@ class Rows:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def take(self, count: int) -> Rows:
+        """Return ``count`` of the rows, spread evenly."""
+        kept = np.linspace(0, len(self) - 1, count).astype(np.int64)
+        times = None if self.times is None else self.times[kept]
+        return replace(
+            self,
+            windows=self.windows[kept],
+            labels=self.labels[kept],
+            level=self.level[kept],
+            positions=self.positions[kept],
+            times=times,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Left:
     """What leaving out each of F families of variables does to the regressions."""
+
+    n: int  # rows learned from
 
     rises: FloatArray  # (n, F) in squared error, of every row
     error: float  # with all variables
@@ -84,12 +102,35 @@ class Left:
 
 @on_one_thread
 def leave_out(
-    rows: Rows, families: Sequence[tuple[int, ...]], progress: Callable[[int], None] | None = None
+    rows: Rows,
+    families: Sequence[tuple[int, ...]],
+    progress: Callable[[int], None] | None = None,
+    deadline: float = np.inf,
 ) -> Left | None:
     """Learn regressions with all variables, and without each family of them.
 
-    None where numbers are too large for any.
+    Until a ``deadline``, of the monotonic clock, they learn from as many rows as there is time for,
+    which is tried on a few. None where numbers are too large, or time too short, for any.
     """
+    if deadline == np.inf:
+        return _leave_out(rows, families, progress)
+    few, started = rows.take(min(TRIED, len(rows))), clock.monotonic()
+    found, now = _leave_out(few, families, None, deadline), clock.monotonic()
+    if found is None:
+        return None
+    count = int(len(few) * np.sqrt(max(deadline - now, 0.0) / max(now - started, TICK)))
+    if min(count, len(rows)) <= len(few):
+        return found
+    return _leave_out(rows.take(min(count, len(rows))), families, progress, deadline) or found
+
+
+def _leave_out(
+    rows: Rows,
+    families: Sequence[tuple[int, ...]],
+    progress: Callable[[int], None] | None,
+    deadline: float = np.inf,
+) -> Left | None:
+    """Learn from all rows; None after the deadline."""
     unit = unit_of(rows.labels - rows.labels.mean(axis=0))
     rows = replace(rows, labels=rows.labels / unit, level=rows.level / unit)
     first = int(START * len(rows))
@@ -103,6 +144,8 @@ def leave_out(
     rises: list[FloatArray] = []
     findings = scored(rows, families, float(np.mean(plain**2))) if apart else []
     for family in families:
+        if clock.monotonic() > deadline:
+            return None
         less = sizes.without(family)
         rises.append(np.mean((labels - less.out(less.similarity)) ** 2 - plain**2, axis=1))
         if not apart:
@@ -111,6 +154,7 @@ def leave_out(
             progress(1)
     square = unit * unit
     return Left(
+        len(rows),
         np.stack(rises, axis=1) * square,
         float(np.mean(plain**2)) * square,
         [one.times(square) for one in findings],

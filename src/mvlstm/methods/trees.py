@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from mvlstm.problem.inputs import Windows
 from mvlstm.problem.predictive import Predictive
 from mvlstm.problem.preparation import Preparation
 from mvlstm.problem.problem import Problem, known_places
-from mvlstm.progress import show_tasks
+from mvlstm.progress import Advance, show_tasks
 from mvlstm.settings import GBTSettings, RFSettings, XGTSettings, documented
 from mvlstm.table.layout import Layout
 from mvlstm.types import FloatArray
@@ -181,7 +182,13 @@ class AbstractTrees(AbstractForecaster):
 
     def learn(self, problem: Problem) -> LearnedTrees:
         """Grow trees for each step ahead, their settings chosen on the stopping rows."""
-        return self._grown(problem, Link.learn(self.link, problem), self._learn_step)
+        grid = [one for one in self.grids[self.grid] if self.link == "none" or plain(one)]
+        link, total = Link.learn(self.link, problem), self.horizon * len(grid)
+        if (told := problem.run.advance) is not None:
+            step = partial(self._learn_step, grid, partial(told, of=total))
+            return self._grown(problem, link, step)
+        with show_tasks(self.verbose, type(self).__name__, total) as advance:
+            return self._grown(problem, link, partial(self._learn_step, grid, advance))
 
     def learn_again(self, learned: LearnedTrees, problem: Problem) -> LearnedTrees:
         """Grow trees from all training windows, with the settings chosen before."""
@@ -206,19 +213,19 @@ class AbstractTrees(AbstractForecaster):
         found = {"trees": trees, "sums": sums, "gain": gain, "chosen": chosen, "link": link}
         return self._learned(problem.prepared.preparation, **found)
 
-    def _learn_step(self, train: Rows, stop: Rows) -> Step:
+    def _learn_step(
+        self, grid: Sequence[Settings], advance: Advance, train: Rows, stop: Rows
+    ) -> Step:
         best, least, count = None, np.inf, 0
-        grid = [one for one in self.grids[self.grid] if self.link == "none" or plain(one)]
-        with show_tasks(self.verbose, type(self).__name__, len(grid)) as advance:
-            for settings in grid:
-                before = best.settings if best is not None else settings
-                grown = self._grow(train, stop, {**before, **settings})
-                place = int(np.argmin(grown.errors))
-                error = grown.errors[place]
-                words = ", ".join(f"{name} {value:g}" for name, value in settings.items())
-                advance(f"{words}, error {grown.unit * error**0.5:.4g}")
-                if error < least:
-                    best, least, count = grown, error, place + 1
+        for settings in grid:
+            before = best.settings if best is not None else settings
+            grown = self._grow(train, stop, {**before, **settings})
+            place = int(np.argmin(grown.errors))
+            error = grown.errors[place]
+            words = ", ".join(f"{name} {value:g}" for name, value in settings.items())
+            advance(f"{words}, error {grown.unit * error**0.5:.4g}")
+            if error < least:
+                best, least, count = grown, error, place + 1
         assert best is not None
         return *best.first(count), {**best.settings, self.counted: count}
 

@@ -320,14 +320,16 @@ def _suggestions(frame: SeriesFrame, attempt: Attempt) -> Iterator[str]:
 
 def _codes_among_values(frame: SeriesFrame) -> Iterator[str]:
     """Tell of values that may stand for a missing one; each of several series has its own."""
+    if frame.layout.na_values is not None and not frame.layout.na_values:
+        return  # it was said that there are none
     columns = [*_columns_of(frame), (frame.target, frame.target_values)]
     for name, values in columns if frame.panel is None else ():
         if (code := possible_code(values)) is not None:
             value = plain(code.value)
             yield (
-                f"Column '{name}' is {value} in {counted(code.rows, 'row')}, more often than any "
-                f"other value, which lie between {code.low:g} and {code.high:g}. If {value} stands "
-                f"for a missing value, use na_values=['{name}={value}']."
+                f"Column '{name}' is {value} in {counted(code.rows, 'row')}; all other values lie "
+                f"between {code.low:g} and {code.high:g}. If {value} stands for a missing value, "
+                f"use na_values=['{name}={value}']."
             )
 
 

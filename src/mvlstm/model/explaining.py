@@ -56,7 +56,8 @@ from mvlstm.types import FloatArray, IntArray
 
 LEAST_STRETCHES = 5  # windows' lengths of unseen rows that a series is explained by, at least
 LEAST_CYCLES = 3  # and of its cycle's
-EXCHANGES = 0.6  # share of a time limit for the exchanges, before forecasts are taken apart
+EXCHANGES = 0.5  # share of a time limit for exchanges, where forecasts are taken apart, too
+REGRESSIONS = 0.15  # share of it for regressions
 LEAST_WINDOWS = 3  # of a series that is measured by itself
 EACH = 0.1  # of the windows of an effort that each series has, where every one is measured
 FEWEST_WINDOWS = 100  # that are used however short the time
@@ -104,7 +105,7 @@ def examine(
     _require_measured(fitted, frame, unseen)
     period = _find_period(frame)
     origins = _choose_origins(frame, unseen, fitted.window, level.windows, period, every)
-    exchanges = frame.n_variables * level.repeats_for(len(origins))
+    exchanges = (frame.n_variables + 1) * (level.repeats_for(len(origins)) + 1)
     each = fitted.learned.work(fitted.window) * exchanges
     limits = [(level.work / each if each else math.inf, WORK_NOTE)]
     if seconds < math.inf:
@@ -157,9 +158,8 @@ def explain(
     if contributions is not None:
         check_whole("contributions", contributions, 0)
     count = count_apart(effort, fitted.horizon) if contributions is None else contributions
-    limit = check_time_limit(time_limit)
-    end = clock.monotonic() + limit
-    seconds = (EXCHANGES if count else 1.0) * limit
+    limit, started = check_time_limit(time_limit), clock.monotonic()
+    seconds = (EXCHANGES if count else 1.0 - REGRESSIONS) * limit
     seen = examine(fitted, table, effort, seconds=seconds, every=every)
     prepared, frame, origins = seen.prepared, seen.prepared.frame, seen.origins
     arrays = fitted.learned.attention(fitted.windows(prepared, origins))
@@ -177,12 +177,14 @@ def explain(
             attention=_attention(arrays),
             effort=seen.level,
             control=control,
+            deadline=started + seconds + REGRESSIONS * limit,
             progress=lambda total: advance("exchanges of variables", of=total),
         )
     own = fitted.learned.own_importance(frame.groups)
     index = origin_index(frame, origins)
     names = pd.Index(frame.variables, name="variable")
-    apart = take_apart(fitted, prepared, seen.unseen, count, effort, verbose=verbose, deadline=end)
+    more: dict[str, Any] = {"verbose": verbose, "deadline": started + limit}
+    apart = take_apart(fitted, prepared, seen.unseen, count, effort, **more)
     changed: dict[str, Any] = {
         "importance": _with_own(measured.importance, own, frame.variables),
         "notes": (
@@ -352,7 +354,8 @@ def _scrambler(
 def _exchange_seconds(fitted: Fitted, prepared: Prepared, origins: IntArray) -> float:
     """Return how long an exchange of one variable takes, for each window, tried on a few."""
     few = spread_evenly(origins, TRIED)
-    scrambled, donors = _scrambler(fitted, prepared, few), np.roll(np.arange(len(few)), 1)
+    scrambled = _scrambler(fitted, prepared, few, conditional=True)
+    donors = np.roll(np.arange(len(few)), 1)
     scrambled((0,), donors)  # threads start, libraries are loaded
     started = clock.monotonic()
     scrambled((0,), donors)

@@ -26,7 +26,7 @@ def forecast_table(
     forecast: Forecast,
     *,
     step: int = 1,
-    limit: int = 3_000,
+    limit: int = 2_000,
     recent: int = 1_000,
     keep: Sequence[Any] = (),
 ) -> pd.DataFrame:
@@ -50,7 +50,7 @@ def forecast(
     *,
     step: int = 1,
     future: Forecast | None = None,
-    limit: int = 3_000,
+    limit: int = 2_000,
     recent: int = 1_000,
     explained: Sequence[Any] = (),
     theme: ThemeName = "light",

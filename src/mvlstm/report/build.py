@@ -18,7 +18,15 @@ from mvlstm.errors import load_extra
 from mvlstm.plot._tables import short_verdict
 from mvlstm.plot.theme import DARK, LIGHT, graph_objects
 from mvlstm.report.data import ReportData
-from mvlstm.report.encode import are_days, compact, figure_spec, table_data, time_text, to_script
+from mvlstm.report.encode import (
+    are_days,
+    compact,
+    figure_spec,
+    packed,
+    table_data,
+    time_text,
+    to_script,
+)
 from mvlstm.report.page import FigureBlock, Page, TableBlock, View
 from mvlstm.report.sections import report_page
 from mvlstm.results._tables import finest
@@ -107,12 +115,12 @@ def _page_data(page: Page) -> dict[str, Any]:
         "colours": dict(zip(LIGHT.colours(), DARK.colours(), strict=True)),
         "figures": {
             block.key: {
-                "wide": figure_spec(block.figure),
-                "narrow": None if block.narrow is None else figure_spec(block.narrow),
+                "wide": packed(figure_spec(block.figure)),
+                "narrow": None if block.narrow is None else packed(figure_spec(block.narrow)),
                 "views": _views(block.views),
                 "choices": [
                     {
-                        "wide": None if one.figure is None else figure_spec(one.figure),
+                        "wide": None if one.figure is None else packed(figure_spec(one.figure)),
                         "views": _views(one.views),
                     }
                     for one in block.choices

@@ -12,11 +12,12 @@ from mvlstm._words import number
 from mvlstm.plot.theme import LIGHT
 from mvlstm.plot.waterfall import join_smaller, lags_spec, waterfall_spec
 from mvlstm.report.data import ReportData, records
-from mvlstm.report.encode import are_days, compact, time_text
+from mvlstm.report.encode import are_days, compact, packed, time_text
 from mvlstm.report.words import joined
 
 MOST_POINTS = 240
 MOST_NUMBERS = 60_000  # of all heat maps by lag together
+SHADES = 4  # digits of a heat map's numbers
 WORTH_NAMING = 0.01  # of the largest contribution
 LEVELS = ("background", "forecast", "low", "high", "actual")
 
@@ -81,7 +82,8 @@ def explorer(data: ReportData, rows: pd.DataFrame) -> dict[str, Any] | None:
         point = compact(point, 8)
         point["waterfall"] = compact(waterfall_spec(join_smaller(bars), data.target, style, LIGHT))
         if with_lags:
-            point["heat"] = compact(lags_spec(lags, data.target, LIGHT, signed=True))
+            heat = compact(lags_spec(lags, data.target, LIGHT, signed=True), SHADES)
+            point["heat"] = packed(heat)
         points.append(point)
     return {"target": data.target, "points": points}
 

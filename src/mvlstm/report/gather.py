@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from mvlstm._version import __version__
 from mvlstm.errors import DataError, MVLSTMError, check_time_limit, warn
@@ -25,6 +26,7 @@ from mvlstm.model.registry import forecaster_class, is_registered
 from mvlstm.model.scoring import forecast_unseen, score_unseen
 from mvlstm.plot import future_table
 from mvlstm.problem.part_times import PartTimes
+from mvlstm.problem.problem import Run
 from mvlstm.progress import Advance, show_tasks
 from mvlstm.report import ReportData, check_libraries, render_report
 from mvlstm.report.command import repeat_commands
@@ -39,10 +41,13 @@ CONTRIBUTIONS = 48  # forecasts taken apart, of several steps fewer
 PAGE_SHARE = 0.85  # of a time limit until the page is drawn
 RIVALS: dict[str, dict[str, Any]] = {"AR": {}, "GBT": {"grid": "quick", "max_rounds": 40}}
 GROWN = 20_000_000  # rows x inputs x steps that trees are grown from, about 30 s of one core
+LONGEST = 60.0  # seconds that the fit of a rival may take
 FEWEST_ROWS = 300  # that trees can learn from
 KEPT = ("missing", "gaps", "fill_limit", "duplicates", "bounds")  # settings that rivals share
 RIVAL_SHARE = 0.25  # of a time limit
-LATE = "the time limit left no room for it."
+SLOW_START = 1  # trees of the first step wait for libraries to load
+LATE = "the time limit of this report left no room for it."
+SLOW = f"fitting it would take more than {LONGEST:.0f} s."
 MOST_SERIES = 12  # that can be chosen from
 LIBRARIES = ("torch", "numpy", "pandas", "scikit-learn")
 
@@ -84,13 +89,14 @@ def gather_report(
     if future is not None:
         table = fitted.joined(table, future)
     frame = fitted.read(table, "report")  # checked once: what follows takes the frame
-    with show_tasks(method.verbose, "report", 2 + len(RIVALS)) as advance:
+    with show_tasks(method.verbose, "report", 2) as advance:
         forecast = predict(fitted, frame)
         advance("rows forecast")
         scores = score_unseen(fitted, forecast, fitted.prepare(frame))
         advance("forecasts scored")
-        time = (limit, started + RIVAL_SHARE * limit)
-        evaluation, notes = _with_rivals(method, fitted, scores, frame, time, advance)
+    time = (limit, started + RIVAL_SHARE * limit)
+    rivals, notes = _rivals(method, fitted, scores, frame, time)
+    evaluation = replace(scores, scores=pd.concat([scores.scores, *rivals]).astype({"n": int}))
     ahead, next_notes = _next(fitted, frame, forecast)
     count = min(CONTRIBUTIONS, count_apart("default", fitted.horizon))
     left = PAGE_SHARE * limit - (clock.monotonic() - started)
@@ -190,24 +196,28 @@ def _series_note(evaluation: Evaluation, shown: str) -> str:
     )
 
 
-def _with_rivals(
+class _TooSlow(MVLSTMError):
+    """A rival is not done in the time that it has."""
+
+
+def _rivals(
     method: AbstractMethod,
     fitted: Fitted,
     evaluation: Evaluation,
     frame: SeriesFrame,
     time: tuple[float, float],
-    advance: Advance,
-) -> tuple[Evaluation, tuple[str, ...]]:
-    """Put a linear autoregression and boosted trees, fitted to the same rows, next to the model.
+) -> tuple[list[pd.DataFrame], list[str]]:
+    """Score a linear autoregression and boosted trees, fitted to the same rows as the model.
 
-    ``time`` is the limit of the report, and when none of them is begun any more.
+    ``time`` is the limit of the report, and until when they have to be done.
     """
-    tables, notes = [evaluation.scores], []
+    tables, notes = [], []
     for name in [name for name in RIVALS if name != fitted.name]:
         scores: pd.DataFrame | str
         try:
-            late = clock.monotonic() > time[1]
-            scores = LATE if late else _rival_scores(name, method, fitted, frame, time[0])
+            scores = _rival_scores(name, method, fitted, frame, time)
+        except _TooSlow:
+            scores = SLOW if time[0] == np.inf else LATE
         except MVLSTMError as error:
             scores = f"it could not be fitted: {error}"
         if isinstance(scores, str):
@@ -216,21 +226,29 @@ def _with_rivals(
             notes.append(f"{name} is not compared: it forecasts other rows.")
         else:
             tables.append(scores)
-        advance(f"{name} fitted for comparison")
-    joined = pd.concat(tables)
-    return replace(evaluation, scores=joined.astype({"n": int})), tuple(notes)
+    return tables, notes
 
 
 def _rival_scores(
-    name: str, method: AbstractMethod, fitted: Fitted, frame: SeriesFrame, limit: float
+    name: str,
+    method: AbstractMethod,
+    fitted: Fitted,
+    frame: SeriesFrame,
+    time: tuple[float, float],
 ) -> pd.DataFrame | str:
     """Return a rival's scores, or why it has none."""
+    limit, deadline = time
+    if clock.monotonic() > deadline:
+        raise _TooSlow
     valid, test = part_sizes(fitted.parts, frame)
     if frame.clock[0] != fitted.parts.start or not valid:
         return "the table does not hold the rows the model was fitted to."
     most = GROWN * min(1.0, RIVAL_SHARE * limit / 30.0) if name == "GBT" else np.inf
     rows = most / (fitted.window * len(frame.columns) * fitted.horizon)
     if (few := _latest(frame, rows, valid + test)) is None:
+        full = GROWN / (fitted.window * len(frame.columns) * fitted.horizon)
+        if _latest(frame, full, valid + test) is not None:
+            return LATE
         return "there are too many columns and steps ahead to grow trees in a moment."
     rival: AbstractMethod = forecaster_class(name)(
         window=fitted.window,
@@ -241,9 +259,31 @@ def _rival_scores(
         verbose=0,
         **RIVALS[name],
     )
-    found, _ = fit(rival, few, test=test, valid=valid)
-    prepared, made = forecast_unseen(found, few)
-    return score_unseen(found, made, prepared).scores.loc[[name]]
+    with (
+        show_tasks(method.verbose, f"report, {name} to compare with", 1) as advance,
+        threadpool_limits(1, "openmp"),  # threads of trees wait for one another on busy cores
+    ):
+        run = Run(advance=_until(min(deadline, clock.monotonic() + LONGEST), advance))
+        found, _ = fit(rival, few, test=test, valid=valid, run=run)
+        prepared, made = forecast_unseen(found, few)
+        return score_unseen(found, made, prepared).scores.loc[[name]]
+
+
+def _until(deadline: float, advance: Advance) -> Advance:
+    """Tell of progress until what is done at this pace, but for a slow start, would be late."""
+    start, done = clock.monotonic(), 0
+
+    def told(text: str, *, steps: int = 1, of: int | None = None) -> None:
+        nonlocal start, done
+        done, now = done + steps, clock.monotonic()
+        if done == SLOW_START:
+            start = now
+        each = (now - start) / (done - SLOW_START) if done > SLOW_START else 0.0
+        if done < (of or done) and now + each * ((of or done) - done) > deadline:
+            raise _TooSlow
+        advance(text, steps=steps, of=of)
+
+    return told
 
 
 def _latest(frame: SeriesFrame, rows: float, kept: int) -> SeriesFrame | None:

@@ -143,7 +143,7 @@ def _remedies(data: ReportData) -> list[str]:
     settings = data.settings
     members, window = settings.get("members"), settings.get("window")
     found = [
-        (any("time limit" in note for note in data.notes), "fit it without a time limit"),
+        (any("time limit" in note for note in data.history.notes), "fit it without a time limit"),
         (settings.get("effort") == "quick", 'let it train for longer (effort="default")'),
         (
             isinstance(members, int) and members < ENOUGH_MEMBERS,

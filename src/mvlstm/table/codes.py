@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from mvlstm.errors import DataError
 from mvlstm.table.layout import Layout
 from mvlstm.table.panel import Rows
 from mvlstm.table.settings import codes_of
-from mvlstm.types import FloatArray
+from mvlstm.types import FloatArray, IntArray
 
 ALONE = 5.0  # times the usual distance of values that one must be away from its neighbour
 HUGE = 1e20  # beyond this a number is what a program writes for none
@@ -23,6 +24,8 @@ FEW_VALUES = 3  # and a usual code
 TIMES = 3  # that an unusual one occurs, if it is a code
 OFTEN = 10  # times as often as any other value, from which a usual code is one within their range
 MOST_CODES = 4  # of one column
+COUNTED = 0.25  # share of the rows from which the one negative number among counts is a code
+RISING = 2  # times as often as the least count, from which it may be one
 
 
 class Code(NamedTuple):
@@ -40,8 +43,9 @@ def check_codes(rows: Rows, layout: Layout, categories: Container[str]) -> None:
     columns = {
         name: rows.values[:, j] for j, name in enumerate(layout.columns) if name not in categories
     }
+    series = None if rows.panel is None else rows.panel.codes
     found = {
-        name: list(_codes(column, several=rows.panel is not None))
+        name: list(_codes(column, series))
         for name, column in columns.items()
         if not _told(layout.na_values, name)
     }
@@ -97,15 +101,16 @@ def plain(value: float) -> float:
     return int(value) if abs(value) < HUGE and value == int(value) else value
 
 
-def _codes(column: FloatArray, *, several: bool) -> Iterator[Code]:
+def _codes(column: FloatArray, series: IntArray | None) -> Iterator[Code]:
     """Yield the codes of a column, outermost first."""
     ends = (np.fmin.reduce(column), np.fmax.reduce(column))
     if not any(np.isfinite(end) and _may_be(end, column) for end in ends):
         return  # as in most columns, without a look at all values
     values, counts = np.unique(column[np.isfinite(column)], return_counts=True)
+    amid = partial(_amid_others, column, series)
     for _ in range(MOST_CODES):
         for end in (0, -1):
-            if len(values) > FEW_VALUES and _is_code(values, int(counts[end]), end, several):
+            if len(values) > FEW_VALUES and _is_code(values, counts, end, amid):
                 value, rest = float(values[end]), values[1:] if end == 0 else values[:-1]
                 row = int((column == value).argmax())
                 yield Code(value, int(counts[end]), row, float(rest[0]), float(rest[-1]))
@@ -118,7 +123,8 @@ def _codes(column: FloatArray, *, several: bool) -> Iterator[Code]:
 def possible_code(column: FloatArray) -> Code | None:
     """Return a value that may be a code, though it may be a value, too: nothing for `check_codes`.
 
-    Zero far from all others; or a usual code among them that occurs far more often than any.
+    Zero far from all others; a usual code among them that occurs far more often than any; or the
+    one negative number among counts, if it occurs more often than the least of them.
 
     Examples
     --------
@@ -126,6 +132,9 @@ def possible_code(column: FloatArray) -> Code | None:
     0.0
     """
     values, counts = np.unique(column[np.isfinite(column)], return_counts=True)
+    if _below_counts(values) and counts[0] >= max(OFTEN, RISING * counts[1]):
+        row = int((column == values[0]).argmax())
+        return Code(float(values[0]), int(counts[0]), row, float(values[1]), float(values[-1]))
     if len(values) <= FEWEST_VALUES:
         return None
     most = int(counts.argmax())
@@ -142,13 +151,19 @@ def _may_be(value: float, column: FloatArray) -> bool:
     return abs(value) >= HUGE or int(np.count_nonzero(column == value)) > 1
 
 
-def _is_code(values: FloatArray, count: int, end: int, several: bool) -> bool:
+def _is_code(values: FloatArray, counts: IntArray, end: int, amid: Callable[[float], bool]) -> bool:
     """Whether the first or the last of the different values is a code.
 
     It stands alone at the end of all values, and either is a usual code or lies where no other
-    value does: below zero, or farther away than all others are apart.
+    value does: below zero, or farther away than all others are apart. Or it is the one negative
+    number among counts, and frequent or far from them. ``amid`` says whether every series with a
+    value has others.
     """
-    value, others = float(values[end]), np.delete(values, end)
+    value, count, others = float(values[end]), int(counts[end]), np.delete(values, end)
+    if end == 0 and count >= TIMES and _below_counts(values):
+        far = float(others[0]) - value > float(others[-1] - others[0])
+        if far or count >= COUNTED * counts.sum():
+            return amid(value)
     near = others[: len(others) // 2 + 2] if end == 0 else others[-(len(others) // 2) - 2 :]
     away = abs(value - float(others[end]))
     gaps = np.sort(np.diff(near))  # the largest may be those between other codes
@@ -161,7 +176,25 @@ def _is_code(values: FloatArray, count: int, end: int, several: bool) -> bool:
     if is_usual(value) and away > DWARFED * apart:
         return True
     outside = value < 0 <= others[0] or away > apart
-    return not several and count >= TIMES and len(others) >= FEWEST_VALUES and outside
+    return count >= TIMES and len(others) >= FEWEST_VALUES and outside and amid(value)
+
+
+def _below_counts(values: FloatArray) -> bool:
+    """Whether all different values are whole numbers, and none but the first is negative.
+
+    Few of them are signs, states or switches rather than counts.
+    """
+    counts = len(values) > FEW_VALUES + 1 and values[0] < 0 <= values[1]
+    return bool(counts and (values == np.round(values)).all())
+
+
+def _amid_others(column: FloatArray, series: IntArray | None, value: float) -> bool:
+    """Whether every one of the series in which a value occurs has several others, too."""
+    if series is None:
+        return True
+    own = np.isin(series, np.unique(series[column == value])) & np.isfinite(column)
+    pairs = np.unique(np.stack([series[own], column[own]]), axis=1)
+    return bool(np.unique(pairs[0], return_counts=True)[1].min() > FEW_VALUES)
 
 
 def is_usual(value: float) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shlex
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_info
 
 import mvlstm as mv
 from made_results import contribution_sums
 from mvlstm.cli.app import app
 from mvlstm.errors import DataError, MissingExtraError
-from mvlstm.report import build, render_report
+from mvlstm.report import build, gather, render_report
 from mvlstm.report.gather import _profile, part_sizes, repeat_command
 from mvlstm.table.frame import build_frame
 
@@ -236,9 +238,44 @@ def test_a_report_of_several_series_names_the_one_shown_and_has_tables_of_all(tm
     assert page.cards[0].label == "Next y in a"
 
 
+class TestDeadline:
+    """Of rivals, by a clock that goes one second for each step of 20."""
+
+    def run(self, monkeypatch: pytest.MonkeyPatch, deadline: float, slow: float = 0.0) -> int:
+        now, told = [0.0], []
+        monkeypatch.setattr(gather, "clock", SimpleNamespace(monotonic=lambda: now[0]))
+        advance = gather._until(deadline, lambda text, **_: told.append(text))
+        try:
+            for k in range(20):
+                now[0] += 1.0 + slow * (k == 0)
+                advance("grown", of=20)
+        except gather._TooSlow:
+            pass
+        return len(told)
+
+    def test_who_is_in_time_is_done(self, monkeypatch):
+        assert self.run(monkeypatch, 20.0) == 20
+        assert self.run(monkeypatch, 30.0, slow=10.0) == 20, "libraries are loaded once"
+
+    def test_who_would_be_late_ends_at_once(self, monkeypatch):
+        assert self.run(monkeypatch, 15.0) == 1
+        assert self.run(monkeypatch, 0.5) == 0
+
+
+def test_trees_that_are_late_are_left_out_and_threads_come_back(model, monkeypatch):
+    monkeypatch.setattr(gather, "LONGEST", -1.0)
+    before = threadpool_info()
+    data = model.report(make_table(), effort="quick")
+    assert "GBT" not in data.evaluation.scores.index and "AR" in data.evaluation.scores.index
+    assert any(note.startswith("GBT is not compared: fitting it would") for note in data.notes)
+    assert threadpool_info() == before
+
+
 def test_rivals_are_left_out_where_time_is_short(model):
     short = model.report(make_table(), effort="quick", time_limit=1e-3)
     assert list(short.evaluation.scores.index) == ["MVLSTM", "persistence", "seasonal"]
-    told = [note for note in short.notes if "the time limit left no room for it" in note]
+    told = [
+        note for note in short.notes if "the time limit of this report left no room for it" in note
+    ]
     assert [note.split()[0] for note in told] == ["AR", "GBT"]
     assert "persistence" in render_report(short)

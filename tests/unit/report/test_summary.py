@@ -48,8 +48,11 @@ class TestSummary:
             data,
             evaluation=replace(data.evaluation, scores=scores),
             settings={"window": 5, "members": 2},
-            notes=("Training stopped at the time limit.",),
+            notes=("GBT is not compared: the time limit of this report left no room for it.",),
         )
+        assert "time limit" not in summary(worse)[0], "that was of the report, not of the fit"
+        stopped = ("Training was stopped at its time limit in epoch 3 of at most 50.",)
+        worse = replace(worse, history=replace(data.history, notes=stopped))
         assert summary(worse)[0] == (
             "A simpler method forecasts better: the RMSE of boosted trees (GBT) is 25.0 % less "
             "than that of this model (3.00 against 4.00). Before relying on the model, fit it "

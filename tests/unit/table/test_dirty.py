@@ -58,6 +58,22 @@ class TestCodes:
     def test_a_number_where_no_other_is_counts_too(self) -> None:
         fails("'x' is -50 in ", coded(0.3, -50.0))
 
+    @pytest.mark.parametrize(("code", "share"), [(-1, 0.4), (-50, 0.1)])
+    @pytest.mark.parametrize("name", ["x", "y"])
+    def test_a_negative_number_among_counts_is_asked_about(self, code, share, name) -> None:
+        rng = np.random.default_rng(2)
+        counts = np.where(rng.random(ROWS) < share, code, rng.poisson(2.0, ROWS))
+        error = fails(f"'{name}' is {code} in ", table(**{name: counts.astype(float)}))
+        assert error.remedy == {"na_values": [code]}
+
+    def test_a_negative_number_in_several_series_is_asked_about_but_not_a_level_of_one(
+        self,
+    ) -> None:
+        series = [table(x=coded(0.4, -50.0)["x"], s="a"), table(s="b"), table(s="c")]
+        fails("'x' is -50 in ", pd.concat(series), series="s")
+        series[0]["x"] = -50.0  # that of a dead one
+        build(pd.concat(series), series="s")
+
     def test_all_codes_of_all_columns_are_named_at_once(self) -> None:
         source = coded(0.1, -200.0).assign(z=coded(0.1, 9999.0)["x"])
         source.iloc[:20, 0] = -999.0
@@ -112,6 +128,11 @@ class TestCodes:
             np.random.default_rng(5).integers(-1, 9, ROWS),
             np.random.default_rng(6).pareto(1.5, ROWS),
             np.where(np.arange(ROWS) % 50 == 0, 1.0, 0.0),
+            np.random.default_rng(7).poisson(2.0, ROWS),
+            np.random.default_rng(8).choice([-1, 0, 1], ROWS),  # down, none, up
+            np.random.default_rng(9).choice([-1.0, 1.0], ROWS),
+            np.maximum(-1, np.round(10 - 12 * np.cos(np.arange(ROWS) / 20))),  # degrees
+            np.round(np.random.default_rng(10).normal(1.0, 2.0, ROWS)),
         ],
     )
     def test_usual_columns_have_none(self, column: np.ndarray) -> None:

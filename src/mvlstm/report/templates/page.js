@@ -22,8 +22,15 @@
     return value;
   }
 
+  function unpack(trace, traces) { // what encode.packed wrote once
+    if (trace.x?.of !== undefined) trace.x = traces[trace.x.of].x;
+    const { rows, times } = trace.customdata ?? {};
+    if (rows) trace.customdata = rows.map((name) => Array(times).fill(name));
+  }
+
   function dress(spec) {
     const plain = structuredClone({ data: spec.data, layout: { ...spec.layout, template: DATA.template } });
+    for (const trace of plain.data) unpack(trace, plain.data);
     const dressed = isDark() ? recolour(plain) : plain;
     dressed.layout.dragmode = coarse ? false : "zoom";
     if (coarse) {
