@@ -63,9 +63,9 @@ def forecast(
 
         assert into is not None
         found = forecast_many(model, data, into, **told, quantiles=levels)
-        tell(output, found, "forecast")
+        scored = {} if found.scores is None else {"scores": found.scores.to_dict()}
+        tell(output, found, "forecast", **scored)
         if found.scores is not None:
-            output.data["scores"] = found.scores.to_dict()
             shown = found.scores[[*SCORES_SHOWN, "n"]].to_frame().T
             output.show(table(shown, title="Scores on unseen rows, means over all series"))
         output.show(f"forecasts: {into / 'forecasts'}, scores: {into / 'scores'}")
