@@ -31,7 +31,8 @@ ALLOWED: dict[str, set[str]] = {
     "table": {"storage"},
     "datasets": {"table", "storage"},
     "train": {"nn", "storage", "progress", "engine"},  # members as tasks
-    "problem": {"table", "transforms", "storage", "train"},  # of train the settings of a member
+    # of train the settings of a member, of progress what is told of a fit
+    "problem": {"table", "transforms", "storage", "train", "progress"},
     "results": {"metrics", "transforms", "recalibration"},
     "explain": {"results", "metrics"},
     "model": {
