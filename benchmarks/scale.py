@@ -198,8 +198,8 @@ def by_fits(counts: list[int]) -> None:
     import mvlstm as mv
     import ray
 
-    table = mv.datasets.load("synthetic", n=4000).frame
-    told: dict[str, Any] = {"window": 20, "max_epochs": 10, "members": 10, "device": "cpu"}
+    table = mv.datasets.load("synthetic", n=2000).frame
+    told: dict[str, Any] = {"window": 20, "max_epochs": 3, "members": 10, "device": "cpu"}
 
     def once(name: str, engine: str) -> Any:
         clock, used = time.monotonic(), processor_seconds()
