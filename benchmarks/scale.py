@@ -315,7 +315,7 @@ class Cost:
 
 
 COSTS = {
-    "ar": Cost(start=2.0, window=1.2e-6, series=2.8e-3, row=1.3e-6),
+    "ar": Cost(start=2.0, window=1.65e-6, series=2.8e-3, row=1.2e-6),
     "mvlstm": Cost(start=2.0, window=5e-4, series=6.5e-3, row=2.9e-6),
 }
 SCAN_SECONDS = 4e-5  # of the driver for each series: finding where it lies

@@ -65,7 +65,6 @@ def forecast(
         found = forecast_many(model, data, into, **told, quantiles=levels)
         tell(output, found, "forecast")
         if found.scores is not None:
-            output.data["scores"] = found.scores.to_dict()
             shown = found.scores[[*SCORES_SHOWN, "n"]].to_frame().T
             output.show(table(shown, title="Scores on unseen rows, means over all series"))
         output.show(f"forecasts: {into / 'forecasts'}, scores: {into / 'scores'}")

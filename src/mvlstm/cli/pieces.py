@@ -39,6 +39,7 @@ def tell(output: Output, found: Summary, done: str) -> None:
         "blocks": found.blocks,
         "done": found.done,
         "failures": failures,
+        "scores": None if found.scores is None else found.scores.dropna().to_dict(),
     }
     output.show(f"{found.series:,} series {done}, {found.done:,} of {found.blocks:,} blocks now")
     for one in failures[:FAILURES_SHOWN]:
