@@ -316,7 +316,7 @@ class Cost:
 
 COSTS = {
     "ar": Cost(start=2.0, window=1.65e-6, series=2.8e-3, row=1.2e-6),
-    "mvlstm": Cost(start=2.0, window=5e-4, series=6.5e-3, row=2.9e-6),
+    "mvlstm": Cost(start=2.0, window=7e-4, series=4.1e-3, row=4.5e-6),
 }
 SCAN_SECONDS = 4e-5  # of the driver for each series: finding where it lies
 TASK_SECONDS = 0.005  # of the driver for each task: handing it out, and writing its files
