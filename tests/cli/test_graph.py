@@ -22,6 +22,17 @@ def test_it_names_the_links(run: Run, table: Path, tmp_path: Path) -> None:
     assert "table: who drives whom" in text and "x1 to y" in text
 
 
+def test_a_second_run_reads_the_finished_tasks(run: Run, table: Path, tmp_path: Path) -> None:
+    words = (*QUICK, "--targets", "y", "--checkpoint", tmp_path / "unfinished", "--json")
+    first = run("graph", table, *words)
+    assert first.code == 0, first.stderr
+    tasks = sorted((tmp_path / "unfinished").iterdir())
+    assert [one.name[:6] for one in tasks] == ["graph-"] * 3
+    times = [one.stat().st_mtime_ns for one in tasks]
+    assert run("graph", table, *words).stdout == first.stdout
+    assert [one.stat().st_mtime_ns for one in tasks] == times
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".json"])
 def test_json_and_tables(run: Run, table: Path, tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"links{suffix}"

@@ -63,8 +63,7 @@ def forecast(
 
         assert into is not None
         found = forecast_many(model, data, into, **told, quantiles=levels)
-        scored = {} if found.scores is None else {"scores": found.scores.to_dict()}
-        tell(output, found, "forecast", **scored)
+        tell(output, found, "forecast")
         if found.scores is not None:
             shown = found.scores[[*SCORES_SHOWN, "n"]].to_frame().T
             output.show(table(shown, title="Scores on unseen rows, means over all series"))

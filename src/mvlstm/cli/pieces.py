@@ -30,8 +30,8 @@ def running(
     return {**told, "verbose": 0 if quiet else 1}
 
 
-def tell(output: Output, found: Summary, done: str, **more: Any) -> None:
-    """Tell how many series were ``done``, and what failed; ``more`` is data of the command."""
+def tell(output: Output, found: Summary, done: str) -> None:
+    """Tell how many series were ``done``, and what failed."""
     failures = found.failures.to_dict(orient="records")
     output.data = {
         "out": str(found.folder),
@@ -39,7 +39,7 @@ def tell(output: Output, found: Summary, done: str, **more: Any) -> None:
         "blocks": found.blocks,
         "done": found.done,
         "failures": failures,
-        **more,
+        "scores": None if found.scores is None else found.scores.dropna().to_dict(),
     }
     output.show(f"{found.series:,} series {done}, {found.done:,} of {found.blocks:,} blocks now")
     for one in failures[:FAILURES_SHOWN]:
