@@ -367,9 +367,9 @@ def use_suite(path: Path, draw: random.Random) -> None:
 # what is made, what is done with it, and how many of each kind the fast tests try
 KINDS: dict[str, tuple[Any, Any, int]] = {
     "models": (model_files, use_model, 1_200),
-    "verbs": (partial(model_files, mild=0.6), explain_model, 40),
-    "tables": (table_files, use_table, 1_200),
-    "checks": (table_files, use_check, 200),
+    "verbs": (partial(model_files, mild=0.6), explain_model, 24),
+    "tables": (table_files, use_table, 800),
+    "checks": (table_files, use_check, 120),
     "rows": (table_files, use_rows, 200),
     "whole": (partial(table_files, mild=0.8), use_whole, 40),
     "checkpoints": (checkpoint_files, use_checkpoint, 80),

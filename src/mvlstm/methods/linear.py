@@ -33,6 +33,7 @@ GRIDS: dict[str, tuple[Penalty, ...]] = {
 }
 TOLERANCE = 1e-5  # of the coordinate descent, relative to the labels' variance
 MOST_ROUNDS = 5_000
+MOST_PRODUCTS = 16_000  # features whose products are kept, 2 GB; with more, each round is longer
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,8 +235,8 @@ def elastic_net(X: FloatArray, y: FloatArray, penalty: Penalty) -> Any:
     a, b = penalty
     if a == 0:
         return SklearnRidge(alpha=b * len(y) if b > 0 else 1e-6).fit(X, y)
-    options = {"precompute": True, "tol": TOLERANCE, "max_iter": MOST_ROUNDS}
-    model = ElasticNet(alpha=a + b, l1_ratio=a / (a + b), **options)
+    options = {"precompute": X.shape[1] <= MOST_PRODUCTS, "max_iter": MOST_ROUNDS}
+    model = ElasticNet(alpha=a + b, l1_ratio=a / (a + b), tol=TOLERANCE, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the stopping rows judge the result
         return model.fit(X, y)
