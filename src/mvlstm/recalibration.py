@@ -44,6 +44,8 @@ EVERYWHERE = 30.0  # and one of the spread in all series
 JUDGED = 50.0  # scores by which the guesses are weighed
 PRIOR = 2.0  # scores that the fit's own counts for
 OVERLAP = 0.25  # power of the forecasts under way, by which these are more
+SETTLED = 300.0  # scores by which the fit's own may prove to be the best guess in the long run,
+MOST_ODDS = 10.0  # and its odds be at most so many times as high; half or twice: 0.1 % of scores
 ODDS = 0.1  # that the centre has moved, before any score has been seen
 JUDGES = 6  # steps at most by which the guesses are weighed: neighbours tell the same
 TAILS = 4.0  # degrees of freedom of the density that judges: one wild score settles nothing
@@ -240,10 +242,12 @@ def location_scale(scores: FloatArray, arrivals: Arrivals) -> tuple[FloatArray, 
         center[steps] = _guess(z[steps], excess, begun, arrivals, steps, variances[:, steps])
     some = np.unique(np.linspace(0, H - 1, min(H, JUDGES)).astype(np.int64))
     apart = np.where(known[some], z[some], np.nan), center[some], variances[:, some]
-    likely = _likelihood(*apart, arrivals, some)
+    likely, settled = _likelihood(*apart, arrivals, some)
+    lead = settled[0] - settled[1:].max(axis=0)
     for steps in pieces:
         weights = likely[:, None] / arrivals.delay[steps, None]
         weights[CENTERED] += np.log(ODDS)
+        weights[0] += np.clip(lead / arrivals.delay[steps, None], 0.0, np.log(MOST_ODDS))
         weights = np.exp(weights - weights.max(axis=0))
         weights /= weights.sum(axis=0)
         center[steps] *= weights[CENTERED]
@@ -282,15 +286,20 @@ def _guess(
 
 def _likelihood(
     z: FloatArray, center: FloatArray, variances: FloatArray, arrivals: Arrivals, steps: Steps
-) -> FloatArray:
-    """Return the discounted log-likelihood (G, R) of the latest scores by each guess."""
-    likely = []
+) -> tuple[FloatArray, FloatArray]:
+    """Return the discounted log-likelihood (G, R) of the latest scores by each guess, and of more.
+
+    The first remembers `JUDGED` scores, the second `SETTLED`.
+    """
+    likely: tuple[list[FloatArray], list[FloatArray]] = ([], [])
     for place, variance in enumerate(variances):
         apart = (z - center if place == CENTERED else z) ** 2
         density = TAILS * np.log(variance) - (TAILS + 1.0) * np.log(TAILS * variance + apart)
-        known = arrivals.sums(np.nan_to_num(density), JUDGED)
-        likely.append(0.5 * arrivals.latest(known, steps).mean(axis=0))
-    return np.stack(likely)
+        density = np.nan_to_num(density)
+        for found, memory in zip(likely, (JUDGED, SETTLED), strict=True):
+            known = arrivals.sums(density, memory)
+            found.append(0.5 * arrivals.latest(known, steps).mean(axis=0))
+    return np.stack(likely[0]), np.stack(likely[1])
 
 
 def track(
