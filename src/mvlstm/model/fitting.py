@@ -183,7 +183,8 @@ def _learn_preparation(
     """Choose transform and differencing, and learn the scaling, on the training rows."""
     T, H = int(method.window), int(method.horizon)
     transform, notes = choose_transform(method.transform, frame, rows, T, H)
-    transform = transform.within(method.bounds)
+    if method.bounds is not None:
+        transform = transform.within(method.bounds)
     check_bounds(transform, frame)
     inputs = input_transforms(transform, frame, rows)
     train = frame.values[: rows.sum()] if frame.panel is None else frame.values[rows]
