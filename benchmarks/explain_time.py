@@ -11,7 +11,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +34,10 @@ def make_table(rows: int, variables: int = 16) -> pd.DataFrame:
     return pd.DataFrame(x, columns=columns, index=hours).assign(y=y)
 
 
-def timed(name: str, work: Callable[[], Any]) -> Any:
+def timed(name: str, work: Callable[..., Any], *given: Any, **options: Any) -> Any:
     """Print how long it took, by the clock and by the processor, and the load meanwhile."""
     clock, cpu = time.perf_counter(), time.process_time()
-    found = work()
+    found = work(*given, **options)
     seconds = (time.perf_counter() - clock, time.process_time() - cpu)
     load = os.getloadavg()[0]
     print(f"{name:24}{seconds[0]:8.1f} s {seconds[1]:8.1f} CPU s   load {load:.1f}", flush=True)
@@ -54,14 +53,14 @@ def main() -> None:
     warnings.simplefilter("ignore", mv.MVLSTMWarning)
     table = make_table(options.rows)
     model = mv.MVLSTM(window=48, horizon=24, members=5, max_epochs=1, verbose=0)
-    timed("fit, one epoch", lambda: model.fit(table, "y", test=0.2))
+    timed("fit, one epoch", model.fit, table, "y", test=0.2)
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
         for limit in (None, *options.limits):
             told = "" if limit is None else f", limit {limit:g} s"
-            found = timed(f"explain{told}", partial(model.explain, table, time_limit=limit))
+            found = timed(f"explain{told}", model.explain, table, time_limit=limit)
             print(f"    measured on {found.n_windows:,} windows")
-            data = timed(f"report{told}", partial(model.report, table, page, time_limit=limit))
+            data = timed(f"report{told}", model.report, table, page, time_limit=limit)
             size = page.stat().st_size / 1e6
             compared = ", ".join(data.evaluation.scores.index[1:])
             print(f"    {size:.2f} MB, compared with {compared}")

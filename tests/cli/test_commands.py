@@ -146,7 +146,7 @@ def test_explain_shows_what_moves_together(run: Run, tmp_path: Path) -> None:
     assert done.code == 0, done.stderr
     assert "Variables that move together" in done.stdout
     assert "x1 + x3" in done.stdout
-    assert "All other variables together: " in done.stdout
+    assert "All other variables together are " in done.stdout
 
 
 @pytest.mark.parametrize("quiet", [False, True])

@@ -239,8 +239,8 @@ class TestExplanation:
         whole = {"verdict": "weak", "error_increase": 0.5, "low": -0.1, "high": 1.1}
         table = make_explanation().importance.assign(detectable=[0.3, 0.2, 0.4])
         explanation = make_explanation(importance=table, whole={**whole, "squared_error": 10.0})
-        assert "together: weak; " in explanation.overall
-        assert "changes by +5.0 % (90 % interval −1.0 % to +11.0 %)" in explanation.overall
+        assert "together are weak: " in explanation.overall
+        assert "rises by 5.0 % (90 % interval −1.0 % to 11.0 %)" in explanation.overall
         assert "about 4.0 %" in explanation.sensitivity
         assert explanation.overall in repr(explanation)
         certain = dataclasses.replace(explanation, importance=table.assign(verdict="important"))

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 from mvlstm._words import counted
 from mvlstm.errors import DataError, MVLSTMWarning, ParameterError
 from mvlstm.model.fitting import begin
-from mvlstm.model.transform_choice import TransformChoice
+from mvlstm.model.transform_choice import TransformChoice, near_zero
 from mvlstm.problem.windows import check_window
 from mvlstm.results.check import COLUMNS, Check, Finding
 from mvlstm.settings import Adapting, AheadSettings, declared, expanded
@@ -34,8 +34,6 @@ USUAL_WINDOW = 30  # rows, where a fit chooses
 MOST_FAULTS = 30  # of one table; each is mended once
 ADDED = ("exclude", "na_values", "categorical")  # arguments of which several faults have a share
 LEVELS = 12  # different whole numbers, at most, that may stand for categories
-NEAR_ZERO = 0.05  # of the median: values below it are near zero
-OFTEN = 0.01  # share of the rows that makes them worth a word
 MOSTLY = 0.5  # share of missing values from which a column is doubtful
 CYCLES = ("hour", "day_of_week", "month")
 PLANNED = ("holiday", "weekend", "workingday", "workday", "promo", "school", "forecast")  # in names
@@ -279,15 +277,10 @@ def _summary(column: pd.Series[Any]) -> dict[str, Any]:
 def _suggestions(frame: SeriesFrame, attempt: Attempt) -> Iterator[str]:
     """Tell what is worth trying though a fit goes through without."""
     layout = frame.layout
-    own = 0 if frame.panel is None else frame.panel.codes  # each series has units of its own
-    table = pd.DataFrame({"target": frame.target_values, "series": own})
-    target = table if frame.measured is None else table[frame.measured]
-    medians = target.groupby("series")["target"].transform("median")
-    low = (target["target"] <= NEAR_ZERO * medians).mean()
-    if target["target"].min() >= 0 and medians.max() > 0 and low >= OFTEN:
+    if low := near_zero(frame):
         yield (
             f"The target is never negative, and near zero in {low:.0%} of the rows: "
-            "bounds=[0, None] keeps forecasts there, and transform='auto' tries a log scale."
+            "bounds=[0, None] keeps forecasts there, and transform='auto' tries a log scale, too."
         )
     yield from _codes_among_values(frame)
     dates = isinstance(frame.times, pd.DatetimeIndex)

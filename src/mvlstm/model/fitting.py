@@ -179,7 +179,8 @@ def _learn_preparation(
     """Choose transform and differencing, and learn the scaling, on the training rows."""
     T, H = int(method.window), int(method.horizon)
     transform, notes = choose_transform(method.transform, frame, rows, T, H)
-    transform = transform.within(method.bounds)
+    if method.bounds is not None:
+        transform = transform.within(method.bounds)
     check_bounds(transform, frame)
     inputs = input_transforms(transform, frame, rows)
     low, high = _ranges(training_values(frame, rows))

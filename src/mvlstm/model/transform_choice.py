@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
+import pandas as pd
 
 from mvlstm import metrics
 from mvlstm._words import counted
@@ -28,6 +29,8 @@ MOST_LAGS = 30  # of the maps; more of them change errors, not which transform h
 MOST_WINDOWS = 8_000  # to learn from, and to judge by
 FEWEST = 20  # of either: fewer cannot tell
 PENALTY = 10.0  # of the maps, in standardised inputs
+NEAR_ZERO = 0.05  # of the median: values below it are near zero
+OFTEN = 0.01  # share of the rows from which these are no accident
 
 
 def choose_transform(
@@ -39,7 +42,8 @@ def choose_transform(
     rows on this scale and on the target's own to the first two, three and four fifths of the
     training ``rows`` and judges each on the next fifth, as users see it: by the product of the RMSE
     of means and the MAE of medians, in units of the target. The scale must lower the root of this
-    by 2 % on average and in the last.
+    by 2 % on average and in the last. Else a target with values near zero and none below is bounded
+    there, which changes nothing but forecasts that cannot be.
     """
     if choice != "auto":
         chosen = _learned(choice, frame, rows)
@@ -53,14 +57,32 @@ def choose_transform(
     ]
     mean = float(np.exp(np.mean(np.log(left))))
     if not max(mean, left[-1]) <= 1 - GAIN:
-        return IDENTITY, (
+        note = (
             f"transform='auto' left '{frame.target}' as it is: {name} does not lower the errors of "
-            "linear maps on the training rows enough.",
+            "linear maps on the training rows enough."
+        )
+        if not (share := near_zero(frame)):
+            return IDENTITY, (note,)
+        return IDENTITY.within((0, None)), (
+            f"{note} It is never negative, and near zero in {share:.0%} of the rows, so forecasts "
+            "stay at or above zero (bounds=[0, None]).",
         )
     return _learned(name, frame, rows), (
         f"transform='auto' took {name} for '{frame.target}': it lowers the errors of linear maps "
         f"on the training rows by {1 - mean:.0%}.",
     )
+
+
+def near_zero(frame: SeriesFrame) -> float:
+    """Return the share of the target's values near zero; 0 if one is below, or hardly any near."""
+    own = 0 if frame.panel is None else frame.panel.codes  # each series has units of its own
+    table = pd.DataFrame({"target": frame.target_values, "series": own})
+    table = table if frame.measured is None else table[frame.measured]
+    medians = table.groupby("series")["target"].transform("median")
+    if not len(table) or table["target"].min() < 0 or medians.max() <= 0:
+        return 0.0
+    low = float((table["target"] <= NEAR_ZERO * medians).mean())
+    return low if low >= OFTEN else 0.0
 
 
 def _learned(name: TransformName, frame: SeriesFrame, rows: BoolArray) -> Transform:

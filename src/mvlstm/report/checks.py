@@ -129,7 +129,7 @@ def _left_to_learn(data: ReportData, only: str) -> Check:
         abs(found[lag]) <= allowed[lag],
         f"Little is left to learn{only}",
         f"Something is left to learn{only}",
-        f"Of the lags 1 to {len(found)}, the errors are alike {where}: their correlation is "
+        f"Of the lags 1 to {len(found)}, errors {where} stand out: their correlation is "
         f"{signed(found[lag])}, and up to {allowed[lag]:.2f} passes.",
     )
 

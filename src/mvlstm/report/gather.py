@@ -43,7 +43,7 @@ RIVALS: dict[str, dict[str, Any]] = {"AR": {}, "GBT": {"grid": "quick", "max_rou
 GROWN = 20_000_000  # rows x inputs x steps that trees are grown from, about 30 s of one core
 LONGEST = 60.0  # seconds that the fit of a rival may take
 FEWEST_ROWS = 300  # that trees can learn from
-KEPT = ("missing", "gaps", "fill_limit", "duplicates", "bounds")  # settings that rivals share
+KEPT = ("missing", "gaps", "fill_limit", "duplicates")  # settings that rivals share
 RIVAL_SHARE = 0.25  # of a time limit
 SLOW_START = 1  # trees of the first step wait for libraries to load
 LATE = "the time limit of this report left no room for it."
@@ -250,12 +250,14 @@ def _rival_scores(
         if _latest(frame, full, valid + test) is not None:
             return LATE
         return "there are too many columns and steps ahead to grow trees in a moment."
+    transform = fitted.preparation.transform
     rival: AbstractMethod = forecaster_class(name)(
         window=fitted.window,
         horizon=fitted.horizon,
         calendar=fitted.layout.calendar or "none",
         **{name: getattr(method, name) for name in KEPT},
-        transform=fitted.preparation.transform.name,
+        transform=transform.name,
+        bounds=[end if np.isfinite(end) else None for end in (transform.low, transform.high)],
         verbose=0,
         **RIVALS[name],
     )

@@ -73,7 +73,7 @@ def report_page(data: ReportData, *, title: str | None = None) -> Page:
             Section(
                 "drivers",
                 "What drives it, and how sure is that?",
-                f"How much the error rises without a variable, all others known. {CAVEAT}",
+                f"How much the error rises without a variable while all others are known. {CAVEAT}",
                 [*_drivers(data), *_other_tables(data)],
             ),
             Section(
@@ -215,7 +215,7 @@ def _quality(data: ReportData) -> Iterator[AnyBlock]:
             panel(
                 "step-scores",
                 "Error at each step ahead",
-                "Next to the last value (persistence) and the last cycle again.",
+                "Compared with repeating the last value (persistence) or the last cycle.",
                 plot.error_by_step(found.by_step, score=data.measure),
                 found.by_step,
                 alt=listed(found.by_step, "step", data.measure, 4),

@@ -60,7 +60,7 @@ def _calibration(data: ReportData) -> Iterator[FigureBlock]:
     yield panel(
         "autocorrelation",
         f"Autocorrelation of the residuals{data.shown_only}",
-        "Bars inside the band are as good as noise; outside it, something is left to learn.",
+        "Bars inside the band may be noise; where one lies outside it, something is left to learn.",
         plot.residual_autocorrelation(data.forecast),
         plot.autocorrelation_table(data.forecast),
     )

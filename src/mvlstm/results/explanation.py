@@ -147,12 +147,12 @@ class Explanation(Drawable):
         if not error:
             return ""
         rise, low, high = (
-            f"{100 * float(self.whole[name]) / error:+.1f} %".replace("-", MINUS)
+            f"{100 * float(self.whole[name]) / error:.1f} %".replace("-", MINUS)
             for name in ("error_increase", "low", "high")
         )
         return (
-            f"All other variables together: {self.whole['verdict']}; without them the squared "
-            f"error changes by {rise} (90 % interval {low} to {high})."
+            f"All other variables together are {self.whole['verdict']}: without them the squared "
+            f"error rises by {rise} (90 % interval {low} to {high})."
         )
 
     @property
@@ -164,8 +164,9 @@ class Explanation(Drawable):
             return ""
         least = float(missed["detectable"].median()) / error
         return (
-            f"'{VERDICTS[2]}' is no proof of no effect: without the variable, the squared error "
-            f"would have to rise by about {100 * least:.1f} % to be found in four of five tables."
+            f"'{VERDICTS[2]}' does not mean without effect: one that changes the squared error by "
+            f"about {100 * least:.1f} % would be found in four tables of five, a smaller one less "
+            "often."
         )
 
     def at(self, origin: Any, step: int = 1, *, series: str | None = None) -> PointExplanation:

@@ -287,7 +287,7 @@ def _refusal(
     shown = repr(value) if len(repr(value)) <= 40 else repr(value)[:37] + "..."
     message = f"Column '{name}' is not numeric: {shown} at {where(row)}."
     if len(names) > 1:
-        message += f" Nor is {name_list(names[1:])}."
+        message += f" Nor {'are' if names[2:] else 'is'} {name_list(names[1:])}."
     times = [one.name for one in bad if fitting and reads_as_time(one.value)]
     others = [name for name in names if name not in times[:1]]
     if times:

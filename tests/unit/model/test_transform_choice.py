@@ -44,6 +44,21 @@ def test_auto_leaves_the_rest(y: np.ndarray) -> None:
     assert name == "none" and "as it is" in note
 
 
+def test_auto_bounds_what_is_near_zero_and_never_below() -> None:
+    rng = np.random.default_rng(0)
+    day = np.maximum(0.0, np.sin(np.arange(800) / 4)) * 300
+    table = pd.DataFrame({"y": np.maximum(0.0, day + rng.normal(0, 15, 800))})
+    model = mv.AR(window=8, transform="auto", verbose=0).fit(table, "y", test=0.2)
+    assert model.fitted_.preparation.transform.name == "none"
+    assert "never negative" in " ".join(model.notes_)
+    found = model.predict(table)
+    assert found.mean.min() >= 0 and found.quantile(0.01).min() == 0
+    plain = mv.AR(window=8, verbose=0).fit(table, "y", test=0.2).predict(table)
+    assert plain.mean.min() < 0
+    wide = mv.AR(window=8, transform="auto", bounds=[-50, None], verbose=0)
+    assert wide.fit(table, "y", test=0.2).predict(table).mean.min() < 0
+
+
 def test_auto_looks_at_training_rows_only() -> None:
     y = 50 + walk()
     later = y.copy()

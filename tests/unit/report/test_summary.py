@@ -222,7 +222,7 @@ class TestSummary:
         rise = {"error_increase": 0.1, "low": 0.05, "high": 0.15, "squared_error": 1.0}
         whole = {"verdict": "important", **rise}
         joint = replace(unsure, explanation=replace(unsure.explanation, whole=whole))
-        assert "All other variables together: important" in summary(joint)[2]
+        assert "All other variables together are important" in summary(joint)[2]
         assert cards(joint)[3].note.startswith("the other variables matter together")
 
     @pytest.mark.parametrize(

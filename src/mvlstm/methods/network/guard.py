@@ -48,8 +48,8 @@ def guarded(
     if (share == 1).all():
         return trained, ()
     return replace(trained, share=share), (
-        f"On the later validation rows the networks did worse than their linear link: forecasts "
-        f"are the link's, moved by {share.min():.0%} towards theirs.",
+        f"On the later validation rows the networks did worse than their linear link: the "
+        f"forecasts are the link's, moved {share.min():.0%} of the way towards theirs.",
     )
 
 
