@@ -87,6 +87,18 @@ def test_a_fit_of_ten_members_on_four_workers_has_the_bits_of_a_fit_here(
     check_same(found, here, table)
 
 
+def test_so_has_a_fit_of_the_usual_size(address: str) -> None:
+    """Whose products are large enough for libraries to go other ways."""
+    rows = mv.datasets.load("synthetic", n=1000).frame
+    models = [
+        mv.MVLSTM(window=20, members=3, max_epochs=2, device="cpu", verbose=0).fit(
+            rows, "y", test=0.2, engine=engine
+        )
+        for engine in ("local", address)
+    ]
+    check_same(models[1], models[0], rows)
+
+
 ENDED = """
 import os, sys
 import pandas as pd

@@ -198,7 +198,7 @@ class Stepper:
 
     def _step_by_pieces(self) -> None:
         every, n = [slice(k, k + 1) for k in range(len(self.rows))], len(self.pieces)
-        leaves = [(k, self.flat.detach()[k].requires_grad_(True)) for k in every]
+        leaves = [(k, self._leaf(k)) for k in every]
         pairs = [(k, leaf, piece) for k, leaf in leaves for piece in self.pieces]
         parts = run_all([partial(self._gradient, leaf, k, piece) for k, leaf, piece in pairs])
         moves = [(k, parts[n * i : n * (i + 1)]) for i, k in enumerate(every)]
@@ -208,8 +208,15 @@ class Stepper:
 
     def _move_whole(self, member: slice, ahead: int) -> None:
         """Move a member by one batch, some steps ahead of those that are counted."""
-        leaf = self.flat.detach()[member].requires_grad_(True)
+        leaf = self._leaf(member)
         self._move(member, [self._gradient(leaf, member, slice(0, self.batch), ahead)], ahead)
+
+    def _leaf(self, member: slice) -> Tensor:
+        """Return a member's parameters, copied: where they begin decides how products are rounded.
+
+        In a copy they begin as those of a member trained alone do.
+        """
+        return self.flat.detach()[member].clone().requires_grad_(True)
 
     def _gradient(self, flat: Tensor, members: slice, piece: slice, ahead: int = 0) -> Outcome:
         """Return some members' loss on some windows of the batch, and its gradient.

@@ -19,6 +19,7 @@ from mvlstm.train.config import Member, TrainConfig
 from mvlstm.train.data import WindowData
 from mvlstm.train.loop import train
 from mvlstm.train.state import HISTORY, TrainState
+from mvlstm.train.stepper import Stepper
 
 NETWORK = MVLSTMNetwork((0, 1, 2), 3, 4)
 MEMBERS = [
@@ -59,6 +60,17 @@ def test_members_apart_have_the_bits_they_have_together(plan: str, seconds: floa
     found, stopped, device = in_turns(PLANS[plan], seconds)
     assert (stopped, device) == (None, "cpu")
     check_same(found, expected)
+
+
+def test_parameters_of_all_members_begin_alike_in_memory() -> None:
+    """What products round to depends on that, in networks that are large enough."""
+    data, config = make_data(), PLANS["patience"]
+    state = TrainState.start(NETWORK, MEMBERS, data.device, torch.float32)
+    assert state.flat.shape[1] % 16  # else rows would be aligned as they lie
+    stepper = Stepper(NETWORK, data, config, MEMBERS, state)
+    for k in range(len(MEMBERS)):
+        leaf = stepper._leaf(slice(k, k + 1))
+        assert leaf.data_ptr() % 64 == 0 and torch.equal(leaf[0], state.flat[k])
 
 
 def test_what_a_turn_brought_can_be_gone_on_from() -> None:
