@@ -52,16 +52,16 @@ def coverage_in_words(table: pd.DataFrame, level: float = 0.9) -> str:
     >>> table = pd.DataFrame({"time": [1, 2, 3], "coverage": [0.9, 0.7, 0.6],
     ...                       "state": ["fine", "narrow", "narrow"]})
     >>> coverage_in_words(table)
-    'The 90 % intervals have been too narrow since 2: lately they held 60% of the values.'
+    'The 90 % intervals have been too narrow since 2: lately they held 60 % of the values.'
     """
     promised = f"The {100 * level:g} % intervals"
     if table.empty:
         return f"Whether the {100 * level:g} % intervals hold cannot be told from so few times."
     state, latest = table["state"].iloc[-1], table["coverage"].iloc[-1]
     if state == "fine":
-        return f"{promised} hold what they promise: lately {latest:.0%} of the values."
+        return f"{promised} hold what they promise: lately {100 * latest:.0f} % of the values."
     since = table["time"][table["state"].ne(state)[::-1].cummax()[::-1].eq(False)].iloc[0]
     return (
-        f"{promised} have been too {state} since {plain(since)}: lately they held {latest:.0%} of "
+        f"{promised} have been too {state} since {plain(since)}: lately they held {100 * latest:.0f} % of "
         "the values."
     )
