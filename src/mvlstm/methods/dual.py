@@ -74,7 +74,7 @@ class LearnedDual(LearnedNetwork):
         """Return the mean attention; NaN for the target, which has none."""
         return np.append(self.importance, np.nan)
 
-    def attention(self, windows: Windows) -> AttentionArrays:
+    def attention(self, windows: Windows, *, quick: bool = False) -> AttentionArrays:
         """Return the weights of the driving series as the prior, with zero for the target."""
         weights = self._series_attention(windows)[:, :, None]  # (K, M, 1, N)
         K, M, _, N = weights.shape

@@ -162,7 +162,8 @@ def explain(
     seconds = (EXCHANGES if count else 1.0 - REGRESSIONS) * limit
     seen = examine(fitted, table, effort, seconds=seconds, every=every)
     prepared, frame, origins = seen.prepared, seen.prepared.frame, seen.origins
-    arrays = fitted.learned.attention(fitted.windows(prepared, origins))
+    windows = fitted.windows(prepared, origins)
+    arrays = fitted.learned.attention(windows, quick=limit < math.inf)
     total = (len(frame.variables) + 1) * (seen.level.repeats_for(len(origins)) + 1)
     with show_tasks(verbose, "explain", total) as advance:
         measured = measure(

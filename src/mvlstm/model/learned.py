@@ -147,8 +147,8 @@ class Learned(ABC):
         """Return what it computes of a window, for `export`; None if windows are not enough."""
         return None
 
-    def attention(self, windows: Windows) -> AttentionArrays | None:
-        """Return attention over variables and time, if there is any."""
+    def attention(self, windows: Windows, *, quick: bool = False) -> AttentionArrays | None:
+        """Return attention over variables and time, if any; if ``quick``, with rough leakage."""
         return None
 
     def experts(self, windows: Windows) -> FloatArray | None:

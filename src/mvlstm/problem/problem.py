@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,7 +13,6 @@ import numpy as np
 from mvlstm.problem.inputs import Windows
 from mvlstm.problem.preparation import Prepared
 from mvlstm.problem.windows import gather_windows
-from mvlstm.progress import Advance
 from mvlstm.storage import array_bytes
 from mvlstm.table.layout import Layout
 from mvlstm.table.parts import HELD_OUT, PartName
@@ -28,7 +28,9 @@ class Run:
     time_limit: float | None = None  # seconds
     again: bool = False  # whether members are trained a second time; their state is kept apart
     engine: str = "local"  # or "ray", or the address of a Ray cluster
-    advance: Advance | None = None  # told what is done, of trees; it may end the fit by an error
+    advance: Callable[..., None] | None = (
+        None  # told what is done, of trees; it may end the fit by an error
+    )
 
     def after(self, seconds: float) -> Run:
         """Return what is left of it after this many seconds."""

@@ -44,7 +44,7 @@ def _calibration(data: ReportData) -> Iterator[FigureBlock]:
         "pit",
         f"Where values fell in their distribution{data.of_series}",
         "Flat is calibrated; a hump means that intervals are too wide, a valley that they are too "
-        "narrow." + (" The later the period, the darker its line." if periods > 1 else ""),
+        "narrow." + (" The later the period, the stronger its line." if periods > 1 else ""),
         plot.pit_histogram(data.forecast, periods=periods),
         plot.pit_table(data.forecast, periods=periods),
     )

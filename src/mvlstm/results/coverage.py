@@ -59,15 +59,15 @@ def coverage_in_words(table: pd.DataFrame) -> str:
     >>> table = pd.DataFrame({"time": [1, 2, 3], "coverage": [0.9, 0.7, 0.6],
     ...                       "state": ["fine", "narrow", "narrow"]})
     >>> coverage_in_words(table)
-    'The 90 % intervals have been too narrow since 2: lately they held 60% of the values.'
+    'The 90 % intervals have been too narrow since 2: lately they held 60 % of the values.'
     """
     if table.empty:
         return "Whether the 90 % intervals hold cannot be told from so few times."
     state, latest = table["state"].iloc[-1], table["coverage"].iloc[-1]
     if state == "fine":
-        return f"The 90 % intervals hold what they promise: lately {latest:.0%} of the values."
+        return f"The 90 % intervals hold what they promise: lately {100 * latest:.0f} % of the values."
     since = table["time"][table["state"].ne(state)[::-1].cummax()[::-1].eq(False)].iloc[0]
     return (
         f"The 90 % intervals have been too {state} since {plain(since)}: lately they held "
-        f"{latest:.0%} of the values."
+        f"{100 * latest:.0f} % of the values."
     )
