@@ -65,7 +65,9 @@ def coverage_in_words(table: pd.DataFrame) -> str:
         return "Whether the 90 % intervals hold cannot be told from so few times."
     state, latest = table["state"].iloc[-1], table["coverage"].iloc[-1]
     if state == "fine":
-        return f"The 90 % intervals hold what they promise: lately {100 * latest:.0f} % of the values."
+        return (
+            f"The 90 % intervals hold what they promise: lately {100 * latest:.0f} % of the values."
+        )
     since = table["time"][table["state"].ne(state)[::-1].cummax()[::-1].eq(False)].iloc[0]
     return (
         f"The 90 % intervals have been too {state} since {plain(since)}: lately they held "
