@@ -62,6 +62,6 @@ def coverage_in_words(table: pd.DataFrame, level: float = 0.9) -> str:
         return f"{promised} hold what they promise: lately {100 * latest:.0f} % of the values."
     since = table["time"][table["state"].ne(state)[::-1].cummax()[::-1].eq(False)].iloc[0]
     return (
-        f"{promised} have been too {state} since {plain(since)}: lately they held {100 * latest:.0f} % of "
-        "the values."
+        f"{promised} have been too {state} since {plain(since)}: lately they held "
+        f"{100 * latest:.0f} % of the values."
     )
