@@ -24,7 +24,7 @@ Head = Literal["mixture", "fusion"]
 Loss = Literal["nll", "mse", "nll+mse"]
 Sigma = float | Literal["learned", "predicted"]
 LEAST_LOG_SIGMA2, MOST_LOG_SIGMA2 = -9.0, 6.0  # of a predicted variance
-MOST_STEPS = 2  # ahead, whose gradients `leakage` takes for each window
+MOST_STEPS = 6  # ahead, whose gradients `leakage` takes for each window
 
 
 @dataclass(frozen=True)
@@ -216,8 +216,8 @@ def leakage(network: MVLSTMNetwork, flat: Tensor, x: Tensor) -> NDArray[np.float
     .. math::
         L_{nk} = \operatorname{mean}_m \lVert \partial \mu_n / \partial x^k_{1:T} \rVert_2
 
-    divided by its row sum, the mean being over members, windows and steps ahead. Of more than two
-    steps each window takes two, the next window the next two. The paper holds that row n of the
+    divided by its row sum, the mean being over members, windows and steps ahead. Of more than six
+    steps each window takes six, the next window the next six. The paper holds that row n of the
     state knows variable n alone, which would make this matrix diagonal. It is, with
     ``gates="variable"``; with full gates the other variables come in through the gates. Weights
     ``flat`` are (K, P), windows x (K, T, B, C).
