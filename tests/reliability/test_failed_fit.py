@@ -59,7 +59,7 @@ def test_what_could_not_be_read_back_is_not_written(table, tmp_path: Path) -> No
 
     for kind in (Mine, AR):
         model = kind(window=4, verbose=0).fit(table, "y")
-        with pytest.raises(ParameterError, match=r"no forecaster of mvlstm.*pickle"):
+        with pytest.raises(ParameterError, match=r"not a forecaster of mvlstm.*pickle"):
             model.save(tmp_path / "mine.safetensors")
     assert not list(tmp_path.iterdir())
 
