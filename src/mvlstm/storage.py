@@ -100,7 +100,7 @@ class Packed:
             file: Any = safe_open(path, framework="numpy")
             metadata = file.metadata() or {}
             if kind not in metadata:
-                raise ModelFileError(f"'{path}' is a safetensors file, but no {what}.")
+                raise ModelFileError(f"'{path}' is a safetensors file, but not a {what}.")
             text = metadata[kind]
             header = json.loads(text, parse_constant=_no_constant)
             parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
@@ -221,6 +221,18 @@ def check_place(path: str | os.PathLike[str]) -> Path:
     return file
 
 
+def ensure_folder(folder: Path) -> None:
+    """Make a folder if it is not there; raises as `write_atomic` does."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        kind = StorageError if error.errno in _DISK_FAULTS else DataError
+        raise kind(
+            f"The folder '{folder}' cannot be made: {error.strerror or error}. Choose another "
+            "place."
+        ) from error
+
+
 def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> Path:
     """Write a file so that its name always stands for complete contents.
 
@@ -294,7 +306,9 @@ def hold_lock(
             waiting = None
         clock.sleep(0.05)
     try:
-        os.write(handle, f"process {os.getpid()} on {socket.gethostname()}".encode())
+        with contextlib.suppress(OSError):  # who holds it is for people: nothing rests on it
+            os.ftruncate(handle, 0)
+            os.write(handle, f"process {os.getpid()} on {socket.gethostname()}".encode())
         yield
     finally:
         with contextlib.suppress(OSError):  # Windows keeps an open file, which does no harm
@@ -319,7 +333,6 @@ def _locked(path: Path, what: str) -> int | None:
     with contextlib.suppress(OSError):
         # the file may have been let go and deleted since it was opened
         if locked is not False and os.path.samestat(os.fstat(handle), os.stat(path)):
-            os.ftruncate(handle, 0)
             return handle
     os.close(handle)
     return None

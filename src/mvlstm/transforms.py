@@ -107,6 +107,11 @@ class Transform:
         """Whether values are kept within bounds."""
         return bool(np.isfinite([self.low, self.high]).any())
 
+    @property
+    def bounds(self) -> list[float | None]:
+        """The bounds as `within` takes them."""
+        return [end if np.isfinite(end) else None for end in (self.low, self.high)]
+
     def within(self, bounds: Sequence[float | None] | None) -> Transform:
         """Return the transform with other bounds."""
         low, high = read_bounds(bounds)

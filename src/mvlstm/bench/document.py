@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from mvlstm._words import decimals
-from mvlstm.storage import write_atomic
+from mvlstm.storage import ensure_folder, write_atomic
 from mvlstm.table.files import write_table
 
 
@@ -87,7 +87,7 @@ class Document:
 
     def write(self, folder: Path) -> list[Path]:
         """Write ``tables.md`` and a CSV file for each table; return what was written."""
-        folder.mkdir(parents=True, exist_ok=True)
+        ensure_folder(folder)
         written = [write_atomic(folder / "tables.md", self.markdown())]
         for name, table in zip(file_names(self.tables), self.tables, strict=True):
             written.append(write_table(folder / f"{name}.csv", table.numbers))

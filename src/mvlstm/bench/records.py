@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from mvlstm.errors import DataError, is_whole, reachable
 from mvlstm.results._tables import plain
-from mvlstm.storage import write_atomic
+from mvlstm.storage import ensure_folder, write_atomic
 from mvlstm.types import FloatArray, IntArray
 
 SCHEMA = 1
@@ -54,7 +54,7 @@ class Writer:
         """Write the arrays, then the record; both are on disk when this returns."""
         if arrays:
             places = self.folder / "forecasts"
-            places.mkdir(parents=True, exist_ok=True)
+            ensure_folder(places)
             write_atomic(places / f"{record['key']}.npz", pack(arrays))
         line = json.dumps(plain(record), allow_nan=False, separators=(",", ":")) + "\n"
         self._path = self._path or self._new_path()
@@ -64,7 +64,7 @@ class Writer:
 
     def _new_path(self) -> Path:
         """Make up a name that no other process, here or elsewhere, uses."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        ensure_folder(self.folder)
         moment = clock.strftime("%Y%m%dT%H%M%S", clock.gmtime())
         host = "".join(c for c in socket.gethostname() if c.isalnum() or c in "-_")[:30]
         return self.folder / f"records-{moment}-{host}-{secrets.token_hex(4)}.jsonl"

@@ -150,7 +150,7 @@ def _encoded(value: Any, arrays: Arrays) -> Any:
     if isinstance(value, pd.Index):
         return encoded("index", value.to_numpy(), value.name)
     array = np.asarray(value)
-    if array.dtype.kind in "OU":
+    if array.dtype.kind in "OU" and array.ndim:
         return encoded("objects", array.dtype.str, array.shape, array.ravel().tolist())
     if array.dtype.kind not in "mM" and array.dtype not in KINDS.values():
         raise TypeError(f"{type(value).__name__} of {array.dtype} is not kept")

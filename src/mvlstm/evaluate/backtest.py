@@ -182,6 +182,7 @@ def backtest(
     [1, 2, 'pooled']
     """
     _check_forecaster(model)
+    check_refit(every, refit, refit_every)
     check_engine(engine)
     cleaning = Cleaning.of(model)
     frame = check_table(table, columns, cleaning)
@@ -190,13 +191,14 @@ def backtest(
     else:
         size = (len(frame.clock), int(model.horizon))
         cuts = refit_rows(*size, every, refit_every, test=test, valid=valid)
-        check_option("refit", refit, RECALIBRATIONS)
     past: Any = frame.rows(frame.order < cuts[0][0])
     window, _ = choose_window(model, past, test=0, valid=valid)
     settings: dict[str, Any] = {"verbose": 0, "window": window}
     if model.transform == "auto":  # one choice for all folds, made before the first
         first, size = frame.order < cuts[0][0], (window, model.horizon)
-        settings["transform"] = choose_transform("auto", frame, first, *size)[0].name
+        chosen, _ = choose_transform("auto", frame, first, *size)
+        bounds = chosen.bounds if model.bounds is None else model.bounds
+        settings |= {"transform": chosen.name, "bounds": bounds}
     start = clone(model).set_params(**settings)
     plan = _Plan(start, frame, cuts, valid, every)
     apart = every is None or refit == "full"  # else each fit goes on from the one before
@@ -310,6 +312,17 @@ def fold_rows(n_rows: int, *, folds: int, test: float, valid: float) -> list[tup
         )
     borders = [first + k * (n_rows - first) // folds for k in range(folds + 1)]
     return list(pairwise(borders))
+
+
+def check_refit(every: int | None, refit: str, refit_every: int | None) -> None:
+    """Refuse what is not a way to refit, and one without origins to refit between."""
+    check_option("refit", refit, RECALIBRATIONS)
+    if every is None and (refit != "full" or refit_every is not None):
+        told = f"refit={refit!r}" if refit_every is None else f"refit_every={refit_every}"
+        raise ParameterError(
+            f"{told} is for origins a number of rows apart. Add every=24, for instance, or leave "
+            "it out."
+        )
 
 
 def refit_rows(

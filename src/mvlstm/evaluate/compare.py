@@ -17,10 +17,10 @@ from mvlstm import metrics
 from mvlstm.engine import check_engine, opened, recorded
 from mvlstm.errors import DataError, MVLSTMError, ParameterError, check_option
 from mvlstm.evaluate.backtest import (
-    RECALIBRATIONS,
     FoldRun,
     Recalibration,
     at_origins,
+    check_refit,
     fold_frame,
     fold_rows,
     joined_stretches,
@@ -129,13 +129,13 @@ def compare(
     ['AR', 'Persistence']
     """
     check_option("budget", budget, BUDGETS)
+    check_refit(every, refit, refit_every)
     check_engine(engine)
     require_validation(valid)
     chosen_methods = choose_methods(methods)
     cleaning = Cleaning.of(settings)
     frame = check_table(table, columns, cleaning)
     horizon, verbose = settings.horizon, settings.verbose
-    check_option("refit", refit, RECALIBRATIONS)
     if every is None:
         cuts = fold_rows(len(frame.clock), folds=folds, test=test, valid=valid)
     else:
@@ -154,6 +154,7 @@ def compare(
         "calendar": frame.layout.calendar or "none",
         "holidays": "none",  # which are parts of the calendar by now
         "transform": chosen.name,
+        "bounds": chosen.bounds if settings.bounds is None else settings.bounds,
         "verbose": 0 if sys.stderr.isatty() else max(0, verbose - 1),
     }
     entries: list[Entry] = []
@@ -217,6 +218,7 @@ def _rolled(label: str, model: AbstractForecaster, plan: _Plan, every: int, word
     frame, first = plan.frame, plan.cuts[0][0]
     parts = chronological(first, test=0.0, valid=plan.valid)
     run = run_fold(model, *fold_frame(frame, *plan.cuts[0]), parts.b - parts.a)
+    top = _top_variables(run.model, fold_frame(frame, *plan.cuts[0])[0])  # before any update
     model, seconds, forecasts = run.model, run.fit_seconds, []
     can = plan.refit != "link" or hasattr(model, "refit_link")
     for start, end in plan.cuts:
@@ -234,7 +236,7 @@ def _rolled(label: str, model: AbstractForecaster, plan: _Plan, every: int, word
         "valid_rmse": _rmse(run.recent.take(run.calibration)),
         "fit_seconds": seconds,
         "forecasts_per_second": run.forecasts_per_second,
-        "top_variables": _top_variables(run.model, fold_frame(frame, *plan.cuts[0])[0]),
+        "top_variables": top,
         "budget": words,
         "error": None,
     }

@@ -36,7 +36,7 @@ from mvlstm.problem.windows import (
 from mvlstm.progress import show_tasks
 from mvlstm.results.graph import CONTROLS, LINK_COLUMNS, OWN_COLUMNS, Graph
 from mvlstm.settings import expanded
-from mvlstm.table.columns import as_in_table, as_name, as_names, column_names
+from mvlstm.table.columns import as_in_table, as_name, as_names, check_columns, column_names
 from mvlstm.table.frame import SeriesFrame, Table, check_table
 from mvlstm.table.layout import CALENDAR
 from mvlstm.table.settings import Cleaning, Codes, Columns, Names, Repairs
@@ -189,6 +189,7 @@ def _numbered(table: Table, targets: Names) -> list[str]:
     names = column_names(table)
     given = as_names("targets", targets, names)
     if given:
+        check_columns("Target", [as_in_table(one, names) for one in given], names, "targets")
         return [as_in_table(as_name("targets", one), names) for one in given]
     numeric = [n for n, kind in zip(names, table.dtypes, strict=True) if kind.kind in "iufb"]
     if not numeric:

@@ -154,7 +154,7 @@ def measure(
     if rows is not None and len(rows) >= FEWEST_REFITTED:
         left = leave_out(rows, families, count, deadline)
     if rows is not None and left is not None:
-        every, share = combine(model, left, base, held, rows, seed=seed)
+        every, share = combine(model, left, base, held, seed=seed)
     increase, grouped = part(every, slice(len(names))), part(every, slice(len(names), -1))
     judged = _judge(every, joined, target, control)
     words = verdicts(judged.adjusted, increase.estimate, every.error)
@@ -251,8 +251,9 @@ def _evidence(held: HeldOut, left: Left | None, share: float) -> Iterator[str]:
         return
     yield (
         f"Rises in error rest on {len(held.labels):,} rows that the model has not seen (weight "
-        f"{share:.0%}) and on regressions learned anew without each variable from {left.n:,} "
-        f"rows (weight {1 - share:.0%}); the better a forecast, the larger its weight."
+        f"{share:.0%}) and on regressions learned anew without each variable from "
+        f"{len(left.rises):,} rows (weight {1 - share:.0%}); the better a forecast, the larger its "
+        "weight."
     )
 
 

@@ -91,9 +91,8 @@ class Rows:
 class Left:
     """What leaving out each of F families of variables does to the regressions."""
 
-    n: int  # rows learned from
-
-    rises: FloatArray  # (n, F) in squared error, of every row
+    rises: FloatArray  # (n, F) in squared error, of every row learned from
+    times: IntArray | None  # (n,) of these rows, where several series share times
     error: float  # with all variables
     findings: list[Finding]
     later: FloatArray  # (m, H) errors with all variables, of the later rows
@@ -154,8 +153,8 @@ def _leave_out(
             progress(1)
     square = unit * unit
     return Left(
-        len(rows),
         np.stack(rises, axis=1) * square,
+        rows.times,
         float(np.mean(plain**2)) * square,
         [one.times(square) for one in findings],
         later * unit,
@@ -186,7 +185,7 @@ def scored(rows: Rows, families: Sequence[tuple[int, ...]], error: float) -> lis
 
 
 def combine(
-    increase: ErrorIncrease, left: Left, base: FloatArray, held: HeldOut, rows: Rows, *, seed: int
+    increase: ErrorIncrease, left: Left, base: FloatArray, held: HeldOut, *, seed: int
 ) -> tuple[ErrorIncrease, float]:
     """Weight what the model and the regressions say by how well each forecasts the same rows.
 
@@ -199,7 +198,7 @@ def combine(
     other, model = other / unit, model / unit
     apart = float(np.sum((other - model) ** 2))
     share = float(np.clip(np.sum(other * (other - model)) / apart, 0, 1)) if apart else 0.5
-    by_time = over_time(left.rises, rows.times)
+    by_time = over_time(left.rises, left.times)
     length = max(block_length(one, minimum=held.labels.shape[1]) for one in by_time.T)
     boot = BlockBootstrap(len(by_time), 1, len(increase.draws), cell=1, seed=seed)
     draws = np.concatenate([weights @ by_time for _, weights in boot.times(length)])

@@ -67,6 +67,7 @@ def fit(
     """
     dataset = Dataset.open(path, series)
     columns = _columns(dataset, target, told)
+    model.check()
     spans, note = _sample(dataset, columns, _room(model, columns, memory, rows), memory, model)
     table = OnDemand(partial(dataset.read, spans, columns))  # so that nobody else holds the rows
     model.fit(table, target, series=series, **told)

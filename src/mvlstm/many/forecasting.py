@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mvlstm._words import counted
+from mvlstm._words import counted, name_list
 from mvlstm.errors import DataError
 from mvlstm.many.running import Failure, Job, Running, Summary, Treated, run
 from mvlstm.model.fitted import Fitted
@@ -86,7 +86,7 @@ def forecast_series(fitted: Fitted, table: pd.DataFrame, settings: Mapping[str, 
     last = frame.last_rows()
     ready = np.isin(last, prepared.origins(own.window, 0))
     short = [
-        Failure(frame.panel.name(row), None, _too_short(frame.panel, row, fitted.window))
+        Failure(frame.panel.name(row), None, _too_short(fitted, frame.panel, row))
         for row in last[~ready]
     ]
     if not ready.any():
@@ -107,8 +107,14 @@ def scaled_alone(fitted: Fitted, frame: SeriesFrame) -> tuple[Fitted, Prepared]:
     return own, own.prepare(frame)
 
 
-def _too_short(panel: Any, row: int, window: int) -> str:
-    rows = int((panel.codes == panel.codes[row]).sum())
+def _too_short(fitted: Fitted, panel: Any, row: int) -> str:
+    rows, window = int((panel.codes == panel.codes[row]).sum()), fitted.window
+    if rows >= window and fitted.layout.known:
+        return (
+            f"Series '{panel.name(row)}' does not go on for {counted(fitted.horizon, 'row')} after "
+            f"its last target, with {name_list(fitted.layout.known)} known in advance. Add these "
+            "rows, the target empty."
+        )
     return (
         f"Series '{panel.name(row)}' has {counted(rows, 'row')}; a forecast needs {window} "
         "without a gap. Supply more, or fit with a shorter window."

@@ -13,8 +13,8 @@ intervals stay as they were.
 
 With ``refit="link"`` only the linear map is fitted again, to all rows, with the lags and penalties
 that the fit chose: the map of `AR`, or the link that a network corrects. This is cheap enough for
-every week or day. Nothing is held out; intervals that follow outcomes go on from where they have
-got to, others stay.
+every week or day. Nothing is held out; intervals that follow outcomes go on from where these
+have led them; static ones stay.
 """
 
 from __future__ import annotations

@@ -257,7 +257,7 @@ def _rival_scores(
         calendar=fitted.layout.calendar or "none",
         **{name: getattr(method, name) for name in KEPT},
         transform=transform.name,
-        bounds=[end if np.isfinite(end) else None for end in (transform.low, transform.high)],
+        bounds=transform.bounds,
         verbose=0,
         **RIVALS[name],
     )

@@ -46,7 +46,7 @@ def rolling_coverage(forecast: Forecast, level: float = 0.9) -> pd.DataFrame:
 
 
 def spread_rows(table: pd.DataFrame, most: int = MOST_SHOWN) -> pd.DataFrame:
-    """Return at most so many rows, evenly apart, the last among them."""
+    """Return at most this many rows, evenly apart, the last among them."""
     every = -(-len(table) // most) if len(table) else 1
     return table.iloc[::-1].iloc[::every].iloc[::-1].reset_index(drop=True)
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import sys
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from experiments.controls import make_control
+from mvlstm import datasets
 from mvlstm.errors import DataError, ParameterError
+from mvlstm.explain.refits import Left, Rows, leave_out
 from mvlstm.methods.linear import AR
 from mvlstm.methods.mvlstm import MVLSTM
 from mvlstm.model import decomposition
@@ -77,6 +81,20 @@ def test_a_time_limit_is_kept_by_doing_less_which_notes_tell(table, monkeypatch)
     assert any("the latest 2 were taken apart" in note for note in explanation.notes)
     whole = model.explain(table, effort="quick", time_limit=600)
     assert not any("limit" in note for note in whole.notes)
+
+
+def test_fewer_rows_for_regressions_serve_several_series(monkeypatch) -> None:
+    module = sys.modules["mvlstm.explain.measure"]
+
+    def few(rows: Rows, families: Any, *_: Any) -> Left | None:
+        return leave_out(rows.take(100), families)
+
+    monkeypatch.setattr(module, "leave_out", few)
+    one = datasets.load("synthetic", n=200).frame.assign(time=range(200))
+    table = pd.concat([one.assign(name=name) for name in "abc"])
+    model = AR(window=4).fit(table, "y", time="time", series="name", test=0.3)
+    found = model.explain(table, effort="quick")
+    assert any("learned anew without each variable from 100 rows" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("limit", [0, "1", float("nan")])

@@ -57,6 +57,7 @@ def test_auto_bounds_what_is_near_zero_and_never_below() -> None:
     assert plain.mean.min() < 0
     wide = mv.AR(window=8, transform="auto", bounds=[-50, None], verbose=0)
     assert wide.fit(table, "y", test=0.2).predict(table).mean.min() < 0
+    assert mv.backtest(model, table, "y", folds=2).forecast.quantile(0.01).min() >= 0
 
 
 def test_auto_looks_at_training_rows_only() -> None:
