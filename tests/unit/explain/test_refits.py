@@ -36,7 +36,7 @@ def test_they_learn_from_as_many_rows_as_there_is_time_for(
 ) -> None:
     seconds_per_look(monkeypatch, 1.0)
     left = leave_out(rows, FAMILIES, deadline=deadline)
-    assert (0 if left is None else left.n) == learned
+    assert (0 if left is None else len(left.rises)) == learned
 
 
 def test_from_few_rows_they_still_tell_who_matters(
